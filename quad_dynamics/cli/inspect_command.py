@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`quad_dynamics inspect`: what a robot file is, and everything that is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from quad_dynamics.cli.terminal import Terminal
+from quad_dynamics.errors import ModelError, ModelWarning
+from quad_dynamics.model.loading import bundled_robots, load_model
+from quad_dynamics.model.model import Model
+from quad_dynamics.model.urdf import Joint
+
+HELP = 'show what a robot file is, and everything that is wrong with it'
+
+DESCRIPTION = f"""\
+Show a robot as the library understands it: its tree, joints, masses, legs, feet and contact points; and every
+problem of its file at once, by name and line.
+
+bundled robots: {', '.join(bundled_robots())}
+
+examples:
+  quad_dynamics inspect mini_cheetah                   a bundled robot
+  quad_dynamics inspect my_robot.urdf                  a file (with my_robot.yaml beside it, if there is one)
+  quad_dynamics inspect my_robot.urdf.xacro            xacro is expanded first
+  quad_dynamics inspect my_robot.urdf --strict         doubts are problems, too: good for continuous
+  integration quad_dynamics inspect arm.urdf --fixed-base          do not let the tree decide whether the
+  base floats quad_dynamics inspect my_robot.urdf --description other.yaml
+
+exit code: 0 the model is good, 1 it has problems, 2 wrong usage
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument(
+        'robot', metavar='FILE', help='path of a .urdf or .xacro file, or the name of a bundled robot'
+    )
+    parser.add_argument('--strict', action='store_true', help='treat doubts as problems')
+    parser.add_argument(
+        '--description', metavar='YAML', help='robot description (default: FILE with .yaml, if it exists)'
+    )
+    base = parser.add_mutually_exclusive_group()
+    base.add_argument(
+        '--fixed-base', dest='floating_base', action='store_false', default=None, help='fix the root link'
+    )
+    base.add_argument(
+        '--floating-base', dest='floating_base', action='store_true', help='let the root link float'
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the report; 0 if there is a model."""
+    terminal = Terminal()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', ModelWarning)  # they are part of the report
+            model = load_model(
+                arguments.robot, arguments.floating_base, arguments.description, strict=arguments.strict
+            )
+    except ModelError as error:
+        _print_problems(terminal, error)
+        return 1
+    print_model(terminal, model)
+    return 0
+
+
+def print_model(terminal: Terminal, model: Model) -> None:
+    """Write the whole report of a good model."""
+    base = 'floating base' if model.floating_base else 'fixed base'
+    terminal.line(
+        f"{terminal.paint(model.name, 'bold')}: {base} '{model.base_name}', "
+        f'{model.nj} joints, {model.nb} bodies, '
+        f'{len(model.legs)} legs, {model.total_mass:.6g} kg (nq {model.nq}, nv {model.nv})'
+    )
+    _print_tree(terminal, model)
+    _print_joints(terminal, model)
+    _print_masses(terminal, model)
+    _print_legs(terminal, model)
+    _print_points(terminal, model)
+    _print_standing(terminal, model)
+    _print_warnings(terminal, model.warnings)
+    tick = '✓ ' if terminal.unicode else ''
+    terminal.line(terminal.paint(f'{tick}no problems', 'green'))
+
+
+def _print_tree(terminal: Terminal, model: Model) -> None:
+    terminal.heading('Tree (link: joint above it)')
+    parent: dict[str, Joint] = {joint.child: joint for joint in model.urdf.joints}
+    children: dict[str, list[str]] = {}
+    rank = {name: i for i, name in enumerate(model.joint_names)}
+    for joint in model.urdf.joints:
+        children.setdefault(joint.parent, []).append(joint.child)
+    for below in children.values():  # movable branches in the order of the model, fixed links first
+        below.sort(key=lambda link: rank.get(parent[link].name, -1))
+
+    def label(link: str) -> str:
+        if link not in parent:
+            return terminal.paint(link, 'bold')
+        joint = parent[link]
+        kind = 'fixed' if joint.type == 'fixed' else f'{joint.name}, {joint.type}'
+        text = f'{link}: {kind}'
+        return terminal.paint(text, 'dim') if joint.type == 'fixed' else text
+
+    terminal.tree(model.base_name, lambda link: children.get(link, []), label)
+
+
+def _print_joints(terminal: Terminal, model: Model) -> None:
+    if not model.nj:
+        return
+    terminal.heading('Joints (rad, rad/s, N m; prismatic: m, m/s, N)')
+    head = ('joint', 'type', 'axis', 'lower', 'upper', 'velocity', 'effort', 'damping', 'friction', 'gear')
+    types = {joint.name: joint.type for joint in model.urdf.joints}
+    rows = [
+        (
+            name,
+            types[name],
+            _axis(model.joint_axis[i]),
+            _number(model.q_min[i]),
+            _number(model.q_max[i]),
+            _number(model.velocity_limit[i]),
+            _number(model.effort_limit[i]),
+            _number(model.viscous[i]),
+            _number(model.coulomb[i]),
+            _number(model.rotor_gear[i]) if name in model.description.rotors else '-',
+        )
+        for i, name in enumerate(model.joint_names)
+    ]
+    terminal.table(head, rows, right=range(3, 10))
+
+
+def _print_masses(terminal: Terminal, model: Model) -> None:
+    terminal.heading('Bodies (kg; com in the frame of the body, m)')
+    pi, rotors = model.pi.reshape(-1, 10), model.rotor_pi.reshape(-1, 10)
+    merged: dict[int, list[str]] = {}
+    for frame in model.frames.values():
+        merged.setdefault(frame.body, []).append(frame.name)
+    rows = []
+    for i, name in enumerate(model.body_names):
+        com = pi[i, 1:4] / pi[i, 0]
+        others = ', '.join(link for link in merged[i] if link != name)
+        rows.append(
+            (
+                name,
+                f'{pi[i, 0]:.6g}',
+                f'{rotors[i, 0]:.6g}' if rotors[i, 0] else '-',
+                ' '.join(f'{value + 0.0:.4g}' for value in np.round(com, 9)),
+                others,
+            )
+        )
+    rows.append(('total', f'{pi[:, 0].sum():.6g}', f'{rotors[:, 0].sum():.6g}', '', ''))
+    terminal.table(('body', 'links', 'rotors', 'com of links', 'links fixed to it'), rows, right=(1, 2))
+
+
+def _print_legs(terminal: Terminal, model: Model) -> None:
+    if not model.legs:
+        return
+    how = 'found from the tree' if model.description.feet_from_tree else 'from the robot description'
+    terminal.heading(f'Legs ({how})')
+    rows = [
+        (leg.name, leg.foot, ', '.join(model.joint_names[i] for i in leg.joint_indices)) for leg in model.legs
+    ]
+    terminal.table(('leg', 'foot', 'joints'), rows)
+
+
+def _print_points(terminal: Terminal, model: Model) -> None:
+    points = model.description.contact_points
+    if not points:
+        return
+    how = (
+        'found from the tree' if model.description.contact_points_from_tree else 'from the robot description'
+    )
+    terminal.heading(f'Contact points ({len(points)}, {how}; m)')
+    rows = [
+        (point.name, point.link, ' '.join(f'{x:.4g}' for x in point.position), _number(point.radius))
+        for point in points
+    ]
+    terminal.table(('point', 'link', 'position', 'radius'), rows, right=(3,))
+
+
+def _print_standing(terminal: Terminal, model: Model) -> None:
+    pose = model.standing
+    if pose is None:
+        return
+    how = 'found by bending the legs' if model.described_standing is None else 'from the robot description'
+    terminal.heading(f'Standing pose ({how})')
+    if model.floating_base:
+        terminal.line(f'  base height {pose[2]:.4g} m')
+    angles = pose[-model.nj :] if model.nj else pose[:0]
+    shown = [f'{name} {q + 0.0:.3g}' for name, q in zip(model.joint_names, np.round(angles, 6), strict=True)]
+    for start in range(0, model.nj, 3):
+        terminal.line('  ' + ', '.join(shown[start : start + 3]))
+
+
+def _print_problems(terminal: Terminal, error: ModelError) -> None:
+    n = len(error.problems)
+    terminal.line(terminal.paint(f'{error.source}: {n} problem{"s" if n > 1 else ""}', 'red'))
+    for problem in error.problems:
+        terminal.line(f'  - {problem}')
+    _print_warnings(terminal, error.warnings)
+
+
+def _print_warnings(terminal: Terminal, lines: Sequence[str]) -> None:
+    if lines:
+        terminal.heading(f'Doubts ({len(lines)}; problems with --strict)')
+    for line in lines:
+        terminal.line('  - ' + terminal.paint(line, 'yellow'))
+    terminal.line()
+
+
+def _axis(axis: np.ndarray) -> str:
+    for letter, unit in zip('xyz', np.eye(3), strict=True):
+        if np.allclose(axis, unit, atol=1e-9):
+            return letter
+        if np.allclose(axis, -unit, atol=1e-9):
+            return '-' + letter
+    return ' '.join(f'{value:.3g}' for value in axis)
+
+
+def _number(value: float) -> str:
+    return '-' if math.isinf(value) else f'{value:.4g}'

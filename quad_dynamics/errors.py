@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All exceptions and warnings of the library.
+
+Every exception derives from `QuadDynamicsError` and also from the built-in class it is a kind of, so that
+`except ValueError` keeps working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class QuadDynamicsError(Exception):
+    """Base class of every exception that this library raises on purpose."""
+
+
+class ModelError(QuadDynamicsError, ValueError):
+    """A file or text cannot become a model; it carries every problem found, not only the first.
+
+    Attributes:
+        source: where the model came from (a path, a bundled name, or 'URDF text').
+        problems: one sentence for each problem.
+        warnings: what was doubtful besides, one line for each kind.
+    """
+
+    def __init__(self, source: str, problems: Sequence[str], warnings: Sequence[str] = ()) -> None:
+        # All arguments go to the base class so that the exception can be pickled between processes.
+        super().__init__(source, tuple(problems), tuple(warnings))
+        self.source = source
+        self.problems: tuple[str, ...] = tuple(problems)
+        self.warnings: tuple[str, ...] = tuple(warnings)
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f'{self.source}: {self.problems[0]}'
+        lines = '\n'.join(f'  - {problem}' for problem in self.problems)
+        return f'{self.source}: {len(self.problems)} problems:\n{lines}'
+
+
+class ArgumentError(QuadDynamicsError, ValueError):
+    """A bad argument of a public function: wrong shape, not finite, or an unknown name."""
+
+
+class ModelWarning(UserWarning):
+    """A model could be built, but something in its file is doubtful; `strict=True` makes it an error."""

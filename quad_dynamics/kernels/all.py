@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Imports every module that has kernels, so that `KERNELS` is complete."""
+
+from quad_dynamics.kernels import (  # noqa: F401
+    aba,
+    centroidal,
+    cholesky,
+    contact_inertia,
+    coriolis,
+    crba,
+    frames,
+    hybrid,
+    manifold,
+    regressor,
+    rnea,
+)

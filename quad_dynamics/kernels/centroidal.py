@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Centre of mass, centroidal momentum and energy.
+
+Orin, Goswami and Lee, Centroidal dynamics of a humanoid robot (2013). The column of joint j is the momentum of its subtree
+at unit speed, F_j of the composite-rigid-body algorithm, moved to the centre of mass.
+"""
+
+from __future__ import annotations
+
+from quad_dynamics.kernels.coriolis import move_all
+from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia
+from quad_dynamics.kernels.door import good_configuration, good_vector
+from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.rnea import NO_GRAVITY, accelerate_bodies, store_wrenches, sum_inward
+from quad_dynamics.kernels.spatial import (
+    cross,
+    dot,
+    inertia_mul,
+    load3,
+    load9,
+    read3,
+    rotate,
+    scale,
+    sub,
+    sym_mul,
+)
+from quad_dynamics.kernels.trace import formula, lane_sum, load, load_int, routine
+from quad_dynamics.kernels.tree import (
+    base_rotation,
+    base_rows,
+    inertia_in_A,
+    lane_of,
+    move_bodies,
+    pack_at,
+    parent_of,
+    place_bodies,
+)
+from quad_dynamics.model import layout as L
+
+
+@kernel(ARENA, INT, INPUT, OUTPUT, OUTPUT)
+def centroidal_map(A, n, q, com, A_G):
+    """Centre of mass and centroidal momentum matrix of n configurations.
+
+    Args:
+        A: arena.
+        n: number of configurations.
+        q: (n nq,) configurations.
+        com: (n 3,) out, p_WG.
+        A_G: (n 6 nv,) out, [linear; angular] momentum about the centre of mass = A_G u, world axes.
+    """
+    nq, nv, skip = load_int(A, L.NQ), load_int(A, L.NV), base_rows(A)
+    if not good_configuration(A, n, q):
+        return 1
+    for i in range(n):
+        place_bodies(A, q, i * nq)
+        composite_inertias(A)
+        c = write_com(A, com, 3 * i)
+        for j in range(load_int(A, L.NJ)):
+            write_column(A, lane_of(A, j), c, A_G, i * 6 * nv + skip + j, nv)
+        if skip > 0:
+            for k in range(3):
+                com[3 * i + k] += q[i * nq + k]
+            write_base_columns(A, c, A_G, i * 6 * nv, nv)
+    return 0
+
+
+@formula
+def write_com(A, com, at):
+    """Centre of mass from the base's origin, also returned."""
+    m, h, _ = sum_base_inertia(A)
+    c = scale(h, 1.0 / m)
+    for k in range(3):
+        com[at + k] = c[k]
+    return c
+
+
+@formula
+def write_column(A, lane, c, A_G, column, nv):
+    """Momentum of a joint's subtree about the centre of mass."""
+    f, n = read3(A, lane + L.FORCE_F), read3(A, lane + L.FORCE_N)
+    for k, x in enumerate(f + sub(n, cross(c, f))):
+        A_G[column + k * nv] = x
+
+
+@formula
+def write_base_columns(A, c, A_G, start, nv):
+    """Momentum of the whole robot, moving as one body with the base."""
+    m, h, J = sum_base_inertia(A)
+    R = base_rotation(A)
+    for i in range(3):
+        r = (R[i], R[3 + i], R[6 + i])
+        f = cross(r, h)
+        n = sub(sym_mul(J, r), cross(c, f))
+        for k in range(3):
+            A_G[start + k * nv + i] = m if k == i else 0.0
+            A_G[start + (3 + k) * nv + i] = 0.0
+            A_G[start + k * nv + 3 + i] = f[k]
+            A_G[start + (3 + k) * nv + 3 + i] = n[k]
+
+
+@kernel(ARENA, INT, INPUT, INPUT, INPUT, OUTPUT)
+def centroidal_bias(A, n, q, u, empty, bias):
+    """Rate of change of the centroidal momentum of n states when du is zero; bias: (n 6,) out. `empty` stands for du."""
+    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(n, nv, u):
+        return 2
+    for i in range(n):
+        place_bodies(A, q, i * nq)
+        composite_inertias(A)
+        move_bodies(A, u, i * nv)
+        accelerate_bodies(A, empty, 0, NO_GRAVITY)
+        store_wrenches(A)
+        sum_inward(A)
+        write_bias(A, pack_at(A, 0), bias, 6 * i)
+    return 0
+
+
+@formula
+def write_bias(A, at, bias, start):
+    """The wrench that the whole robot needs, about the centre of mass."""
+    m, h, _ = sum_base_inertia(A)
+    f = tuple(lane_sum(x) for x in load3(A, at + L.FORCE_F))
+    n = tuple(lane_sum(x) for x in load3(A, at + L.FORCE_N))
+    for k, x in enumerate(f + sub(n, cross(scale(h, 1.0 / m), f))):
+        bias[start + k] = x
+
+
+@kernel(ARENA, INT, INPUT, INPUT, OUTPUT)
+def energy(A, n, q, u, out):
+    """Kinetic and potential energy of n states; out: (n 2,). Potential energy is zero at the world's origin."""
+    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(n, nv, u):
+        return 2
+    for i in range(n):
+        place_bodies(A, q, i * nq)
+        move_all(A, u, i * nv)
+        out[2 * i] = kinetic_energy(A)
+        height = 0.0
+        mass = 0.0
+        for k in range(load_int(A, L.PACKS)):
+            m, weight = pack_weight(A, pack_at(A, k))
+            mass += m
+            height += weight
+        if load_int(A, L.FLOATING) != 0:
+            for k in range(3):
+                height += mass * A[L.GRAVITY + k] * q[i * nq + k]
+        out[2 * i + 1] = -height
+    return 0
+
+
+@routine
+def kinetic_energy(A):
+    """Sum over bodies and rotors."""
+    total = pack_energy(A, pack_at(A, 0))
+    for k in range(1, load_int(A, L.PACKS)):
+        total += pack_energy(A, pack_at(A, k)) + rotor_energy(A, pack_at(A, k), parent_of(A, k))
+    return total
+
+
+@formula
+def pack_energy(A, at):
+    """v . (I v) / 2, summed over the lanes."""
+    v, w = load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
+    l, k = inertia_mul(*inertia_in_A(A, at), v, w)
+    return lane_sum(dot(l, v) + dot(k, w)) * 0.5
+
+
+@formula
+def rotor_energy(A, at, up):
+    """gear^2 J qd^2 / 2 + gear J qd (r . w), summed over the lanes; empty lanes have qd times zero."""
+    r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
+    qd = load(A, at + L.QD) * (load(A, at + L.REVOLUTE) + load(A, at + L.PRISMATIC))
+    own = load(A, at + L.ROTOR_KK) * qd * qd * 0.5
+    return lane_sum(own + load(A, at + L.ROTOR_K) * qd * dot(r, load3(A, up + L.VEL_W)))
+
+
+@formula
+def pack_weight(A, at):
+    """Mass, and mass times gravity times position, summed over the lanes."""
+    m, h, _ = inertia_in_A(A, at)
+    g = (A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2])
+    return lane_sum(m), lane_sum(dot(h, g))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward dynamics by factoring the mass matrix: M = L L^T.
+
+Where M is not positive definite (inertial parameters that no body can have), LLT fails at a pivot; the kernel says at which,
+and the caller goes on with LDLT (see `quad_dynamics.api.factorization`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from quad_dynamics.kernels.registry import INT, OUTPUT, kernel
+from quad_dynamics.kernels.trace import routine
+
+
+@kernel(INT, OUTPUT)
+def factor_llt(n, M):
+    """Factor M (n n,) in place; L is its lower triangle. Returns 0, or 1 + the row whose pivot is not positive."""
+    return factor(M, 0, n)
+
+
+@routine
+def factor(M, start, n):
+    """Factor the n x n matrix at M[start] in place, as `factor_llt`."""
+    for i in range(n):
+        row_i = start + i * n
+        for j in range(i):
+            row_j = start + j * n
+            x = M[row_i + j]
+            for k in range(j):
+                x -= M[row_i + k] * M[row_j + k]
+            M[row_i + j] = x / M[row_j + j]
+        d = M[row_i + i]
+        for k in range(i):
+            d -= M[row_i + k] * M[row_i + k]
+        if not d > 0.0:
+            return 1 + i
+        M[row_i + i] = math.sqrt(d)
+    return 0
+
+
+@kernel(INT, INT, OUTPUT, OUTPUT)
+def solve_llt(n, count, M, b):
+    """Solve L L^T x = b in place, for `count` right-hand sides b (count n,)."""
+    for i in range(count):
+        solve(M, 0, n, b, i * n)
+    return 0
+
+
+@routine
+def solve(M, start, n, b, at):
+    """Solve with the factor at M[start] for b[at : at + n], in place."""
+    for i in range(n):
+        x = b[at + i]
+        for k in range(i):
+            x -= M[start + i * n + k] * b[at + k]
+        b[at + i] = x / M[start + i * n + i]
+    for i in range(n - 1, -1, -1):
+        x = b[at + i]
+        for k in range(i + 1, n):
+            x -= M[start + k * n + i] * b[at + k]
+        b[at + i] = x / M[start + i * n + i]

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mass matrix by the composite-rigid-body algorithm.
+
+Featherstone, Rigid Body Dynamics Algorithms (2008), table 6.2, in one frame for all bodies: with F_j = I^c_j S_j, the
+momentum of the subtree of joint j at unit speed, M_ij = S_i . F_j for every joint i on the way from j to the base.
+"""
+
+from __future__ import annotations
+
+from quad_dynamics.kernels.door import good_configuration
+from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.spatial import (
+    add,
+    add_to3,
+    add_to6,
+    cross,
+    dot,
+    inertia_mul,
+    load3,
+    load9,
+    read3,
+    rotate,
+    scale,
+    store3,
+    sym_mul,
+    unrotate,
+)
+from quad_dynamics.kernels.trace import formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.kernels.tree import (
+    base_rotation,
+    base_rows,
+    inertia_in_A,
+    joint_entry,
+    lane_of,
+    load_inertia,
+    pack_at,
+    parent_of,
+    place_bodies,
+    store_inertia,
+)
+from quad_dynamics.model import layout as L
+
+
+@kernel(ARENA, INT, INPUT, OUTPUT)
+def mass_matrix(A, n, q, M):
+    """Mass matrices of n configurations.
+
+    Args:
+        A: arena.
+        n: number of configurations.
+        q: (n nq,) configurations.
+        M: (n nv nv,) out.
+    """
+    if not good_configuration(A, n, q):
+        return 1
+    nv = load_int(A, L.NV)
+    for i in range(n):
+        place_bodies(A, q, i * load_int(A, L.NQ))
+        composite_inertias(A)
+        write_mass_matrix(A, M, i * nv * nv)
+    return 0
+
+
+@routine
+def composite_inertias(A):
+    """Inertia of every body with all that it carries (rows I_M, I_H, I_J), and F_j = I^c_j S_j.
+
+    FORCE_F, FORCE_N hold F_j with the momentum of joint j's rotor; the row TAU holds M_jj.
+    """
+    for k in range(load_int(A, L.PACKS)):
+        store_own_inertia(A, pack_at(A, k))
+    for k in range(load_int(A, L.PACKS) - 1, 0, -1):
+        compose_pack(A, pack_at(A, k), parent_of(A, k))
+
+
+@formula
+def store_own_inertia(A, at):
+    """The inertia of the bodies of a pack alone."""
+    store_inertia(A, at, *inertia_in_A(A, at))
+
+
+@formula
+def compose_pack(A, at, up):
+    """Add the composite inertia to the parent's; momentum F at unit joint speed."""
+    m, h, J = load_inertia(A, at)
+    store(A, up + L.I_M, load(A, up + L.I_M) + m)
+    add_to3(A, up + L.I_H, h)
+    add_to6(A, up + L.I_J, J)
+    S_v, S_w = load3(A, at + L.AXIS_V), load3(A, at + L.AXIS_W)
+    f, n = inertia_mul(m, h, J, S_v, S_w)
+    store(A, at + L.TAU, dot(S_v, f) + dot(S_w, n) + load(A, at + L.ROTOR_KK))
+    r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
+    store3(A, at + L.FORCE_F, f)
+    store3(A, at + L.FORCE_N, add(n, scale(r, load(A, at + L.ROTOR_K))))
+
+
+@routine
+def write_mass_matrix(A, M, start):
+    """Write M[start : start + nv nv] from the composite inertias."""
+    nv, skip = load_int(A, L.NV), base_rows(A)
+    M[start : start + nv * nv] = 0.0
+    for j in range(load_int(A, L.NJ)):
+        lane = lane_of(A, j)
+        row = start + (skip + j) * nv
+        M[row + skip + j] = A[lane + L.TAU]
+        if skip > 0:
+            write_base_column(A, lane, M, start + skip + j, nv, row)
+        i = load_int(A, joint_entry(A, j) + L.J_PARENT)
+        while i >= 0:
+            m = project(A, lane_of(A, i), lane)
+            M[row + skip + i] = m
+            M[start + (skip + i) * nv + skip + j] = m
+            i = load_int(A, joint_entry(A, i) + L.J_PARENT)
+    if skip > 0:
+        write_base_block(A, M, start, nv)
+
+
+@formula
+def project(A, lane_i, lane_j):
+    """S_i . F_j of two bodies given by their lanes."""
+    linear = dot(read3(A, lane_i + L.AXIS_V), read3(A, lane_j + L.FORCE_F))
+    return linear + dot(read3(A, lane_i + L.AXIS_W), read3(A, lane_j + L.FORCE_N))
+
+
+@formula
+def write_base_column(A, lane, M, column, nv, row):
+    """The base rows of one joint's column and, symmetric, the base columns of its row; angular part in body axes."""
+    f = read3(A, lane + L.FORCE_F)
+    n = unrotate(base_rotation(A), read3(A, lane + L.FORCE_N))
+    for i, x in enumerate(f + n):
+        M[column + i * nv] = x
+        M[row + i] = x
+
+
+@formula
+def sum_base_inertia(A):
+    """Mass, first moment and inertia of the whole robot about the base's origin, summed over the lanes."""
+    m, h, J = load_inertia(A, pack_at(A, 0))
+    return lane_sum(m), tuple(lane_sum(x) for x in h), tuple(lane_sum(x) for x in J)
+
+
+@formula
+def write_base_block(A, M, start, nv):
+    """The 6 x 6 block of the base: linear velocity in world axes, angular velocity in body axes."""
+    m, h, J = sum_base_inertia(A)
+    R = base_rotation(A)
+    for i in range(3):
+        M[start + i * nv + i] = m
+        r = (R[i], R[3 + i], R[6 + i])  # world direction of w_B[i]
+        f = cross(r, h)
+        n = unrotate(R, sym_mul(J, r))
+        for k in range(3):
+            M[start + k * nv + 3 + i] = f[k]
+            M[start + (3 + i) * nv + k] = f[k]
+            M[start + (3 + k) * nv + 3 + i] = n[k]

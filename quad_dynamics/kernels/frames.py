@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pose, Jacobian, velocity and bias acceleration of a frame that is fixed to a body.
+
+The frame F comes as an array of FRAME_WORDS numbers: the address of its body's lane (a whole number), then p_KF (3)
+and R_KF (9) in the frame K of that body, then the index of its joint, -1 for the base.
+"""
+
+from __future__ import annotations
+
+from quad_dynamics.kernels.coriolis import move_all
+from quad_dynamics.kernels.door import good_configuration, good_vector
+from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.spatial import add, cross, matmul, read3, read9, rotate
+from quad_dynamics.kernels.trace import LANES, formula, load_int, routine
+from quad_dynamics.kernels.tree import (
+    base_rotation,
+    base_rows,
+    joint_entry,
+    lane_of,
+    pack_at,
+    parent_of,
+    place_bodies,
+)
+from quad_dynamics.model import layout as L
+
+FRAME_WORDS = 14
+
+
+@kernel(ARENA, INT, INPUT, INPUT, OUTPUT)
+def frame_pose(A, n, q, frame, pose):
+    """Poses of a frame in n configurations; pose: (n 12,) out, R_WF row by row, then p_WF."""
+    nq = load_int(A, L.NQ)
+    if not good_configuration(A, n, q):
+        return 1
+    for i in range(n):
+        place_bodies(A, q, i * nq)
+        write_pose(A, int(frame[0]), frame, pose, 12 * i)
+        if load_int(A, L.FLOATING) != 0:
+            for k in range(3):
+                pose[12 * i + 9 + k] += q[i * nq + k]
+    return 0
+
+
+@formula
+def frame_position(A, lane, frame):
+    """p_AF."""
+    return add(read3(A, lane + L.POS), rotate(read9(A, lane + L.ROT), (frame[1], frame[2], frame[3])))
+
+
+@formula
+def write_pose(A, lane, frame, pose, at):
+    """R_AF and p_AF."""
+    R = matmul(read9(A, lane + L.ROT), tuple(frame[4 + k] for k in range(9)))
+    for k, x in enumerate(R + frame_position(A, lane, frame)):
+        pose[at + k] = x
+
+
+@kernel(ARENA, INT, INPUT, INPUT, OUTPUT)
+def frame_jacobian(A, n, q, frame, J):
+    """Jacobians of a frame in n configurations; J: (n 6 nv,) out, [v_WF_W; w_WF_W] = J u."""
+    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    if not good_configuration(A, n, q):
+        return 1
+    for i in range(n):
+        place_bodies(A, q, i * nq)
+        write_jacobian(A, frame, J, i * 6 * nv)
+    return 0
+
+
+@routine
+def write_jacobian(A, frame, J, start):
+    """Write J[start : start + 6 nv] of a frame, after `place_bodies`."""
+    nv, skip = load_int(A, L.NV), base_rows(A)
+    J[start : start + 6 * nv] = 0.0
+    p = frame_position(A, int(frame[0]), frame)
+    j = int(frame[13])
+    while j >= 0:
+        write_joint_column(A, lane_of(A, j), p, J, start + skip + j, nv)
+        j = load_int(A, joint_entry(A, j) + L.J_PARENT)
+    if skip > 0:
+        write_base_columns(A, p, J, start, nv)
+
+
+@formula
+def write_joint_column(A, lane, p, J, column, nv):
+    """Velocity at p and angular velocity for unit joint speed."""
+    S_v, S_w = read3(A, lane + L.AXIS_V), read3(A, lane + L.AXIS_W)
+    for k, x in enumerate(add(S_v, cross(S_w, p)) + S_w):
+        J[column + k * nv] = x
+
+
+@formula
+def write_base_columns(A, p, J, start, nv):
+    """Columns of the base: v_WB_W moves everything alike, w_WB_B turns everything about the base."""
+    R = base_rotation(A)
+    for i in range(3):
+        J[start + i * nv + i] = 1.0
+        r = (R[i], R[3 + i], R[6 + i])
+        for k, x in enumerate(cross(r, p) + r):
+            J[start + k * nv + 3 + i] = x
+
+
+@kernel(ARENA, INT, INPUT, INPUT, INPUT, OUTPUT)
+def frame_motion(A, n, q, u, frame, motion):
+    """Velocity and bias acceleration of a frame in n states; motion: (n 12,) out, [v; w; a; alpha] in world axes.
+
+    [a; alpha] = dJ/dt u: a is the classical acceleration of the frame's origin when du is zero.
+    """
+    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(n, nv, u):
+        return 2
+    for i in range(n):
+        place_bodies(A, q, i * nq)
+        move_all(A, u, i * nv)
+        accelerate_freely(A)
+        write_motion(A, int(frame[0]), frame, motion, 12 * i)
+    return 0
+
+
+@routine
+def accelerate_freely(A):
+    """Spatial accelerations of all bodies when du is zero."""
+    stop_base_acceleration(A, pack_at(A, 0))
+    for k in range(1, load_int(A, L.PACKS)):
+        add_bias(A, pack_at(A, k), parent_of(A, k))
+
+
+@formula
+def stop_base_acceleration(A, at):
+    """Spatial acceleration of the base at du = 0: [-w x v; 0], since its origin moves with v."""
+    v, w = read3(A, at + L.VEL_V), read3(A, at + L.VEL_W)
+    for lane in range(LANES):
+        for k, x in enumerate(cross(v, w) + (0.0, 0.0, 0.0)):
+            A[at + L.ACC_V + k * LANES + lane] = x
+
+
+@formula
+def add_bias(A, at, up):
+    """a = a_parent + c."""
+    for lane in range(LANES):
+        for k in range(6):
+            row = k * LANES + lane
+            A[at + L.ACC_V + row] = A[up + L.ACC_V + row] + A[at + L.BIAS_V + row]
+
+
+@formula
+def write_motion(A, lane, frame, motion, at):
+    """Velocity and acceleration at the frame's origin p: v + w x p and a + alpha x p + w x (v + w x p)."""
+    p = frame_position(A, lane, frame)
+    v, w = read3(A, lane + L.VEL_V), read3(A, lane + L.VEL_W)
+    a, alpha = read3(A, lane + L.ACC_V), read3(A, lane + L.ACC_W)
+    v_F = add(v, cross(w, p))
+    a_F = add(add(a, cross(alpha, p)), cross(w, v_F))
+    for k, x in enumerate(v_F + w + a_F + alpha):
+        motion[at + k] = x

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hybrid dynamics: some accelerations are given, at the other joints the torques are.
+
+Featherstone, Rigid Body Dynamics Algorithms (2008), section 9.2, as the articulated-body algorithm: a joint whose
+acceleration is given carries the inertia behind it on to its parent unreduced, and its torque comes out at the end,
+tau = d qdd + U . a_parent + S . (p^A + I^A c). The base is never actuated: where its acceleration is given, the wrench
+f_0 = I^A_0 a_0 + p^A_0 that the environment must supply comes out instead.
+"""
+
+from __future__ import annotations
+
+from quad_dynamics.kernels.aba import (
+    accelerate_base,
+    add_articulated,
+    articulated_mul,
+    factor_base,
+    hold_root,
+    load_articulated,
+    rotor_bias,
+    start_pack,
+    write_accelerations,
+)
+from quad_dynamics.kernels.door import good_configuration, good_vector
+from quad_dynamics.kernels.external import WRENCH_WORDS, subtract_wrenches
+from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.rnea import FRICTION, write_base_wrench
+from quad_dynamics.kernels.rnea import accelerate_base as give_base_acceleration
+from quad_dynamics.kernels.spatial import (
+    add,
+    add_to6,
+    dot,
+    load3,
+    load6,
+    load9,
+    rotate,
+    scale,
+    store3,
+    store6,
+)
+from quad_dynamics.kernels.trace import formula, load, load_int, routine, store
+from quad_dynamics.kernels.tree import (
+    base_rows,
+    friction,
+    lane_of,
+    move_bodies,
+    pack_at,
+    parent_of,
+    place_bodies,
+    take,
+)
+from quad_dynamics.model import layout as L
+
+
+@kernel(ARENA, INT, INPUT, INPUT, INPUT, INPUT, INPUT, INPUT, INT, OUTPUT, OUTPUT)
+def hybrid_dynamics(A, n, q, u, du, tau, given, wrenches, flags, du_out, tau_out):
+    """Accelerations and generalised forces of n states.
+
+    Args:
+        A: arena.
+        n: number of states.
+        q: (n nq,) configurations.
+        u: (n nv,) velocities.
+        du: (n nv,) accelerations, used where `given` is 1.
+        tau: (n nv,) generalised forces, used where `given` is 0.
+        given: (nv,) 1 where the acceleration is given, 0 where the force is; the same for all six base rows.
+        wrenches: (n k WRENCH_WORDS,) external wrenches, k for each state.
+        flags: FRICTION takes joint friction into account.
+        du_out: (n nv,) out.
+        tau_out: (n nv,) out.
+    """
+    nq, nv, skip = load_int(A, L.NQ), load_int(A, L.NV), base_rows(A)
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(n, nv, u):
+        return 2
+    if not good_vector(n, nv, du):
+        return 3
+    if not good_vector(n, nv, tau):
+        return 4
+    if not good_vector(1, nv, given):
+        return 5
+    count = wrenches.size // (n * WRENCH_WORDS)
+    for i in range(n):
+        place_bodies(A, q, i * nq)
+        move_bodies(A, u, i * nv)
+        for k in range(load_int(A, L.PACKS)):
+            start_pack(A, pack_at(A, k))
+        subtract_wrenches(A, wrenches, i * count * WRENCH_WORDS, count)
+        for k in range(1, load_int(A, L.PACKS)):
+            at = pack_at(A, k)
+            store(A, at + L.GIVEN, take(A, at, given, skip))
+            store(A, at + L.QDD, take(A, at, du, i * nv + skip))
+            store(A, at + L.TAU, take(A, at, tau, i * nv + skip))
+        if flags & FRICTION:
+            add_friction(A, u, i * nv + skip, -1.0)
+        for k in range(load_int(A, L.PACKS) - 1, 0, -1):
+            reduce_pack(A, pack_at(A, k), parent_of(A, k))
+        settle_base(A, du, tau, given, i * nv)
+        for k in range(1, load_int(A, L.PACKS)):
+            resolve_pack(A, pack_at(A, k), parent_of(A, k))
+        if flags & FRICTION:
+            add_friction(A, u, i * nv + skip, 1.0)
+        write_accelerations(A, du_out, i * nv)
+        write_torques(A, tau_out, i * nv)
+    return 0
+
+
+@routine
+def add_friction(A, u, i, factor):
+    """Add factor times the friction of each joint to the row TAU."""
+    for j in range(load_int(A, L.NJ)):
+        A[lane_of(A, j) + L.TAU] += factor * friction(A, j, u[i + j])
+
+
+@formula
+def reduce_pack(A, at, up):
+    """What the parents feel of the bodies of a pack, through joints that are free to move or not."""
+    M, H, J = load_articulated(A, at)
+    given, qdd = load(A, at + L.GIVEN), load(A, at + L.QDD)
+    S_v, S_w = load3(A, at + L.AXIS_V), load3(A, at + L.AXIS_W)
+    U_f, U_n = articulated_mul(M, H, J, S_v, S_w)
+    d = dot(S_v, U_f) + dot(S_w, U_n) + load(A, at + L.ROTOR_KK)
+    free = (1.0 - given) / d
+    r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
+    U_n = add(U_n, scale(r, load(A, at + L.ROTOR_K)))
+    add_articulated(A, up, M, H, J, U_f, U_n, free)
+
+    f, n = articulated_mul(M, H, J, load3(A, at + L.BIAS_V), load3(A, at + L.BIAS_W))
+    f, n = add(f, load3(A, at + L.FORCE_F)), add(n, load3(A, at + L.FORCE_N))
+    bias = dot(S_v, f) + dot(S_w, n)  # torque that holds the joint at qdd = 0 while the parent does not accelerate
+    x = given * qdd + free * (load(A, at + L.TAU) - bias)
+    f, n = add(f, scale(U_f, x)), add(n, scale(U_n, x))
+    add_to6(A, up + L.FORCE_F, f + add(n, rotor_bias(A, at, up)))
+    store6(A, at + L.U_F, U_f + U_n)
+    store(A, at + L.D_INV, d)
+    store(A, at + L.U_TAU, bias)
+
+
+@routine
+def settle_base(A, du, tau, given, i):
+    """Solve for the base's acceleration, or take it and find the wrench that it needs."""
+    base = pack_at(A, 0)
+    if load_int(A, L.FLOATING) == 0:
+        hold_root(A, base)
+    elif given[0] == 0.0:
+        factor_base(A)
+        accelerate_base(A, base, (tau[i], tau[i + 1], tau[i + 2]), (tau[i + 3], tau[i + 4], tau[i + 5]))
+        find_base_wrench(A, base)
+    else:
+        give_base_acceleration(A, base, 1.0, (du[i], du[i + 1], du[i + 2]), (du[i + 3], du[i + 4], du[i + 5]))
+        find_base_wrench(A, base)
+
+
+@formula
+def find_base_wrench(A, at):
+    """f_0 = I^A a + p^A, spread over the lanes."""
+    f, n = articulated_mul(*load_articulated(A, at), load3(A, at + L.ACC_V), load3(A, at + L.ACC_W))
+    add_to6(A, at + L.FORCE_F, f + n)
+
+
+@formula
+def resolve_pack(A, at, up):
+    """The acceleration or the torque of each joint, whichever is not given."""
+    a, alpha = load3(A, up + L.ACC_V), load3(A, up + L.ACC_W)
+    d, given = load(A, at + L.D_INV), load(A, at + L.GIVEN)
+    U = load6(A, at + L.U_F)
+    bias = load(A, at + L.U_TAU) + dot(U[:3], a) + dot(U[3:], alpha)
+    tau, qdd = load(A, at + L.TAU), load(A, at + L.QDD)
+    qdd = given * qdd + (1.0 - given) * ((tau - bias) / d)
+    store(A, at + L.QDD, qdd)
+    store(A, at + L.TAU, given * (d * qdd + bias) + (1.0 - given) * tau)
+    store3(A, at + L.ACC_V, add(add(a, load3(A, at + L.BIAS_V)), scale(load3(A, at + L.AXIS_V), qdd)))
+    store3(A, at + L.ACC_W, add(add(alpha, load3(A, at + L.BIAS_W)), scale(load3(A, at + L.AXIS_W), qdd)))
+
+
+@routine
+def write_torques(A, tau, i):
+    """Write tau[i : i + nv]: the wrench f_0 of the base (moment in body axes), then the joint torques."""
+    if load_int(A, L.FLOATING) != 0:
+        write_base_wrench(A, pack_at(A, 0), tau, i)
+    for j in range(load_int(A, L.NJ)):
+        tau[i + base_rows(A) + j] = A[lane_of(A, j) + L.TAU]

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moving along the manifold of configurations: q -> q (+) u dt, and the velocity from one configuration to another.
+
+The base turns about the fixed axis w_WB_B in its own frame, by the exponential map of unit quaternions; everything else is a sum.
+"""
+
+from __future__ import annotations
+
+import math
+
+from quad_dynamics.kernels.door import good_configuration, good_vector
+from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.spatial import quat_mul
+from quad_dynamics.kernels.trace import load_int, routine
+from quad_dynamics.model import layout as L
+
+# Below this angle [rad], sin(x)/x and its like are taken from their series; the error is below 1e-18.
+_SMALL = 1e-4
+
+
+@kernel(ARENA, INT, INPUT, INPUT, INPUT, OUTPUT)
+def integrate(A, n, q, u, dt, out):
+    """Configurations after n motions.
+
+    Args:
+        A: arena.
+        n: number of states.
+        q: (n nq,) configurations.
+        u: (n nv,) velocities, constant over the step.
+        dt: (1,) time step [s].
+        out: (n nq,) out; the quaternions have unit length.
+    """
+    nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(n, nv, u):
+        return 2
+    if not good_vector(1, 1, dt):
+        return 3
+    h = dt[0]
+    for i in range(n):
+        iq, iu = i * nq, i * nv
+        if nv > nj:
+            for k in range(3):
+                out[iq + k] = q[iq + k] + h * u[iu + k]
+            d = exponential(h * u[iu + 3], h * u[iu + 4], h * u[iu + 5])
+            x, y, z, w = quat_mul((q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6]), d)
+            scale = 1.0 / math.sqrt(x * x + y * y + z * z + w * w)
+            out[iq + 3] = x * scale
+            out[iq + 4] = y * scale
+            out[iq + 5] = z * scale
+            out[iq + 6] = w * scale
+        for j in range(nj):
+            out[iq + nq - nj + j] = q[iq + nq - nj + j] + h * u[iu + nv - nj + j]
+    return 0
+
+
+@routine
+def exponential(x, y, z):
+    """Unit quaternion of the rotation vector (x, y, z)."""
+    angle = math.sqrt(x * x + y * y + z * z)
+    half = 0.5 * angle
+    s = 0.5 * (1.0 - half * half / 6.0) if half < _SMALL else math.sin(half) / angle
+    return s * x, s * y, s * z, math.cos(half)
+
+
+@kernel(ARENA, INT, INPUT, INPUT, OUTPUT)
+def difference(A, n, q0, q1, u):
+    """Velocities (n nv,) that lead from q0 to q1 (n nq,) in unit time; the base turns the shorter way."""
+    nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
+    if not good_configuration(A, n, q0):
+        return 1
+    if not good_configuration(A, n, q1):
+        return 2
+    for i in range(n):
+        iq, iu = i * nq, i * nv
+        if nv > nj:
+            for k in range(3):
+                u[iu + k] = q1[iq + k] - q0[iq + k]
+            back = (-q0[iq + 3], -q0[iq + 4], -q0[iq + 5], q0[iq + 6])
+            r = logarithm(quat_mul(back, (q1[iq + 3], q1[iq + 4], q1[iq + 5], q1[iq + 6])))
+            for k in range(3):
+                u[iu + 3 + k] = r[k]
+        for j in range(nj):
+            u[iu + nv - nj + j] = q1[iq + nq - nj + j] - q0[iq + nq - nj + j]
+    return 0
+
+
+@routine
+def logarithm(d):
+    """Rotation vector of a quaternion, of length at most pi."""
+    x, y, z, w = d
+    if w < 0.0:
+        x, y, z, w = -x, -y, -z, -w
+    s = math.sqrt(x * x + y * y + z * z)
+    # 2 atan2(s, w) / s; for small s the series 2/w (1 - (s/w)^2 / 3)
+    factor = 2.0 / w * (1.0 - (s / w) ** 2 / 3.0) if s < _SMALL * w else 2.0 * math.atan2(s, w) / s
+    return factor * x, factor * y, factor * z

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small vector algebra for the kernels: 3-vectors, rotations and symmetric matrices as tuples of numbers.
+
+Tuples live in registers, so nothing is allocated. Every formula takes plain floats and lanes alike. A 3 x 3
+matrix is a tuple of 9, row by row; a symmetric one a tuple of 6: xx, xy, yy, xz, yz, zz.
+"""
+
+from __future__ import annotations
+
+from quad_dynamics.kernels.trace import LANES, formula, load, store
+
+
+@formula
+def load3(A, at):
+    """Three rows of lanes from address `at`."""
+    return load(A, at), load(A, at + LANES), load(A, at + 2 * LANES)
+
+
+@formula
+def load6(A, at):
+    """Six rows of lanes from address `at`."""
+    return load3(A, at) + load3(A, at + 3 * LANES)
+
+
+@formula
+def load9(A, at):
+    """Nine rows of lanes from address `at`."""
+    return load6(A, at) + load3(A, at + 6 * LANES)
+
+
+@formula
+def store3(A, at, a):
+    """Write three rows of lanes to address `at`."""
+    store(A, at, a[0])
+    store(A, at + LANES, a[1])
+    store(A, at + 2 * LANES, a[2])
+
+
+@formula
+def store6(A, at, a):
+    """Write six rows of lanes to address `at`."""
+    store3(A, at, (a[0], a[1], a[2]))
+    store3(A, at + 3 * LANES, (a[3], a[4], a[5]))
+
+
+@formula
+def store9(A, at, a):
+    """Write nine rows of lanes to address `at`."""
+    store6(A, at, (a[0], a[1], a[2], a[3], a[4], a[5]))
+    store3(A, at + 6 * LANES, (a[6], a[7], a[8]))
+
+
+@formula
+def add_to3(A, at, a):
+    """Add to three rows of lanes at address `at`."""
+    store3(A, at, add(load3(A, at), a))
+
+
+@formula
+def add_to6(A, at, a):
+    """Add to six rows of lanes at address `at`."""
+    add_to3(A, at, (a[0], a[1], a[2]))
+    add_to3(A, at + 3 * LANES, (a[3], a[4], a[5]))
+
+
+@formula
+def read3(A, at):
+    """Three numbers of one lane, from address `at`."""
+    return A[at], A[at + LANES], A[at + 2 * LANES]
+
+
+@formula
+def read9(A, at):
+    """Nine numbers of one lane, from address `at`."""
+    return read3(A, at) + read3(A, at + 3 * LANES) + read3(A, at + 6 * LANES)
+
+
+@formula
+def add(a, b):
+    """a + b."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+@formula
+def sub(a, b):
+    """a - b."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@formula
+def scale(a, s):
+    """a s."""
+    return a[0] * s, a[1] * s, a[2] * s
+
+
+@formula
+def dot(a, b):
+    """a . b."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@formula
+def cross(a, b):
+    """a x b."""
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@formula
+def rotate(R, a):
+    """R a."""
+    return (
+        R[0] * a[0] + R[1] * a[1] + R[2] * a[2],
+        R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
+        R[6] * a[0] + R[7] * a[1] + R[8] * a[2],
+    )
+
+
+@formula
+def unrotate(R, a):
+    """R^T a."""
+    return (
+        R[0] * a[0] + R[3] * a[1] + R[6] * a[2],
+        R[1] * a[0] + R[4] * a[1] + R[7] * a[2],
+        R[2] * a[0] + R[5] * a[1] + R[8] * a[2],
+    )
+
+
+@formula
+def matmul(P, T):
+    """P T, row by row."""
+    return (
+        P[0] * T[0] + P[1] * T[3] + P[2] * T[6],
+        P[0] * T[1] + P[1] * T[4] + P[2] * T[7],
+        P[0] * T[2] + P[1] * T[5] + P[2] * T[8],
+        P[3] * T[0] + P[4] * T[3] + P[5] * T[6],
+        P[3] * T[1] + P[4] * T[4] + P[5] * T[7],
+        P[3] * T[2] + P[4] * T[5] + P[5] * T[8],
+        P[6] * T[0] + P[7] * T[3] + P[8] * T[6],
+        P[6] * T[1] + P[7] * T[4] + P[8] * T[7],
+        P[6] * T[2] + P[7] * T[5] + P[8] * T[8],
+    )
+
+
+@formula
+def sym_mul(J, a):
+    """J a, with J symmetric (6)."""
+    return (
+        J[0] * a[0] + J[1] * a[1] + J[3] * a[2],
+        J[1] * a[0] + J[2] * a[1] + J[4] * a[2],
+        J[3] * a[0] + J[4] * a[1] + J[5] * a[2],
+    )
+
+
+@formula
+def sym_rotate(R, J):
+    """R J R^T, symmetric (6)."""
+    x = sym_mul(J, (R[0], R[1], R[2]))
+    y = sym_mul(J, (R[3], R[4], R[5]))
+    z = sym_mul(J, (R[6], R[7], R[8]))
+    return (
+        R[0] * x[0] + R[1] * x[1] + R[2] * x[2],
+        R[3] * x[0] + R[4] * x[1] + R[5] * x[2],
+        R[3] * y[0] + R[4] * y[1] + R[5] * y[2],
+        R[6] * x[0] + R[7] * x[1] + R[8] * x[2],
+        R[6] * y[0] + R[7] * y[1] + R[8] * y[2],
+        R[6] * z[0] + R[7] * z[1] + R[8] * z[2],
+    )
+
+
+@formula
+def inertia_mul(m, h, J, v, w):
+    """Momentum [l; k] of a rigid inertia (mass, first moment, inertia about the origin) at velocity [v; w]."""
+    l = add(scale(v, m), cross(w, h))
+    k = add(sym_mul(J, w), cross(h, v))
+    return l, k
+
+
+@formula
+def quat_to_rot(x, y, z, w):
+    """Rotation (9) of a quaternion x y z w; its length does not matter."""
+    s = 2.0 / (x * x + y * y + z * z + w * w)
+    return (
+        1.0 - s * (y * y + z * z), s * (x * y - z * w), s * (x * z + y * w),
+        s * (x * y + z * w), 1.0 - s * (x * x + z * z), s * (y * z - x * w),
+        s * (x * z - y * w), s * (y * z + x * w), 1.0 - s * (x * x + y * y),
+    )  # fmt: skip
+
+
+@formula
+def quat_mul(a, b):
+    """a b of quaternions x y z w (Hamilton)."""
+    return (
+        a[3] * b[0] + a[0] * b[3] + a[1] * b[2] - a[2] * b[1],
+        a[3] * b[1] - a[0] * b[2] + a[1] * b[3] + a[2] * b[0],
+        a[3] * b[2] + a[0] * b[1] - a[1] * b[0] + a[2] * b[3],
+        a[3] * b[3] - a[0] * b[0] - a[1] * b[1] - a[2] * b[2],
+    )

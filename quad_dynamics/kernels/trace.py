@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formulas that compile fast: plain Python functions that numba takes in as machine code.
+
+A kernel has two parts. Loops and branches are ordinary numba functions. The formulas inside them, which have
+neither, are decorated with `@formula`: when numba meets a call of such a function, the function is run once,
+with placeholders for its arguments, and every `+ - * /` on them writes one instruction. So numba never has to
+analyse the formulas, whose hundreds of operations would take it seconds, and a formula can call others, return tuples,
+loop over a literal range, in short use all of Python, at no cost.
+
+A placeholder is a float, an int, or four floats at once (`LANES` of them, in one vector register: see
+`quad_dynamics.model.layout` for what stands in the lanes). A formula looks the same for all of them, and runs on plain
+Python numbers too. Arrays are contiguous, of float64, and read and written by the functions at the end of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin, models, register_model
+
+from quad_dynamics.model.layout import LANES
+
+# What LLVM may do with our formulas: fuse a*b + c, reorder sums, ignore the sign of zero. NaN and inf stay
+# what they are (numba's `fastmath=True` would assume them away, and then NaN could hide).
+FASTMATH = {'contract', 'nsz', 'arcp', 'reassoc'}
+_FLAGS = tuple(sorted(FASTMATH))
+
+# A numba function of loops and branches, to be called from kernels only: it needs no wrapper for Python.
+routine = njit(forceinline=True, fastmath=FASTMATH, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+_INT = ir.IntType(64)
+_FLOAT = ir.DoubleType()
+_VECTOR = ir.VectorType(_FLOAT, LANES)
+
+
+class LanesType(types.Type):
+    """Numba's name for four lanes, where a formula hands them to another through a numba function."""
+
+    def __init__(self) -> None:
+        super().__init__(name='Lanes')
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _VECTOR)
+
+
+_NUMBA_TYPES = {_INT: types.int64, _FLOAT: types.float64, _VECTOR: LanesType()}
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """A number that is known when the kernel runs; operations on it are written down as instructions."""
+
+    builder: ir.IRBuilder
+    value: ir.Value
+
+    def _binary(self, other: Any, float_op: str, int_op: str, swapped: bool = False) -> Placeholder:
+        kind = self.value.type
+        if isinstance(other, Placeholder) and other.value.type == _VECTOR:
+            kind = _VECTOR
+        left, right = _as_type(self.builder, self, kind), _as_type(self.builder, other, kind)
+        if swapped:
+            left, right = right, left
+        if kind == _INT:
+            return Placeholder(self.builder, getattr(self.builder, int_op)(left, right))
+        return Placeholder(self.builder, getattr(self.builder, float_op)(left, right, flags=_FLAGS))
+
+    def __add__(self, other: Any) -> Placeholder:
+        return self._binary(other, 'fadd', 'add')
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Placeholder:
+        return self._binary(other, 'fsub', 'sub')
+
+    def __rsub__(self, other: Any) -> Placeholder:
+        return self._binary(other, 'fsub', 'sub', swapped=True)
+
+    def __mul__(self, other: Any) -> Placeholder:
+        return self._binary(other, 'fmul', 'mul')
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Placeholder:
+        return self._binary(other, 'fdiv', 'sdiv')
+
+    def __rtruediv__(self, other: Any) -> Placeholder:
+        return self._binary(other, 'fdiv', 'sdiv', swapped=True)
+
+    def __neg__(self) -> Placeholder:
+        return Placeholder(self.builder, self.builder.fneg(self.value, flags=_FLAGS))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The numbers of an array argument."""
+
+    builder: ir.IRBuilder
+    data: ir.Value
+
+    def pointer(self, index: Any, kind: ir.Type) -> ir.Value:
+        """Address of element `index`, to be read as the given type."""
+        at = self.builder.gep(self.data, [_as_type(self.builder, index, _INT)])
+        return self.builder.bitcast(at, kind.as_pointer())
+
+    def __getitem__(self, index: Any) -> Placeholder:
+        return Placeholder(self.builder, self.builder.load(self.pointer(index, _FLOAT), align=8))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        stored = _as_type(self.builder, value, _FLOAT)
+        self.builder.store(stored, self.pointer(index, _FLOAT), align=8)
+
+
+def formula(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let numba functions call `function` as a formula. Returns it unchanged, so that formulas can call it too."""
+
+    class _Template(AbstractTemplate):  # type: ignore[misc]
+        key = function
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            args = tuple(types.unliteral(a) for a in args)
+            return signature(_result_type(function, args), *args)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        inputs = [_unpack(context, builder, t, v) for t, v in zip(sig.args, args, strict=True)]
+        return _pack(context, builder, sig.return_type, function(*inputs))
+
+    infer_global(function, types.Function(_Template))
+    lower_builtin(function, types.VarArg(types.Any))(lower)
+    return function
+
+
+def _result_type(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Run the formula on arguments of the given types into a module that is thrown away; see what it returns."""
+    scratch = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), []), 'scratch')
+    builder = ir.IRBuilder(scratch.append_basic_block())
+    return _numba_type(function(*[_dummy(builder, t) for t in args]))
+
+
+def _dummy(builder: ir.IRBuilder, t: Any) -> Any:
+    if isinstance(t, types.Array):
+        return Memory(builder, ir.Constant(_FLOAT.as_pointer(), ir.Undefined))
+    if isinstance(t, types.BaseTuple):
+        return tuple(_dummy(builder, item) for item in t)
+    kind = next(k for k, numba_type in _NUMBA_TYPES.items() if numba_type == t)
+    return Placeholder(builder, ir.Constant(kind, ir.Undefined))
+
+
+def _numba_type(result: Any) -> Any:
+    if result is None:
+        return types.none
+    if isinstance(result, tuple):
+        return types.Tuple.from_types([_numba_type(item) for item in result])
+    return _NUMBA_TYPES[result.value.type] if isinstance(result, Placeholder) else types.float64
+
+
+def _unpack(context: Any, builder: ir.IRBuilder, t: Any, value: ir.Value) -> Any:
+    if isinstance(t, types.Array):
+        if t.layout != 'C' or t.dtype != types.float64:
+            raise TypeError(f'a formula takes contiguous float64 arrays, not {t}')
+        return Memory(builder, context.make_array(t)(context, builder, value).data)
+    if isinstance(t, types.BaseTuple):
+        items = cgutils.unpack_tuple(builder, value)
+        return tuple(_unpack(context, builder, item_t, item) for item_t, item in zip(t, items, strict=True))
+    return Placeholder(builder, value)
+
+
+def _pack(context: Any, builder: ir.IRBuilder, t: Any, result: Any) -> Any:
+    if result is None:
+        return context.get_dummy_value()
+    if isinstance(result, tuple):
+        return context.make_tuple(builder, t, [_pack(context, builder, *pair) for pair in zip(t, result, strict=True)])
+    return result.value if isinstance(result, Placeholder) else ir.Constant(_FLOAT, float(result))
+
+
+def _as_type(builder: ir.IRBuilder, number: Any, kind: ir.Type) -> ir.Value:
+    """The number as a value of the given type; a float becomes four equal lanes where lanes are asked for."""
+    if not isinstance(number, Placeholder):
+        if kind == _VECTOR:
+            return ir.Constant(_VECTOR, [float(number)] * LANES)
+        return ir.Constant(kind, number if kind == _INT else float(number))
+    if number.value.type == kind:
+        return number.value
+    if kind == _VECTOR and number.value.type == _FLOAT:
+        undefined = ir.Constant(_VECTOR, ir.Undefined)
+        first = builder.insert_element(undefined, number.value, ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        return builder.shuffle_vector(first, undefined, zeros)
+    raise TypeError(f'a formula mixes {number.value.type} and {kind}')
+
+
+# ---------------------------------------------------------------- reading and writing lanes
+
+
+@formula
+def load(A, at):
+    """Four lanes from A[at : at + 4]."""
+    return Placeholder(A.builder, A.builder.load(A.pointer(at, _VECTOR), align=8))
+
+
+@formula
+def store(A, at, value):
+    """Write four lanes to A[at : at + 4]; a float goes to all of them."""
+    A.builder.store(_as_type(A.builder, value, _VECTOR), A.pointer(at, _VECTOR), align=8)
+
+
+@formula
+def load_int(A, at):
+    """The int64 that has the bits of A[at]."""
+    return Placeholder(A.builder, A.builder.load(A.pointer(at, _INT), align=8))
+
+
+@formula
+def join(*numbers):
+    """Four floats as lanes."""
+    builder = numbers[0].builder
+    lanes = ir.Constant(_VECTOR, ir.Undefined)
+    for i, number in enumerate(numbers):
+        lanes = builder.insert_element(lanes, number.value, ir.Constant(ir.IntType(32), i))
+    return Placeholder(builder, lanes)
+
+
+@formula
+def lane_sum(value):
+    """Sum over the lanes, as (0 + 1) + (2 + 3)."""
+    a, b, c, d = (
+        Placeholder(value.builder, value.builder.extract_element(value.value, ir.Constant(ir.IntType(32), i)))
+        for i in range(LANES)
+    )
+    return (a + b) + (c + d)
+
+
+# ---------------------------------------------------------------- sine and cosine of lanes
+
+# pi/2 in three parts, each the rounded rest of the one before, for the exact reduction of the argument.
+_HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
+_TWO_BY_PI = 0.6366197723675814
+
+# Beyond this angle [rad] the reduction loses digits, and the kernels take sin and cos of the C library instead.
+SINCOS_LIMIT = 1e5
+
+# Minimax polynomials in y^2 (coefficients of fdlibm) on [-pi/4, pi/4], highest power first: sin y = y + y^3 P, cos y = 1 - y^2/2 + y^4 P.
+_SIN = (
+    1.58969099521155010221e-10,
+    -2.50507602534068634195e-08,
+    2.75573137070700676789e-06,
+    -1.98412698298579493134e-04,
+    8.33333333332248946124e-03,
+    -1.66666666666666324348e-01,
+)
+_COS = (
+    -1.13596475577881948265e-11,
+    2.08757232129817482790e-09,
+    -2.75573143513906633035e-07,
+    2.48015872894767294178e-05,
+    -1.38888888888741095749e-03,
+    4.16666666666666019037e-02,
+)
+
+
+@formula
+def sincos(angle):
+    """sin and cos of four angles at once, to about one unit in the last place, for |angle| < SINCOS_LIMIT.
+
+    Reduction by Cody and Waite to [-pi/4, pi/4], then polynomials, then the quadrant.
+    """
+    k = _vector_function('rint', angle * _TWO_BY_PI)
+    y = angle
+    for part in _HALF_PI:
+        y = _vector_function('fma', -k, _constant_lanes(k, part), y)
+    z = y * y
+    sin_y = y + y * z * _horner(_SIN, z)
+    cos_y = (1.0 - 0.5 * z) + z * z * _horner(_COS, z)
+
+    # k mod 4 in floating point: half = floor(k / 2), odd = k mod 2
+    half = _floor_half(k)
+    odd = k - 2.0 * half
+    sin_flips = half - 2.0 * _floor_half(half)
+    cos_flips = half + odd - 2.0 * _floor_half(half + odd)
+    sin = _where_nonzero(odd, cos_y, sin_y) * (1.0 - 2.0 * sin_flips)
+    cos = _where_nonzero(odd, sin_y, cos_y) * (1.0 - 2.0 * cos_flips)
+    return sin, cos
+
+
+def _horner(coefficients: tuple[float, ...], z: Placeholder) -> Placeholder:
+    total = z * coefficients[0] + coefficients[1]
+    for c in coefficients[2:]:
+        total = total * z + c
+    return total
+
+
+def _floor_half(k: Placeholder) -> Placeholder:
+    """floor(k / 2) of whole numbers."""
+    return _vector_function('rint', 0.5 * k - 0.25)
+
+
+def _vector_function(name: str, *args: Placeholder) -> Placeholder:
+    """Call an LLVM function of lanes, such as `rint` (nearest integer) or `fma` (a * b + c, rounded once)."""
+    builder = args[0].builder
+    function_type = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
+    function = cgutils.get_or_insert_function(builder.module, function_type, f'llvm.{name}.v{LANES}f64')
+    return Placeholder(builder, builder.call(function, [a.value for a in args]))
+
+
+def _constant_lanes(like: Placeholder, number: float) -> Placeholder:
+    return Placeholder(like.builder, ir.Constant(_VECTOR, [number] * LANES))
+
+
+def _where_nonzero(mask: Placeholder, a: Placeholder, b: Placeholder) -> Placeholder:
+    nonzero = mask.builder.fcmp_unordered('!=', mask.value, ir.Constant(_VECTOR, [0.0] * LANES))
+    return Placeholder(mask.builder, mask.builder.select(nonzero, a.value, b.value))

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a Model from a parsed URDF and a robot description."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from quad_dynamics.model.bodies import (
+    Pose,
+    check_bodies,
+    check_links,
+    merged_pi,
+    pose_of,
+    poses_at_zero,
+    poses_in_bodies,
+)
+from quad_dynamics.model.description import RobotDescription
+from quad_dynamics.model.description_reader import read_description
+from quad_dynamics.model.inertia import Floats
+from quad_dynamics.model.legs import (
+    LEG_ORDER,
+    Leg,
+    find_feet,
+    leg_chains,
+    leg_name,
+    ordered_joints,
+    quadruped_order,
+)
+from quad_dynamics.model.model import Frame, Model
+from quad_dynamics.model.problems import Problems
+from quad_dynamics.model.rotors import rotor_arrays
+from quad_dynamics.model.stance import find_contact_points, link_poses, standing_height
+from quad_dynamics.model.topology import Topology, find_topology
+from quad_dynamics.model.urdf import Joint, Urdf
+
+
+def build_model(
+    urdf: Urdf,
+    problems: Problems,
+    description_data: Mapping[str, Any] | None,
+    floating_base: bool | None,
+    gravity: Floats,
+    strict: bool = False,
+) -> Model:
+    """Build the model.
+
+    Args:
+        urdf: the parsed file.
+        problems: what was found wrong while reading; it is added to, and raised at the end.
+        description_data: mapping of the robot description, None to find everything from the tree.
+        floating_base: None lets the description or the tree decide: robots with two or more feet float.
+        gravity: (3,) [m/s^2].
+        strict: doubts are errors.
+
+    Raises:
+        ModelError: with every problem of the file and the description.
+    """
+    faulty = check_links(urdf, problems)
+    description = read_description(description_data or {}, urdf, problems)
+    topology = find_topology(urdf, problems)
+    if topology is None:
+        problems.raise_errors(strict)
+        raise AssertionError('a topology is missing only together with a problem')
+    build = _Build(urdf, topology, description, floating_base, faulty, problems)
+    problems.raise_errors(strict)
+    return build.model(gravity)
+
+
+class _Build:
+    """The steps of one build, each adding what the next ones need."""
+
+    def __init__(
+        self,
+        urdf: Urdf,
+        topology: Topology,
+        description: RobotDescription,
+        floating_base: bool | None,
+        faulty: set[str],
+        problems: Problems,
+    ) -> None:
+        self.urdf, self.topology, self.problems = urdf, topology, problems
+        self.poses = poses_in_bodies(topology)
+        self.description, self.chains = self._legs(description)
+        if floating_base is None:
+            floating_base = description.floating_base
+        self.floating = len(self.description.feet) >= 2 if floating_base is None else floating_base
+        self.joints = self._order_joints()
+        self.bodies = self._bodies()
+        self.pi = merged_pi(urdf, topology, self.poses, self.bodies)
+        check_bodies(topology, self.bodies, self.pi, faulty, problems)
+        if not self.joints and not self.floating:
+            problems.error(
+                'the robot has no movable joint and its base is fixed, so nothing can move; '
+                'expected a movable joint, or floating_base=True'
+            )
+        row = {main: i for i, main in enumerate(self.bodies)}
+        self.body_of = {link: row.get(main, -1) for link, main in topology.main_link.items()}
+        carrier = [self.body_of[joint.parent] for joint in self.joints]
+        self.rotors = rotor_arrays(
+            self.joints, self.description.rotors, self.poses, carrier, len(self.bodies), problems
+        )
+        self.standing = self._standing()
+
+    # ---- steps
+
+    def _legs(self, given: RobotDescription) -> tuple[RobotDescription, list[list[str]]]:
+        """Complete the description with what the tree says; also return the names of each leg's joints."""
+        feet = given.feet if not given.feet_from_tree else find_feet(self.topology, self.poses)
+        chains = leg_chains(self.topology, feet)
+        names = given.leg_names or tuple(leg_name(foot) for foot in feet)
+        order = quadruped_order(self.topology, poses_at_zero(self.topology), chains)
+        if order is not None and given.feet_from_tree:
+            feet, chains, names = tuple(feet[i] for i in order), [chains[i] for i in order], LEG_ORDER
+        elif order == [0, 1, 2, 3] and not given.leg_names:
+            names = LEG_ORDER
+        points = given.contact_points
+        if given.contact_points_from_tree:
+            legs = [(name, foot, len(chain)) for name, foot, chain in zip(names, feet, chains, strict=True)]
+            points = find_contact_points(self.urdf, self.topology, self.poses, legs) if feet else ()
+        return dataclasses.replace(given, feet=feet, leg_names=names, contact_points=points), chains
+
+    def _order_joints(self) -> list[Joint]:
+        by_name = {joint.name: joint for joint in self.urdf.joints}
+        chains = self.chains if len(self.chains) == 4 or not self.description.feet_from_tree else []
+        return [by_name[name] for name in ordered_joints(self.topology, chains)]
+
+    def _bodies(self) -> tuple[str, ...]:
+        moved = tuple(joint.child for joint in self.joints)
+        return (self.topology.root, *moved) if self.floating else moved
+
+    def _standing(self) -> Floats | None:
+        """Standing pose (nq,) of the description; None if it gives none."""
+        wanted = self.description.standing
+        feet = [point for point in self.description.contact_points if point.link in self.description.feet]
+        if wanted is None:
+            return None
+        limits = {joint.name: _position_limits(joint) for joint in self.joints}
+        positions = {name: min(max(0.0, low), high) for name, (low, high) in limits.items()}
+        for name, position in wanted.joints.items():
+            low, high = limits[name]
+            if not low <= position <= high:
+                self.problems.error(
+                    f'quad_dynamics.standing.joints: {name} is {position:g}; '
+                    f'expected within its limits {low:g} to {high:g}'
+                )
+            positions[name] = position
+        angles = np.array([positions[joint.name] for joint in self.joints])
+        if not self.floating:
+            return angles
+        height = wanted.base_height
+        if height is None:
+            points = feet or list(self.description.contact_points)
+            height = standing_height(link_poses(self.topology, positions), points) if points else 0.0
+        return np.concatenate([[0.0, 0.0, height, 0.0, 0.0, 0.0, 1.0], angles])
+
+    # ---- result
+
+    def model(self, gravity: Floats) -> Model:
+        joints, index = self.joints, {joint.name: i for i, joint in enumerate(self.joints)}
+        origins = [self.poses[joint.parent] @ pose_of(joint.origin) for joint in joints]
+        limits = np.array([_position_limits(joint) for joint in joints]).reshape(-1, 2)
+        viscous = np.array([joint.damping for joint in joints])
+        coulomb = np.array([joint.friction for joint in joints])
+        pi = self.pi.ravel()
+        legs = zip(self.description.leg_names, self.chains, self.description.feet, strict=True)
+        return Model(
+            name=self.urdf.name,
+            floating_base=self.floating,
+            joint_names=tuple(index),
+            body_names=self.bodies,
+            base_name=self.topology.root,
+            parents=self._parents(index),
+            joint_R=np.array([X.R for X in origins]).reshape(-1, 3, 3),
+            joint_p=np.array([X.p for X in origins]).reshape(-1, 3),
+            joint_axis=np.array([_unit(joint.axis) for joint in joints]).reshape(-1, 3),
+            is_prismatic=np.array([joint.type == 'prismatic' for joint in joints], dtype=np.bool_),
+            q_min=limits[:, 0].copy(),
+            q_max=limits[:, 1].copy(),
+            velocity_limit=np.array([_or_inf(joint.limit.velocity) for joint in joints]),
+            effort_limit=np.array([_or_inf(joint.limit.effort) for joint in joints]),
+            viscous=viscous,
+            coulomb=coulomb,
+            pi=pi,
+            gravity=gravity,
+            rotor_gear=self.rotors.gear,
+            rotor_inertia=self.rotors.inertia,
+            rotor_axis=self.rotors.axis,
+            rotor_pi=self.rotors.pi,
+            legs=tuple(Leg(name, tuple(index[j] for j in chain), foot) for name, chain, foot in legs),
+            frames={link: _frame(link, self.body_of[link], self.poses[link]) for link in self.topology.links},
+            description=self.description,
+            described_standing=self.standing,
+            warnings=self.problems.warnings,
+            urdf=self.urdf,
+            file_pi=pi,
+            file_viscous=viscous,
+            file_coulomb=coulomb,
+        )
+
+    def _parents(self, index: dict[str, int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        above = [
+            self.topology.parent_joint.get(self.topology.main_link[joint.parent]) for joint in self.joints
+        ]
+        return np.array([-1 if joint is None else index[joint.name] for joint in above], dtype=np.int64)
+
+
+def _frame(name: str, body: int, X_BL: Pose) -> Frame:
+    return Frame(name, body, X_BL.R.copy(), X_BL.p.copy())
+
+
+def _position_limits(joint: Joint) -> tuple[float, float]:
+    lower, upper = joint.limit.lower, joint.limit.upper
+    return -math.inf if lower is None else lower, math.inf if upper is None else upper
+
+
+def _or_inf(limit: float | None) -> float:
+    return math.inf if limit is None else limit
+
+
+def _unit(axis: tuple[float, float, float]) -> Floats:
+    vector = np.array(axis)
+    length = float(np.linalg.norm(vector))
+    # An axis that is of length 1 to the last digit but one stays as it is: dividing again would change it
+    # at each reload.
+    return vector if abs(length - 1.0) < 1e-15 else vector / length

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a URDF cannot say about a robot: feet, contact points, geared rotors, motors, standing pose.
+
+It comes from a YAML file with the top key `quad_dynamics:` (docs/robot_description.md explains every key),
+or is found from the tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quad_dynamics.model.urdf import Vector3
+
+
+@dataclass(frozen=True)
+class ContactPoint:
+    """A point of a link that can touch the ground.
+
+    Attributes:
+        name: unique among the points of a robot.
+        link: name of the link.
+        position: in the link's frame [m].
+        radius: of a sphere about the position that touches with its surface [m]; 0 is the point itself.
+    """
+
+    name: str
+    link: str
+    position: Vector3
+    radius: float = 0.0
+
+
+@dataclass(frozen=True)
+class Rotor:
+    """A motor's rotor that turns `gear` times as fast as its joint and is carried by the joint's parent link.
+
+    Attributes:
+        joint: name of the joint it drives.
+        gear: rotor speed over joint speed [-]; negative if it turns the other way.
+        mass: [kg].
+        inertia: [kg m^2] about its own com, (xx, xy, yy, xz, yz, zz) in its own frame; symmetric about the
+            spin axis.
+        position: of its com in the parent link's frame [m].
+        rpy: of its frame in the parent link's frame [rad].
+        axis: spin axis in the parent link's frame; None is the joint's axis.
+    """
+
+    joint: str
+    gear: float
+    mass: float = 0.0
+    inertia: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    position: Vector3 = (0.0, 0.0, 0.0)
+    rpy: Vector3 = (0.0, 0.0, 0.0)
+    axis: Vector3 | None = None
+
+
+@dataclass(frozen=True)
+class Motor:
+    """Electrical limits of a joint's drive.
+
+    Attributes:
+        joint: name of the joint.
+        torque_limit: before the gear [N m].
+        voltage: of the battery [V].
+        torque_constant: KT [N m/A].
+        resistance: of the winding [Ohm].
+        damping: viscous friction at the joint, in addition to the URDF's <dynamics damping> [N m s/rad].
+        dry_friction: Coulomb friction at the joint, in addition to the URDF's <dynamics friction> [N m].
+    """
+
+    joint: str
+    torque_limit: float
+    voltage: float
+    torque_constant: float
+    resistance: float
+    damping: float = 0.0
+    dry_friction: float = 0.0
+
+
+@dataclass(frozen=True)
+class StandingPose:
+    """How the robot stands: height of the base frame above ground [m], joint positions [rad or m] by name."""
+
+    base_height: float | None = None
+    joints: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RobotDescription:
+    """Everything that the URDF does not say.
+
+    Attributes:
+        floating_base: whether the base floats, None if nobody said.
+        feet: foot links, in leg order.
+        leg_names: one for each foot, () to name them by themselves.
+        contact_points: where the robot can touch the ground.
+        rotors: by name of joint.
+        motors: by name of joint.
+        standing: None if nobody said.
+        feet_from_tree: whether the feet were found, not given.
+        contact_points_from_tree: whether the contact points were found, not given.
+    """
+
+    floating_base: bool | None = None
+    feet: tuple[str, ...] = ()
+    leg_names: tuple[str, ...] = ()
+    contact_points: tuple[ContactPoint, ...] = ()
+    rotors: dict[str, Rotor] = field(default_factory=dict)
+    motors: dict[str, Motor] = field(default_factory=dict)
+    standing: StandingPose | None = None
+    feet_from_tree: bool = True
+    contact_points_from_tree: bool = True

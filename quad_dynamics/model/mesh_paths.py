@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which files a URDF may point at: only such that lie inside a package.
+
+The dynamics never open a mesh, but viewers do; a robot file from a stranger must not make them read
+`/etc/passwd`. The check is on the text of the path alone; it opens nothing and does not ask that the mesh
+exists.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+_PACKAGE_SCHEMES = ('package', 'model')
+_LEVELS_TO_PACKAGE = 6
+_INNER_FOLDERS = ('urdf', 'urdfs', 'xacro', 'robots', 'robot', 'model', 'models', 'description')
+
+
+def package_folder(urdf_path: str) -> str:
+    """Folder that the meshes of a URDF file may lie in.
+
+    It is the nearest folder upwards with a `package.xml`. Without one it is the folder above that of the file
+    if this is called `urdf` or the like (`robot/urdf/robot.urdf` beside `robot/meshes`), else the file's own.
+    """
+    folder = Path(os.path.normpath(Path.cwd() / urdf_path)).parent
+    for candidate in (folder, *folder.parents[:_LEVELS_TO_PACKAGE]):
+        if (candidate / 'package.xml').is_file():
+            return str(candidate)
+    return str(folder.parent if folder.name.lower() in _INNER_FOLDERS else folder)
+
+
+class MeshPaths:
+    """Judges the mesh and texture paths of one URDF."""
+
+    def __init__(self, urdf_path: str) -> None:
+        """Look where the file is.
+
+        Args:
+            urdf_path: of the URDF file; '' for a text, as if it were in a folder `urdf` of its package.
+        """
+        self._folder = os.path.normpath(Path.cwd() / urdf_path / '..') if urdf_path else '/package/urdf'
+        self._package = package_folder(urdf_path) if urdf_path else '/package'
+        self._roots = [self._package] if urdf_path else []
+        for variable in ('AMENT_PREFIX_PATH', 'ROS_PACKAGE_PATH'):
+            roots = os.environ.get(variable, '').split(os.pathsep)
+            self._roots += [root for root in roots if root.startswith('/') and root.strip('/')]
+
+    def problem(self, filename: str) -> str:
+        """Say what is wrong with a path as it stands in the URDF; '' if nothing is."""
+        if not filename.strip():
+            return 'is empty'
+        path = unquote(filename).replace('\\', '/')
+        if '\0' in path:
+            return f'{filename!r} contains a NUL character'
+        scheme = re.match(r'([A-Za-z][A-Za-z0-9+.-]+)://', path)
+        if scheme is None:
+            return self._plain_problem(filename, path)
+        kind, rest = scheme.group(1).lower(), path[scheme.end() :]
+        if kind in _PACKAGE_SCHEMES:
+            return _package_problem(filename, rest)
+        if kind == 'file':
+            return self._absolute_problem(filename, '/' + rest.lstrip('/'))
+        return f"'{filename}' has the scheme {kind}://; expected package://, model:// or a relative path"
+
+    def _plain_problem(self, filename: str, path: str) -> str:
+        if path.startswith('/') or re.match(r'[A-Za-z]:', path):
+            return self._absolute_problem(filename, path)
+        if _is_inside(f'{self._folder}/{path}', self._package):
+            return ''
+        return f"'{filename}' leaves the robot's package"
+
+    def _absolute_problem(self, filename: str, path: str) -> str:
+        if any(_is_inside(path, root) for root in self._roots):
+            return ''
+        return f"'{filename}' is an absolute path outside the robot's package; expected package://NAME/path"
+
+
+def _package_problem(filename: str, rest: str) -> str:
+    package, _, inner = rest.lstrip('/').partition('/')  # package:///NAME is wrong, but common and harmless
+    if package in ('', '.', '..'):
+        return f"'{filename}' names no package; expected package://NAME/path"
+    depth = 0
+    for part in inner.split('/'):
+        depth += {'': 0, '.': 0, '..': -1}.get(part, 1)
+        if depth < 0:
+            return f"'{filename}' leaves the package '{package}'"
+    return ''
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    path, folder = os.path.normpath(path), os.path.normpath(folder)
+    return path.startswith(folder.rstrip('/') + '/')

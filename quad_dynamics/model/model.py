@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model of a robot: immutable numbers that every algorithm reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.description import RobotDescription
+from quad_dynamics.model.inertia import implausible_bodies
+from quad_dynamics.model.legs import Leg
+from quad_dynamics.model.urdf import Urdf
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frame:
+    """A link as a frame of its body.
+
+    Attributes:
+        name: of the link.
+        body: index of the body; -1 is the immobile root of a fixed-base model.
+        R: (3, 3) R_BF, rotation of the frame in the body's frame.
+        p: (3,) p_BF, its origin in the body's frame [m].
+    """
+
+    name: str
+    body: int
+    R: Floats
+    p: Floats
+
+    def __repr__(self) -> str:
+        return f"Frame('{self.name}', body={self.body})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Model:
+    """A robot as a tree of bodies.
+
+    Build it with `load_model`; change it with the `with_...` methods, which return a new model that shares
+    everything else.
+
+    A body is what moves as one: a link with all links that fixed joints hold to it. Its frame is the frame
+    of its main link: the root link, or the child link of the movable joint. All arrays are read-only float64.
+
+    Attributes:
+        name: of the robot.
+        floating_base: whether the root link moves freely.
+        joint_names: the nj movable joints in the order of q; a parent comes before its children.
+        body_names: main links of the nb bodies; with a floating base the root link first, then the child of
+            each joint in joint order. The immobile root of a fixed-base model is no body.
+        base_name: root link.
+        parents: (nj,) index of the parent joint, -1 for the base or root.
+        joint_R: (nj, 3, 3) R_PL, the child link's frame at q = 0 in the parent body's frame.
+        joint_p: (nj, 3) p_PL, likewise [m].
+        joint_axis: (nj, 3) unit axis in the child link's frame.
+        is_prismatic: (nj,) bool.
+        q_min: (nj,) [rad or m], -inf where there is no limit.
+        q_max: (nj,) likewise, +inf.
+        velocity_limit: (nj,) [rad/s or m/s], inf where there is none.
+        effort_limit: (nj,) [N m or N], inf where there is none.
+        viscous: (nj,) viscous friction F_v [N m s/rad or N s/m].
+        coulomb: (nj,) Coulomb friction F_c [N m or N].
+        pi: (10 nb,) inertial parameters of the links, without rotors: for each body [m, mcx, mcy, mcz, Ixx,
+            Ixy, Iyy, Ixz, Iyz, Izz], the inertia about the body frame's origin and in its axes.
+        gravity: (3,) in the world [m/s^2].
+        rotor_gear: (nj,) rotor speed over joint speed, 1 where there is no rotor.
+        rotor_inertia: (nj,) axial inertia of the rotor [kg m^2], 0 where there is none.
+        rotor_axis: (nj, 3) unit spin axis in the parent body's frame.
+        rotor_pi: (10 nb,) what the rotors add to the bodies that carry them, as if fixed to them. Rotors on
+            the immobile root of a fixed-base model add to no body.
+        legs: in the order FL, FR, RL, RR on a quadruped.
+        frames: every link of the file, by name.
+        description: what the robot description said, or what was found from the tree.
+        described_standing: (nq,) the pose to stand in that the robot description gives, None if it gives
+            none.
+        warnings: what was doubtful in the file.
+        urdf: the file's content.
+    """
+
+    name: str
+    floating_base: bool
+    joint_names: tuple[str, ...]
+    body_names: tuple[str, ...]
+    base_name: str
+    parents: Ints
+    joint_R: Floats
+    joint_p: Floats
+    joint_axis: Floats
+    is_prismatic: Bools
+    q_min: Floats
+    q_max: Floats
+    velocity_limit: Floats
+    effort_limit: Floats
+    viscous: Floats
+    coulomb: Floats
+    pi: Floats
+    gravity: Floats
+    rotor_gear: Floats
+    rotor_inertia: Floats
+    rotor_axis: Floats
+    rotor_pi: Floats
+    legs: tuple[Leg, ...]
+    frames: dict[str, Frame]
+    description: RobotDescription
+    described_standing: Floats | None
+    warnings: tuple[str, ...]
+    urdf: Urdf
+    file_pi: Floats
+    file_viscous: Floats
+    file_coulomb: Floats
+    _arena: Floats | None = field(default=None, init=False)
+    _standing: Floats | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        for frame in self.frames.values():
+            frame.R.setflags(write=False)
+            frame.p.setflags(write=False)
+
+    def __repr__(self) -> str:
+        base = 'floating' if self.floating_base else 'fixed'
+        return (
+            f"<Model '{self.name}': {base} base, {self.nj} joints, {len(self.legs)} legs, "
+            f'{self.total_mass:.4g} kg>'
+        )
+
+    # ---- sizes and sums
+
+    @property
+    def nj(self) -> int:
+        """Number of movable joints."""
+        return len(self.joint_names)
+
+    @property
+    def nq(self) -> int:
+        """Length of q: 7 + nj with a floating base, else nj."""
+        return self.nj + 7 if self.floating_base else self.nj
+
+    @property
+    def nv(self) -> int:
+        """Length of u: 6 + nj with a floating base, else nj."""
+        return self.nj + 6 if self.floating_base else self.nj
+
+    @property
+    def nb(self) -> int:
+        """Number of bodies."""
+        return len(self.body_names)
+
+    @property
+    def foot_names(self) -> tuple[str, ...]:
+        """Foot links, in leg order."""
+        return tuple(leg.foot for leg in self.legs)
+
+    @property
+    def total_mass(self) -> float:
+        """Mass of all that moves, rotors included [kg]."""
+        return float(self.pi[::10].sum() + self.rotor_pi[::10].sum())
+
+    @property
+    def neutral(self) -> Floats:
+        """(nq,) base at the origin, joints at zero or at the limit nearest to it."""
+        joints = np.clip(np.zeros(self.nj), self.q_min, self.q_max)
+        if not self.floating_base:
+            return joints
+        return np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], joints])
+
+    @property
+    def standing(self) -> Floats | None:
+        """(nq,) a pose to stand in, the feet on the ground z = 0.
+
+        As the robot description says; else, for a floating robot with feet, a crouch with the feet below
+        the hips that is found at the first use. None for all others.
+        """
+        if self._standing is None:
+            from quad_dynamics.model.crouch import find_crouch
+
+            pose = self.described_standing if self.described_standing is not None else find_crouch(self)
+            if pose is not None:
+                pose.setflags(write=False)
+            object.__setattr__(self, '_standing', pose)
+        return self._standing
+
+    @property
+    def arena(self) -> Floats:
+        """The model as one block of memory, as the compiled kernels read it."""
+        if self._arena is None:
+            from quad_dynamics.model.packing import pack
+
+            object.__setattr__(self, '_arena', pack(self))
+        assert self._arena is not None
+        return self._arena
+
+    # ---- changed copies
+
+    def with_pi(self, pi: npt.ArrayLike, check: bool = True) -> Model:
+        """The same robot with other inertial parameters of its links.
+
+        Args:
+            pi: (10 nb,), as `Model.pi`.
+            check: refuse masses that are not positive and inertias about the com that are not positive
+                definite.
+
+        Raises:
+            ArgumentError: wrong shape, not finite, or refused by the check; the message names the body.
+        """
+        values = _vector(pi, 10 * self.nb, 'pi')
+        if check:
+            faults = implausible_bodies(values.reshape(-1, 10))
+            if faults:
+                text = '; '.join(f"body '{self.body_names[i]}': {fault}" for i, fault in faults)
+                raise ArgumentError(f'pi is not that of real bodies: {text}')
+        return self._replace(pi=values)
+
+    def with_friction(
+        self, viscous: npt.ArrayLike | None = None, coulomb: npt.ArrayLike | None = None
+    ) -> Model:
+        """The same robot with other joint friction (nj,); what is None stays.
+
+        Raises:
+            ArgumentError: wrong shape, not finite or negative.
+        """
+        changes = {}
+        for key, given in (('viscous', viscous), ('coulomb', coulomb)):
+            if given is None:
+                continue
+            values = _vector(given, self.nj, key)
+            for i in np.flatnonzero(values < 0.0)[:1]:
+                raise ArgumentError(f"{key} of joint '{self.joint_names[i]}' is {values[i]:g}; expected >= 0")
+            changes[key] = values
+        return self._replace(**changes)
+
+    def with_gravity(self, gravity: npt.ArrayLike) -> Model:
+        """The same robot under another gravity (3,) in the world [m/s^2].
+
+        Raises:
+            ArgumentError: wrong shape or not finite.
+        """
+        return self._replace(gravity=_vector(gravity, 3, 'gravity'))
+
+    def without_rotors(self) -> Model:
+        """The same robot with rotors that have neither mass nor inertia; the gears stay."""
+        return self._replace(rotor_inertia=np.zeros(self.nj), rotor_pi=np.zeros(10 * self.nb))
+
+    def _replace(self, **changes: Any) -> Model:
+        """A copy that shares all but the changes; dataclasses.replace would run through all fields."""
+        new = object.__new__(Model)
+        for name in self.__slots__:
+            object.__setattr__(new, name, getattr(self, name))
+        for name, value in changes.items():
+            value.setflags(write=False)
+            object.__setattr__(new, name, value)
+        object.__setattr__(new, '_arena', None)
+        return new
+
+    # ---- text
+
+    def to_urdf(self) -> str:
+        """The robot as URDF text; loading it gives the same numbers.
+
+        Inertial parameters and friction that were replaced are written in: a body whose parameters changed
+        has them all on its main link. Everything else of the file stays as it was. Rotors, gravity and the
+        robot description are not part of a URDF.
+
+        Raises:
+            ArgumentError: a body has no mass but a first moment, which URDF cannot say.
+        """
+        from quad_dynamics.model.urdf_writer import write_model
+
+        return write_model(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What starts with _ is built again where it is needed.
+        names = [name for name in self.__slots__ if not name.startswith('_')]
+        return _restore, (names, [getattr(self, name) for name in names])
+
+
+def _restore(names: Iterable[str], values: Iterable[Any]) -> Model:
+    return Model(**dict(zip(names, values, strict=True)))
+
+
+def _vector(values: npt.ArrayLike, size: int, name: str) -> Floats:
+    """A checked copy of (size,) finite numbers."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f'{name} is not an array of numbers: {error}') from error
+    if array.shape != (size,):
+        raise ArgumentError(f'{name} has the shape {array.shape}; expected ({size},)')
+    if not np.isfinite(array).all():
+        raise ArgumentError(f'{name} is not finite at index {int(np.flatnonzero(~np.isfinite(array))[0])}')
+    return array

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fill the arena of a model (see `quad_dynamics.model.layout`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import LANES
+
+if TYPE_CHECKING:
+    from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def pack(model: Model) -> Floats:
+    """Return the arena of a model: (words,) float64, aligned to 64 bytes."""
+    lanes, parent_packs = assign_lanes(model.parents)
+    n_packs = len(parent_packs)
+    packs_at = _next_line(L.HEADER + L.JOINT_WORDS * model.nj)
+    scratch_at = _next_line(packs_at + L.PACK_WORDS * n_packs)
+    arena = _aligned_zeros(scratch_at + L.SCRATCH_WORDS)
+
+    ints = arena.view(np.int64)
+    for word, count in (
+        (L.NJ, model.nj),
+        (L.PACKS, n_packs),
+        (L.FLOATING, model.floating_base),
+        (L.NQ, model.nq),
+        (L.NV, model.nv),
+        (L.NB, model.nb),
+        (L.ROTORS, bool(np.any(model.rotor_inertia))),
+        (L.JOINTS, L.HEADER),
+        (L.FIRST_PACK, packs_at),
+        (L.SCRATCH, scratch_at),
+    ):
+        ints[word] = count
+    arena[L.GRAVITY : L.GRAVITY + 3] = model.gravity
+
+    table = arena[L.HEADER : L.HEADER + L.JOINT_WORDS * model.nj].reshape(model.nj, L.JOINT_WORDS)
+    table.view(np.int64)[:, L.J_LANE] = packs_at + L.PACK_WORDS * lanes[:, 0] + lanes[:, 1]
+    table.view(np.int64)[:, L.J_PARENT] = model.parents
+    table.view(np.int64)[:, L.J_SUBTREE] = subtree_sizes(model.parents)
+    table[:, L.J_VISCOUS] = model.viscous
+    table[:, L.J_COULOMB] = model.coulomb
+
+    packs = arena[packs_at : packs_at + L.PACK_WORDS * n_packs].reshape(n_packs, L.PACK_WORDS // LANES, LANES)
+    packs.view(np.int64)[:, L.PARENT // LANES, 0] = packs_at + L.PACK_WORDS * parent_packs
+    _fill_empty_lanes(packs)
+    _fill_base(packs, model)
+    if model.nj:
+        _fill_joints(packs, model, lanes)
+    return arena
+
+
+def assign_lanes(parents: Ints) -> tuple[Ints, Ints]:
+    """Give each joint's body a pack and a lane.
+
+    A child keeps the lane of its parent; a second child of the same parent opens another pack. The children of the
+    base, which is in all lanes, take the lanes in turn.
+
+    Args:
+        parents: (nj,) index of the parent joint, -1 for the base; a parent comes before its children.
+
+    Returns:
+        (nj, 2) pack and lane of each joint's body, and (packs,) the parent pack of each pack (0 for pack 0).
+    """
+    parent_packs = [0]
+    taken: list[set[int]] = [set(range(LANES))]
+    below: dict[int, list[int]] = {}
+    lanes = np.zeros((len(parents), 2), dtype=np.int64)
+    for joint, parent in enumerate(parents):
+        above = 0 if parent < 0 else int(lanes[parent, 0])
+        wanted = range(LANES) if parent < 0 else [int(lanes[parent, 1])]
+        places = [(k, lane) for k in below.setdefault(above, []) for lane in wanted if lane not in taken[k]]
+        if not places:
+            places = [(len(parent_packs), wanted[0])]
+            below[above].append(len(parent_packs))
+            parent_packs.append(above)
+            taken.append(set())
+        lanes[joint] = places[0]
+        taken[places[0][0]].add(places[0][1])
+    return lanes, np.array(parent_packs, dtype=np.int64)
+
+
+def subtree_sizes(parents: Ints) -> Ints:
+    """Number of joints that each joint moves, itself included.
+
+    The kernels rely on these being consecutive, as they are when the joints are numbered depth first.
+    """
+    sizes = np.ones(len(parents), dtype=np.int64)
+    for joint in reversed(range(len(parents))):
+        if parents[joint] >= 0:
+            sizes[parents[joint]] += sizes[joint]
+    for joint, parent in enumerate(parents):
+        assert parent < joint < (parent + sizes[parent] if parent >= 0 else len(parents)), 'not depth first'
+    return sizes
+
+
+def rotation_to_axis(axes: Floats) -> Floats:
+    """R_LK (n, 3, 3): rotations whose third column is the given unit axis (n, 3).
+
+    Where the axis is x, y or z, the result is a permutation of the axes, so that no digit is lost.
+    """
+    n = len(axes)
+    helper = np.zeros((n, 3))
+    helper[np.arange(n), (np.argmax(np.abs(axes), axis=1) + 1) % 3] = 1.0
+    x = helper - axes * np.sum(helper * axes, axis=1, keepdims=True)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return np.stack([x, np.cross(axes, x), axes], axis=2)
+
+
+def rotate_pi(pi: Floats, R_LK: Floats) -> Floats:
+    """Inertial parameters (n, 10) of links, given in frames L, in the axes of frames K with the same origins."""
+    moments = np.einsum('nji,nj->ni', R_LK, pi[:, 1:4])
+    inertia = pi[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
+    turned = np.einsum('nji,njk,nkl->nil', R_LK, inertia, R_LK)
+    return np.column_stack([pi[:, 0], moments, turned.reshape(-1, 9)[:, [0, 1, 4, 2, 5, 8]]])
+
+
+def _next_line(words: int) -> int:
+    """Round up to a whole cache line of 8 words."""
+    return -(-words // 8) * 8
+
+
+def _aligned_zeros(words: int) -> Floats:
+    raw = np.zeros(words + 8)
+    skip = (-raw.ctypes.data // 8) % 8
+    return raw[skip : skip + words]
+
+
+def _rows(offset: int, count: int) -> slice:
+    return slice(offset // LANES, offset // LANES + count)
+
+
+def _fill_empty_lanes(packs: Floats) -> None:
+    identity = np.eye(3).reshape(9, 1)
+    packs[:, _rows(L.TREE_R, 9)] = identity
+    packs[:, _rows(L.LINK_R, 9)] = identity
+    packs[:, _rows(L.ROTOR_KK, 1)] = 1.0
+    packs.view(np.int64)[:, L.OWN_JOINT // LANES] = -1
+    packs[0, _rows(L.ROT, 9)] = identity
+
+
+def _fill_base(packs: Floats, model: Model) -> None:
+    if model.floating_base:
+        packs[0, _rows(L.MASS, 10), 0] = (model.pi + model.rotor_pi)[:10]
+
+
+def _fill_joints(packs: Floats, model: Model, lanes: Ints) -> None:
+    has_parent = (model.parents >= 0)[:, None, None]
+    R_LK = rotation_to_axis(model.joint_axis)
+    R_PK = np.where(has_parent, R_LK[model.parents], np.eye(3))  # of the parent's own link, not of the joint
+    tree_R = np.einsum('nji,njk,nkl->nil', R_PK, model.joint_R, R_LK)
+    pi = (model.pi + model.rotor_pi).reshape(-1, 10)[-model.nj :]
+    k, lane = lanes.T
+    for row in (L.JOINT, L.OWN_JOINT):
+        packs.view(np.int64)[k, row // LANES, lane] = np.arange(model.nj)
+    for offset, values in (
+        (L.TREE_R, tree_R.reshape(-1, 9)),
+        (L.TREE_P, np.einsum('nji,nj->ni', R_PK, model.joint_p)),
+        (L.REVOLUTE, ~model.is_prismatic[:, None]),
+        (L.PRISMATIC, model.is_prismatic[:, None]),
+        (L.MASS, rotate_pi(pi, R_LK)),
+        (L.LINK_R, R_LK.transpose(0, 2, 1).reshape(-1, 9)),
+        (L.ROTOR_GEAR, model.rotor_gear[:, None]),
+        (L.ROTOR_AXIS, np.einsum('nji,nj->ni', R_PK, model.rotor_axis)),
+        (L.ROTOR_K, (model.rotor_gear * model.rotor_inertia)[:, None]),
+        (L.ROTOR_KK, (model.rotor_gear**2 * model.rotor_inertia)[:, None]),
+    ):
+        packs[k[:, None], offset // LANES + np.arange(values.shape[1]), lane[:, None]] = values

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collector of everything that is wrong with a robot file, so that it can be said all at once."""
+
+from __future__ import annotations
+
+from quad_dynamics.errors import ModelError
+
+# A broken file of a million elements must not produce a message of a million lines.
+_MOST_PROBLEMS = 200
+
+
+class Problems:
+    """Errors, and warnings grouped so that one kind of doubt is one line, however many links it concerns."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._errors: list[str] = []
+        self._n_errors = 0
+        self._warnings: dict[str, list[str]] = {}
+
+    def error(self, text: str) -> None:
+        """Note one problem that forbids a model."""
+        self._n_errors += 1
+        if len(self._errors) < _MOST_PROBLEMS and text not in self._errors:
+            self._errors.append(text)
+
+    def warn(self, kind: str, item: str) -> None:
+        """Note one doubt.
+
+        Args:
+            kind: a sentence with `{}` where the list of items goes.
+            item: what it is about, e.g. the name of a link.
+        """
+        items = self._warnings.setdefault(kind, [])
+        if item not in items:
+            items.append(item)
+
+    @property
+    def n_errors(self) -> int:
+        """Number of problems so far."""
+        return self._n_errors
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each kind of doubt, in the order in which they came up."""
+        return tuple(kind.replace('{}', ', '.join(items)) for kind, items in self._warnings.items())
+
+    def raise_errors(self, strict: bool = False) -> None:
+        """Raise ModelError if anything is wrong; with `strict`, doubts count as wrong.
+
+        Raises:
+            ModelError: with every problem.
+        """
+        problems = list(self._errors)
+        hidden = self._n_errors - len(problems)
+        if hidden > 0 and len(problems) == _MOST_PROBLEMS:
+            problems.append(f'and {hidden} more problems')
+        if strict:
+            problems.extend(f'{warning} (an error because strict=True)' for warning in self.warnings)
+        if problems:
+            raise ModelError(self.source, problems, () if strict else self.warnings)

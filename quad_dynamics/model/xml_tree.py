@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads XML from strangers: an ElementTree with line numbers, and no DTD, entity or endless nesting.
+
+Expat is driven directly, without namespace processing: prefixes such as `xacro:` and their declarations then
+stay as they are, and the tree can be written back as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+MAX_CHARACTERS = 32 * 1024 * 1024
+MAX_DEPTH = 64
+_LEGACY_ENCODINGS = frozenset({'iso-8859-1', 'latin-1', 'us-ascii', 'ascii', 'windows-1252', 'utf-16'})
+
+
+class XmlError(Exception):
+    """The text is not XML that we are ready to read; the message says why and where."""
+
+
+@dataclass(frozen=True)
+class XmlTree:
+    """A parsed document.
+
+    Attributes:
+        root: its root element; comments are kept as children.
+        prologue: the text before the root element (XML declaration, comments).
+        lines: line number of each element, by id().
+    """
+
+    root: ElementTree.Element
+    prologue: str
+    lines: dict[int, int] = field(repr=False)
+
+    def line(self, element: ElementTree.Element) -> int:
+        """Line of the element's opening tag, counted from 1."""
+        return self.lines.get(id(element), 0)
+
+
+def decode_xml(raw: bytes) -> str:
+    """Turn the bytes of an XML file into text.
+
+    Raises:
+        XmlError: the bytes are in no encoding that we know.
+    """
+    if raw.startswith((b'\xff\xfe', b'\xfe\xff')):
+        encoding = 'utf-16'
+    else:
+        declared = re.match(rb'<\?xml[^>]*encoding=["\']([A-Za-z0-9._-]+)["\']', raw)
+        encoding = declared.group(1).decode('ascii').lower() if declared else 'utf-8'
+        if encoding not in _LEGACY_ENCODINGS:
+            encoding = 'utf-8-sig'
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise XmlError(f'byte {error.start} is not valid {encoding}; expected UTF-8 text') from error
+
+
+class _TreeMaker:
+    """Handlers of one expat run."""
+
+    def __init__(self) -> None:
+        self.parser = expat.ParserCreate(encoding='utf-8')
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._data
+        self.parser.CommentHandler = self._comment
+        self.parser.ProcessingInstructionHandler = self._instruction
+        self.parser.StartDoctypeDeclHandler = self._refuse_doctype
+        self.parser.EntityDeclHandler = self._refuse_entity
+        self.builder = ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
+        self.depth = 0
+        self.lines: dict[int, int] = {}
+        self.root_byte = -1
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if self.depth == 0:
+            self.root_byte = self.parser.CurrentByteIndex
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise XmlError(
+                f'line {self.parser.CurrentLineNumber}: elements are nested more than {MAX_DEPTH} deep'
+            )
+        element = self.builder.start(tag, attributes)
+        self.lines[id(element)] = self.parser.CurrentLineNumber
+
+    def _end(self, tag: str) -> None:
+        self.depth -= 1
+        self.builder.end(tag)
+
+    def _data(self, text: str) -> None:
+        self.builder.data(text)
+
+    def _comment(self, text: str) -> None:
+        # Outside the root ElementTree has no place for comments; those before it are kept as the prologue.
+        if self.depth > 0:
+            self.builder.comment(text)
+
+    def _instruction(self, target: str, text: str) -> None:
+        if self.depth > 0:
+            self.builder.pi(target, text)
+
+    def _refuse_doctype(self, *_: object) -> None:
+        raise XmlError(
+            f'line {self.parser.CurrentLineNumber}: document type declarations (<!DOCTYPE) are refused, '
+            'because entities can fill the memory or read files'
+        )
+
+    def _refuse_entity(self, *_: object) -> None:
+        raise XmlError(f'line {self.parser.CurrentLineNumber}: entity declarations (<!ENTITY) are refused')
+
+
+def parse_xml(text: str) -> XmlTree:
+    """Parse XML text.
+
+    Raises:
+        XmlError: broken XML, a DTD, too long or nested too deep.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise XmlError(f'the text has {len(text)} characters; at most {MAX_CHARACTERS} are read')
+    try:
+        raw = text.encode('utf-8')
+    except UnicodeEncodeError as error:
+        raise XmlError(f'character {error.start} cannot be encoded (lone surrogate)') from error
+    maker = _TreeMaker()
+    try:
+        maker.parser.Parse(raw, True)
+        root = maker.builder.close()
+    except expat.ExpatError as error:
+        raise XmlError(f'broken XML: {error}') from error
+    return XmlTree(root, raw[: maker.root_byte].decode('utf-8'), maker.lines)
+
+
+def declare_utf8(text: str) -> str:
+    """The text with any other encoding in its XML declaration replaced: text is written as UTF-8."""
+    return re.sub(r'\A(<\?xml[^>]*?encoding=["\'])[^"\']*(["\'])', r'\1utf-8\2', text, count=1)
+
+
+def write_xml(root: ElementTree.Element, prologue: str) -> str:
+    """Text of a tree, after its prologue."""
+    body = ElementTree.tostring(root, encoding='unicode')
+    return f'{declare_utf8(prologue)}{body.rstrip()}\n'

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build script: an ament_python package for colcon, a plain Python package for pip."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+PACKAGE_NAME = 'quad_dynamics'
+SHARE = f'share/{PACKAGE_NAME}'
+ROBOTS = 'quad_dynamics/robots'
+
+# The folders that are import packages. A new node is one more word here.
+IMPORT_PACKAGES = ['quad_dynamics']
+
+
+def files_below(folder: str, relative_to: str = '.') -> list[str]:
+    """Paths of the data files below a folder.
+
+    They are listed one by one: `**` in package_data needs setuptools 62, and Ubuntu 22.04 has 59.
+    """
+    paths = [
+        path for path in Path(folder).rglob('*') if path.is_file() and path.suffix not in {'.py', '.pyc'}
+    ]
+    return sorted(path.relative_to(relative_to).as_posix() for path in paths)
+
+
+def share_tree(folder: str, target: str) -> list[tuple[str, list[str]]]:
+    """Entries of data_files that install a folder with its subfolders as `target`."""
+    entries: dict[str, list[str]] = {}
+    for file in files_below(folder):
+        subfolder = Path(file).parent.relative_to(folder)
+        entries.setdefault((Path(target) / subfolder).as_posix(), []).append(file)
+    return list(entries.items())
+
+
+setup(
+    name=PACKAGE_NAME,
+    version='0.1.0',
+    description='Rigid-body dynamics, contact simulation, torque control and identification of quadrupeds.',
+    maintainer='quad_dynamics maintainers',
+    maintainer_email='quad_dynamics@example.org',
+    license='Apache-2.0',
+    python_requires='>=3.10',
+    # The same names as in requirements/runtime.in and package.xml.
+    install_requires=['numba', 'numpy', 'pyyaml', 'scipy', 'tqdm', 'xacro'],
+    extras_require={'test': ['pytest']},
+    packages=find_packages(include=[pattern for name in IMPORT_PACKAGES for pattern in (name, f'{name}.*')]),
+    package_data={'quad_dynamics': ['py.typed', *files_below(ROBOTS, relative_to='quad_dynamics')]},
+    data_files=[
+        ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE_NAME}']),
+        (SHARE, ['package.xml']),
+        *share_tree(ROBOTS, f'{SHARE}/robots'),
+    ],
+    entry_points={'console_scripts': ['quad_dynamics = quad_dynamics.cli:main']},
+    zip_safe=False,
+)

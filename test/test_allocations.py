@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels allocate nothing: numba's runtime makes one header for each array handed in, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import Case, model_of
+from numba import njit
+from numba.core.runtime import _nrt_python, rtsys
+from public_calls import CALLS, STATES, call, good_arguments
+
+
+@pytest.fixture
+def statistics() -> Iterator[None]:
+    """Count allocations of numba's runtime, for one test."""
+    before = _nrt_python.memsys_stats_enabled()
+    _nrt_python.memsys_enable_stats()
+    yield
+    if not before:
+        _nrt_python.memsys_disable_stats()
+
+
+def surplus(run: Any, args: tuple[Any, ...]) -> int:
+    """Allocations during a call, beyond the header that numba makes for each array argument."""
+    before = rtsys.get_allocation_stats().alloc
+    run(*args)
+    return rtsys.get_allocation_stats().alloc - before - sum(isinstance(a, np.ndarray) for a in args)
+
+
+@pytest.mark.usefixtures('statistics')
+def test_an_allocation_would_be_seen() -> None:
+    @njit
+    def tidy(x):
+        x[0] = 1.0
+
+    @njit
+    def wasteful(x):
+        y = np.empty(x.size + 1)
+        y[0] = x[0]
+        x[0] = y[: x.size].sum()
+
+    x = np.ones(3)
+    tidy(x), wasteful(x)
+    assert surplus(tidy, (x,)) == 0
+    assert surplus(wasteful, (x,)) > 0
+
+
+@pytest.mark.usefixtures('statistics')
+@pytest.mark.parametrize('name', CALLS)
+@pytest.mark.parametrize('count', [None, 9], ids=['single', 'batch'])
+def test_kernels_allocate_nothing(
+    qd: Any, monkeypatch: pytest.MonkeyPatch, name: str, count: int | None
+) -> None:
+    from quad_dynamics.kernels.registry import KERNELS
+
+    model = model_of(Case('go2', True))
+    arguments = good_arguments(model)[name]
+    if count is not None:
+        arguments = {k: np.array([v] * count) if k in STATES else v for k, v in arguments.items()}
+        arguments.pop('f_ext', None)
+    call(qd, model, name, arguments)  # compiles or loads what it needs
+    seen: dict[str, int] = {}
+    for kernel in KERNELS.values():
+
+        def counted(*args: Any, run: Any = kernel.run, kernel_name: str = kernel.name) -> Any:
+            before = rtsys.get_allocation_stats().alloc
+            status = run(*args)
+            arrays = sum(isinstance(a, np.ndarray) for a in args)
+            seen[kernel_name] = rtsys.get_allocation_stats().alloc - before - arrays
+            return status
+
+        monkeypatch.setattr(kernel, 'run', counted)
+    call(qd, model, name, arguments)
+    assert seen, f'{name} ran no kernel'
+    assert not any(seen.values()), f'allocations by kernel: {seen}'
