@@ -43,3 +43,7 @@ class ArgumentError(QuadDynamicsError, ValueError):
 
 class ModelWarning(UserWarning):
     """A model could be built, but something in its file is doubtful; `strict=True` makes it an error."""
+
+
+class FactorizationWarning(UserWarning):
+    """A mass matrix is not positive definite, so that LLT failed and LDLT was used instead."""

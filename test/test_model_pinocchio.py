@@ -35,7 +35,11 @@ def load(name: str, floating_base: bool | None = None) -> Model:
 @functools.cache
 def pinocchio_model(name: str, floating_base: bool) -> Any:
     text = load(name).urdf.text
-    return pin.buildModelFromXML(text, pin.JointModelFreeFlyer()) if floating_base else pin.buildModelFromXML(text)
+    return (
+        pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
+        if floating_base
+        else pin.buildModelFromXML(text)
+    )
 
 
 @pytest.fixture(params=ALL)
@@ -105,7 +109,11 @@ def test_joint_axes_and_types(pair: tuple[Model, Any]) -> None:
         v[reference.joints[joint].idx_v] = 1.0
         pin.forwardKinematics(reference, data, q, v)
         relative = data.v[joint] - data.liMi[joint].actInv(data.v[reference.parents[joint]])
-        moved, still = (relative.linear, relative.angular) if model.is_prismatic[i] else (relative.angular, relative.linear)
+        moved, still = (
+            (relative.linear, relative.angular)
+            if model.is_prismatic[i]
+            else (relative.angular, relative.linear)
+        )
         assert_close(model.joint_axis[i], moved, ROUNDING, name)
         assert_close(still, np.zeros(3), ROUNDING, name)
 

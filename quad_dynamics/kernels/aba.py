@@ -8,9 +8,10 @@ bodies. U = I^A S, d = S . U, u = tau - S . p^A; gravity is added at the end, as
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.external import WRENCH_WORDS, subtract_wrenches
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.arrays import data
+from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
+from quad_dynamics.kernels.external import subtract_wrenches, wrench_count
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import FRICTION
 from quad_dynamics.kernels.spatial import (
     add,
@@ -46,35 +47,36 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, INPUT, INPUT, INPUT, INPUT, INT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
 def forward_dynamics(A, n, q, u, tau, wrenches, flags, du):
     """Accelerations of n states.
 
     Args:
         A: arena.
-        n: number of states.
-        q: (n nq,) configurations.
-        u: (n nv,) velocities.
-        tau: (n nv,) generalised forces, or (n nj,) joint torques.
-        wrenches: (n k WRENCH_WORDS,) external wrenches, k for each state.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities.
+        tau: (n, nv) generalised forces, or (n, nj) joint torques.
+        wrenches: (n, k, WRENCH_WORDS) external wrenches, or None.
         flags: FRICTION takes joint friction into account.
-        du: (n nv,) out.
+        du: (n, nv) out.
     """
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(n, nv, u):
+    if not good_vector(A, n, nv, u):
         return 2
-    nt = nv if tau.size == n * nv else load_int(A, L.NJ)
-    if not good_vector(n, nt, tau):
+    nt = nv if has_shape(A, n, nv, tau) else load_int(A, L.NJ)
+    if not good_vector(A, n, nt, tau):
         return 3
-    count = wrenches.size // (n * WRENCH_WORDS)
-    for i in range(n):
+    q, u, tau, du = data(q), data(u), data(tau), data(du)
+    count = wrench_count(A, wrenches)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         move_bodies(A, u, i * nv)
         for k in range(load_int(A, L.PACKS)):
             start_pack(A, pack_at(A, k))
-        subtract_wrenches(A, wrenches, i * count * WRENCH_WORDS, count)
+        subtract_wrenches(A, wrenches, i, count)
         apply_torques(A, u, i * nv, tau, (i + 1) * nt - load_int(A, L.NJ), flags)
         for k in range(load_int(A, L.PACKS) - 1, 0, -1):
             reduce_inertia(A, pack_at(A, k), parent_of(A, k))

@@ -7,10 +7,11 @@ at unit speed, F_j of the composite-rigid-body algorithm, moved to the centre of
 
 from __future__ import annotations
 
+from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import NO_GRAVITY, accelerate_bodies, store_wrenches, sum_inward
 from quad_dynamics.kernels.spatial import (
     cross,
@@ -38,21 +39,22 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, INPUT, OUTPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
 def centroidal_map(A, n, q, com, A_G):
     """Centre of mass and centroidal momentum matrix of n configurations.
 
     Args:
         A: arena.
-        n: number of configurations.
-        q: (n nq,) configurations.
-        com: (n 3,) out, p_WG.
-        A_G: (n 6 nv,) out, [linear; angular] momentum about the centre of mass = A_G u, world axes.
+        n: number of configurations, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        com: (n, 3) out, p_WG.
+        A_G: (n, 6, nv) out, [linear; angular] momentum about the centre of mass = A_G u, world axes.
     """
     nq, nv, skip = load_int(A, L.NQ), load_int(A, L.NV), base_rows(A)
     if not good_configuration(A, n, q):
         return 1
-    for i in range(n):
+    q, com, A_G = data(q), data(com), data(A_G)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         composite_inertias(A)
         c = write_com(A, com, 3 * i)
@@ -99,19 +101,20 @@ def write_base_columns(A, c, A_G, start, nv):
             A_G[start + (3 + k) * nv + 3 + i] = n[k]
 
 
-@kernel(ARENA, INT, INPUT, INPUT, INPUT, OUTPUT)
-def centroidal_bias(A, n, q, u, empty, bias):
-    """Rate of change of the centroidal momentum of n states when du is zero; bias: (n 6,) out. `empty` stands for du."""
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+def centroidal_bias(A, n, q, u, bias):
+    """Rate of change of the centroidal momentum of n states when du is zero; bias: (n, 6) out."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(n, nv, u):
+    if not good_vector(A, n, nv, u):
         return 2
-    for i in range(n):
+    q, u, bias = data(q), data(u), data(bias)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         composite_inertias(A)
         move_bodies(A, u, i * nv)
-        accelerate_bodies(A, empty, 0, NO_GRAVITY)
+        accelerate_bodies(A, False, u, 0, NO_GRAVITY)
         store_wrenches(A)
         sum_inward(A)
         write_bias(A, pack_at(A, 0), bias, 6 * i)
@@ -128,15 +131,16 @@ def write_bias(A, at, bias, start):
         bias[start + k] = x
 
 
-@kernel(ARENA, INT, INPUT, INPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
 def energy(A, n, q, u, out):
-    """Kinetic and potential energy of n states; out: (n 2,). Potential energy is zero at the world's origin."""
+    """Kinetic and potential energy of n states; out: (n, 2). Potential energy is zero at the world's origin."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(n, nv, u):
+    if not good_vector(A, n, nv, u):
         return 2
-    for i in range(n):
+    q, u, out = data(q), data(u), data(out)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         move_all(A, u, i * nv)
         out[2 * i] = kinetic_energy(A)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.kernels.registry import INT, OUTPUT, kernel
+from quad_dynamics.kernels.arrays import data
+from quad_dynamics.kernels.registry import INT, OBJECT, kernel
 from quad_dynamics.kernels.trace import routine
 
 
-@kernel(INT, OUTPUT)
+@kernel(INT, OBJECT)
 def factor_llt(n, M):
-    """Factor M (n n,) in place; L is its lower triangle. Returns 0, or 1 + the row whose pivot is not positive."""
-    return factor(M, 0, n)
+    """Factor M (n, n) in place; L is its lower triangle. Returns 0, or 1 + the row whose pivot is not positive."""
+    return factor(data(M), 0, n)
 
 
 @routine
@@ -39,11 +40,11 @@ def factor(M, start, n):
     return 0
 
 
-@kernel(INT, INT, OUTPUT, OUTPUT)
+@kernel(INT, INT, OBJECT, OBJECT)
 def solve_llt(n, count, M, b):
-    """Solve L L^T x = b in place, for `count` right-hand sides b (count n,)."""
+    """Solve L L^T x = b in place, for `count` right-hand sides b (count, n)."""
     for i in range(count):
-        solve(M, 0, n, b, i * n)
+        solve(data(M), 0, n, data(b), i * n)
     return 0
 
 

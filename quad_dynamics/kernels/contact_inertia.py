@@ -18,10 +18,11 @@ the base), the point p_K in the frame of the body, and [force; moment] in world 
 from __future__ import annotations
 
 from quad_dynamics.kernels.aba import factor_base, reduce_inertia, solve_factored_base, store_rigid
+from quad_dynamics.kernels.arrays import data, extent
 from quad_dynamics.kernels.door import good_configuration
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import add, cross, dot, read3, read9, rotate, scale, sub, unrotate
-from quad_dynamics.kernels.trace import LANES, formula, load_int, routine
+from quad_dynamics.kernels.trace import LANES, fill_zero, formula, load_int, routine
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -37,23 +38,24 @@ from quad_dynamics.model import layout as L
 FORCE_WORDS = 11
 
 
-@kernel(ARENA, INT, INPUT, INPUT, OUTPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
 def contact_inertia(A, n, q, forces, T, G):
     """J M^-1 J^T for given forces, in n configurations.
 
     Args:
         A: arena.
-        n: number of configurations.
-        q: (n nq,) configurations.
-        forces: (r FORCE_WORDS,) forces on links.
-        T: (r nv,) room to work in: what each force leaves at the base and the joints.
-        G: (n r r,) out.
+        n: number of configurations, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        forces: (r, FORCE_WORDS) forces on links.
+        T: (r, nv) room to work in: what each force leaves at the base and the joints.
+        G: (n, r, r) out.
     """
     if not good_configuration(A, n, q):
         return 1
     nv, skip = load_int(A, L.NV), base_rows(A)
-    r = forces.size // FORCE_WORDS
-    for i in range(n):
+    r = extent(forces, 0)
+    q, forces, T, G = data(q), data(forces), data(T), data(G)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * load_int(A, L.NQ))
         articulate(A)
         for a in range(r):
@@ -94,10 +96,11 @@ def start_rigid(A, at):
 def propagate(A, forces, at, T, to):
     """Write what the force at forces[at] leaves at the base (6, world axes) and at each joint to T[to : to + nv]."""
     nv, skip = load_int(A, L.NV), base_rows(A)
-    T[to : to + nv] = 0.0
-    x = forces[at : at + FORCE_WORDS]
-    f, n = place_force(A, int(x[0]), (x[2], x[3], x[4]), (x[5], x[6], x[7]), (x[8], x[9], x[10]))
-    j = int(x[1])
+    fill_zero(T, to, nv)
+    x = forces
+    p_K, force = (x[at + 2], x[at + 3], x[at + 4]), (x[at + 5], x[at + 6], x[at + 7])
+    f, n = place_force(A, int(x[at]), p_K, force, (x[at + 8], x[at + 9], x[at + 10]))
+    j = int(x[at + 1])
     while j >= 0:
         lane = lane_of(A, j)
         left, f, n = pass_joint(A, lane, f, n)
@@ -143,24 +146,25 @@ def halfway_base(A, T, to):
 # ---------------------------------------------------------------- responses by Q and W
 
 
-@kernel(ARENA, INT, INPUT, OUTPUT, OUTPUT, OUTPUT, OUTPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
 def contact_propagators(A, n, q, S, U, d_inv, Q, W):
     """The quantities of the module's first lines, for n configurations, in world axes with the origin at the base.
 
     Args:
         A: arena.
-        n: number of configurations.
-        q: (n nq,) configurations.
-        S: (n nj 6,) out, joint motions [v; w].
-        U: (n nj 6,) out.
-        d_inv: (n nj,) out.
-        Q: (n nj nj,) out.
-        W: (n nj 6,) out.
+        n: number of configurations, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        S: (n, nj, 6) out, joint motions [v; w].
+        U: (n, nj, 6) out.
+        d_inv: (n, nj) out.
+        Q: (n, nj, nj) out.
+        W: (n, nj, 6) out.
     """
     if not good_configuration(A, n, q):
         return 1
     nj = load_int(A, L.NJ)
-    for i in range(n):
+    q, S, U, d_inv, Q, W = data(q), data(S), data(U), data(d_inv), data(Q), data(W)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * load_int(A, L.NQ))
         articulate(A)
         write_Q_W(A, Q, i * nj * nj, W, i * nj * 6)
@@ -177,7 +181,7 @@ def contact_propagators(A, n, q, S, U, d_inv, Q, W):
 def write_Q_W(A, Q, to_Q, W, to_W):
     """Write Q (nj nj) and W (nj 6), after `articulate`."""
     nj = load_int(A, L.NJ)
-    Q[to_Q : to_Q + nj * nj] = 0.0
+    fill_zero(Q, to_Q, nj * nj)
     for i in range(nj):
         Q[to_Q + i * nj + i] = 1.0
         f, n = start_row(A, lane_of(A, i))
@@ -196,22 +200,23 @@ def start_row(A, lane):
     return scale(read3(A, lane + L.U_F), x), scale(read3(A, lane + L.U_N), x)
 
 
-@kernel(ARENA, INT, INPUT, INPUT, OUTPUT, OUTPUT, OUTPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
 def unit_response(A, n, q, forces, Q, W, T, du):
     """Accelerations M^-1 J^T f that forces cause, each on its own, in n configurations.
 
     Args:
         A: arena.
-        n: number of configurations.
-        q: (n nq,) configurations.
-        forces: (r FORCE_WORDS,) forces on links.
-        Q, W, T: (nj nj,), (nj 6,), (nv,) room to work in.
-        du: (n r nv,) out.
+        n: number of configurations, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        forces: (r, FORCE_WORDS) forces on links.
+        Q, W, T: (nj, nj), (nj, 6), (nv,) room to work in.
+        du: (n, r, nv) out.
     """
     if not good_configuration(A, n, q):
         return 1
-    r = forces.size // FORCE_WORDS
-    for i in range(n):
+    r = extent(forces, 0)
+    q, forces, Q, W, T, du = data(q), data(forces), data(Q), data(W), data(T), data(du)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * load_int(A, L.NQ))
         articulate(A)
         write_Q_W(A, Q, 0, W, 0)

@@ -10,9 +10,10 @@ They add up from the tips to the base just as inertias do.
 
 from __future__ import annotations
 
+from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.crba import store_own_inertia, sum_base_inertia
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
     add,
     add_to3,
@@ -31,7 +32,7 @@ from quad_dynamics.kernels.spatial import (
     sub,
     unrotate,
 )
-from quad_dynamics.kernels.trace import LANES, formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.kernels.trace import LANES, fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -47,23 +48,24 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, INPUT, INPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
 def coriolis_matrix(A, n, q, u, C):
     """Coriolis matrices of n states.
 
     Args:
         A: arena.
-        n: number of states.
-        q: (n nq,) configurations.
-        u: (n nv,) velocities.
-        C: (n nv nv,) out.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities.
+        C: (n, nv, nv) out.
     """
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(n, nv, u):
+    if not good_vector(A, n, nv, u):
         return 2
-    for i in range(n):
+    q, u, C = data(q), data(u), data(C)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         move_all(A, u, i * nv)
         compose_factors(A)
@@ -153,7 +155,7 @@ def compose_pack(A, at, up):
 def write_coriolis(A, C, start):
     """Write C[start : start + nv nv]."""
     nv, skip = load_int(A, L.NV), base_rows(A)
-    C[start : start + nv * nv] = 0.0
+    fill_zero(C, start, nv * nv)
     for j in range(load_int(A, L.NJ)):
         lane = lane_of(A, j)
         row = start + (skip + j) * nv

@@ -7,8 +7,9 @@ momentum of the subtree of joint j at unit speed, M_ij = S_i . F_j for every joi
 
 from __future__ import annotations
 
+from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.door import good_configuration
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
     add,
     add_to3,
@@ -25,7 +26,7 @@ from quad_dynamics.kernels.spatial import (
     sym_mul,
     unrotate,
 )
-from quad_dynamics.kernels.trace import formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.kernels.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -41,20 +42,21 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, INPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT)
 def mass_matrix(A, n, q, M):
     """Mass matrices of n configurations.
 
     Args:
         A: arena.
-        n: number of configurations.
-        q: (n nq,) configurations.
-        M: (n nv nv,) out.
+        n: number of configurations, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        M: (n, nv, nv) out.
     """
     if not good_configuration(A, n, q):
         return 1
     nv = load_int(A, L.NV)
-    for i in range(n):
+    q, M = data(q), data(M)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * load_int(A, L.NQ))
         composite_inertias(A)
         write_mass_matrix(A, M, i * nv * nv)
@@ -98,7 +100,7 @@ def compose_pack(A, at, up):
 def write_mass_matrix(A, M, start):
     """Write M[start : start + nv nv] from the composite inertias."""
     nv, skip = load_int(A, L.NV), base_rows(A)
-    M[start : start + nv * nv] = 0.0
+    fill_zero(M, start, nv * nv)
     for j in range(load_int(A, L.NJ)):
         lane = lane_of(A, j)
         row = start + (skip + j) * nv

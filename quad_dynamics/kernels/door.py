@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a kernel does itself before it computes: sizes and finiteness of its arguments.
+"""Checks that a kernel does itself before it computes: types, shapes and finiteness of its arguments.
 
 They cost a few nanoseconds here and hundreds in Python. A kernel returns 0 when all is well; otherwise the number of
-the argument that is wrong (1 for the first after the model), and `quad_dynamics.api` then finds out what is wrong with it.
-Nothing is computed or written in that case.
+the argument that is wrong (1 for the first after the number of states), having computed and written nothing.
+`quad_dynamics.api.door` then finds out what is wrong with it: often it only has to be converted.
+
+The number of states n is 0 for a single state, whose arguments have no leading axis.
 """
 
 from __future__ import annotations
 
+from quad_dynamics.kernels.arrays import data, extent, is_array, is_none
 from quad_dynamics.kernels.trace import load_int, routine
 from quad_dynamics.model import layout as L
 
@@ -16,41 +19,44 @@ QUATERNION_TOLERANCE = 1e-3
 
 
 @routine
-def all_finite(x):
-    """Whether an array holds neither NaN nor inf."""
+def all_finite(x, count):
+    """Whether x[:count] holds neither NaN nor inf."""
     bad = False
-    for i in range(x.size):
+    for i in range(count):
         bad |= x[i] * 0.0 != 0.0
     return not bad
 
 
 @routine
-def contiguous(x):
-    """Whether the elements of an array lie side by side (a view with strides is copied by the caller, then)."""
-    return x.size < 2 or x.strides[0] == x.itemsize
+def has_shape(A, n, size, x):
+    """Whether x is an array (size,) for n = 0, else (n, size)."""
+    if n == 0:
+        return is_array(A, x, 1) and extent(x, 0) == size
+    return is_array(A, x, 2) and extent(x, 0) == n and extent(x, 1) == size
+
+
+@routine
+def good_vector(A, n, size, x):
+    """Whether x holds finite vectors of the given size."""
+    return has_shape(A, n, size, x) and all_finite(data(x), max(n, 1) * size)
+
+
+@routine
+def good_optional(A, n, size, x):
+    """As `good_vector`; None stands for zeros."""
+    return is_none(A, x) or good_vector(A, n, size, x)
 
 
 @routine
 def good_configuration(A, n, q):
-    """Whether q holds n finite configurations with unit quaternions."""
+    """Whether q holds finite configurations with unit quaternions."""
     nq = load_int(A, L.NQ)
-    if q.size != n * nq or not contiguous(q) or not all_finite(q):
+    if not good_vector(A, n, nq, q):
         return False
     if load_int(A, L.FLOATING) != 0:
-        for i in range(3, n * nq, nq):
-            length2 = q[i] ** 2 + q[i + 1] ** 2 + q[i + 2] ** 2 + q[i + 3] ** 2
+        x = data(q)
+        for i in range(3, max(n, 1) * nq, nq):
+            length2 = x[i] ** 2 + x[i + 1] ** 2 + x[i + 2] ** 2 + x[i + 3] ** 2
             if abs(length2 - 1.0) > QUATERNION_TOLERANCE:
                 return False
     return True
-
-
-@routine
-def good_vector(n, size, x):
-    """Whether x holds n vectors of the given size, all finite."""
-    return x.size == n * size and contiguous(x) and all_finite(x)
-
-
-@routine
-def good_optional(n, size, x):
-    """As `good_vector`; an empty x stands for zeros."""
-    return x.size == 0 or good_vector(n, size, x)

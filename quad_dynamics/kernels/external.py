@@ -7,6 +7,7 @@ of the link's origin in frame K of that body, and the wrench [force; moment] at 
 
 from __future__ import annotations
 
+from quad_dynamics.kernels.arrays import data, extent, is_none
 from quad_dynamics.kernels.spatial import add, cross, read3, read9, rotate
 from quad_dynamics.kernels.trace import LANES, formula, routine
 from quad_dynamics.model import layout as L
@@ -15,11 +16,19 @@ WRENCH_WORDS = 10
 
 
 @routine
-def subtract_wrenches(A, wrenches, start, count):
-    """Subtract `count` external wrenches, from wrenches[start] on, from the wrenches that the bodies need."""
-    for i in range(start, start + count * WRENCH_WORDS, WRENCH_WORDS):
-        x = wrenches[i : i + WRENCH_WORDS]
-        subtract_wrench(A, int(x[0]), (x[1], x[2], x[3]), (x[4], x[5], x[6]), (x[7], x[8], x[9]))
+def wrench_count(A, wrenches):
+    """Number of wrenches for each state, from the argument: None, or an array (n, count, WRENCH_WORDS)."""
+    return 0 if is_none(A, wrenches) else extent(wrenches, 1)
+
+
+@routine
+def subtract_wrenches(A, wrenches, state, count):
+    """Subtract the external wrenches of a state from the wrenches that the bodies need."""
+    x = data(wrenches)
+    for k in range(state * count, (state + 1) * count):
+        i = k * WRENCH_WORDS
+        offset = (x[i + 1], x[i + 2], x[i + 3])
+        subtract_wrench(A, int(x[i]), offset, (x[i + 4], x[i + 5], x[i + 6]), (x[i + 7], x[i + 8], x[i + 9]))
 
 
 @formula

@@ -7,11 +7,12 @@ and R_KF (9) in the frame K of that body, then the index of its joint, -1 for th
 
 from __future__ import annotations
 
+from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import add, cross, matmul, read3, read9, rotate
-from quad_dynamics.kernels.trace import LANES, formula, load_int, routine
+from quad_dynamics.kernels.trace import LANES, fill_zero, formula, load_int, routine
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -26,13 +27,14 @@ from quad_dynamics.model import layout as L
 FRAME_WORDS = 14
 
 
-@kernel(ARENA, INT, INPUT, INPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
 def frame_pose(A, n, q, frame, pose):
-    """Poses of a frame in n configurations; pose: (n 12,) out, R_WF row by row, then p_WF."""
+    """Poses of a frame in n configurations; pose: (n, 12) out, R_WF row by row, then p_WF."""
     nq = load_int(A, L.NQ)
     if not good_configuration(A, n, q):
         return 1
-    for i in range(n):
+    q, frame, pose = data(q), data(frame), data(pose)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         write_pose(A, int(frame[0]), frame, pose, 12 * i)
         if load_int(A, L.FLOATING) != 0:
@@ -55,13 +57,14 @@ def write_pose(A, lane, frame, pose, at):
         pose[at + k] = x
 
 
-@kernel(ARENA, INT, INPUT, INPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
 def frame_jacobian(A, n, q, frame, J):
-    """Jacobians of a frame in n configurations; J: (n 6 nv,) out, [v_WF_W; w_WF_W] = J u."""
+    """Jacobians of a frame in n configurations; J: (n, 6, nv) out, [v_WF_W; w_WF_W] = J u."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    for i in range(n):
+    q, frame, J = data(q), data(frame), data(J)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         write_jacobian(A, frame, J, i * 6 * nv)
     return 0
@@ -71,7 +74,7 @@ def frame_jacobian(A, n, q, frame, J):
 def write_jacobian(A, frame, J, start):
     """Write J[start : start + 6 nv] of a frame, after `place_bodies`."""
     nv, skip = load_int(A, L.NV), base_rows(A)
-    J[start : start + 6 * nv] = 0.0
+    fill_zero(J, start, 6 * nv)
     p = frame_position(A, int(frame[0]), frame)
     j = int(frame[13])
     while j >= 0:
@@ -100,18 +103,19 @@ def write_base_columns(A, p, J, start, nv):
             J[start + k * nv + 3 + i] = x
 
 
-@kernel(ARENA, INT, INPUT, INPUT, INPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
 def frame_motion(A, n, q, u, frame, motion):
-    """Velocity and bias acceleration of a frame in n states; motion: (n 12,) out, [v; w; a; alpha] in world axes.
+    """Velocity and bias acceleration of a frame in n states; motion: (n, 12) out, [v; w; a; alpha] in world axes.
 
     [a; alpha] = dJ/dt u: a is the classical acceleration of the frame's origin when du is zero.
     """
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(n, nv, u):
+    if not good_vector(A, n, nv, u):
         return 2
-    for i in range(n):
+    q, u, frame, motion = data(q), data(u), data(frame), data(motion)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         move_all(A, u, i * nv)
         accelerate_freely(A)

@@ -20,9 +20,10 @@ from quad_dynamics.kernels.aba import (
     start_pack,
     write_accelerations,
 )
+from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.external import WRENCH_WORDS, subtract_wrenches
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.external import subtract_wrenches, wrench_count
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import FRICTION, write_base_wrench
 from quad_dynamics.kernels.rnea import accelerate_base as give_base_acceleration
 from quad_dynamics.kernels.spatial import (
@@ -51,41 +52,43 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, INPUT, INPUT, INPUT, INPUT, INPUT, INPUT, INT, OUTPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
 def hybrid_dynamics(A, n, q, u, du, tau, given, wrenches, flags, du_out, tau_out):
     """Accelerations and generalised forces of n states.
 
     Args:
         A: arena.
-        n: number of states.
-        q: (n nq,) configurations.
-        u: (n nv,) velocities.
-        du: (n nv,) accelerations, used where `given` is 1.
-        tau: (n nv,) generalised forces, used where `given` is 0.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities.
+        du: (n, nv) accelerations, used where `given` is 1.
+        tau: (n, nv) generalised forces, used where `given` is 0.
         given: (nv,) 1 where the acceleration is given, 0 where the force is; the same for all six base rows.
-        wrenches: (n k WRENCH_WORDS,) external wrenches, k for each state.
+        wrenches: (n, k, WRENCH_WORDS) external wrenches, or None.
         flags: FRICTION takes joint friction into account.
-        du_out: (n nv,) out.
-        tau_out: (n nv,) out.
+        du_out: (n, nv) out.
+        tau_out: (n, nv) out.
     """
     nq, nv, skip = load_int(A, L.NQ), load_int(A, L.NV), base_rows(A)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(n, nv, u):
+    if not good_vector(A, n, nv, u):
         return 2
-    if not good_vector(n, nv, du):
+    if not good_vector(A, n, nv, du):
         return 3
-    if not good_vector(n, nv, tau):
+    if not good_vector(A, n, nv, tau):
         return 4
-    if not good_vector(1, nv, given):
+    if not good_vector(A, 0, nv, given):
         return 5
-    count = wrenches.size // (n * WRENCH_WORDS)
-    for i in range(n):
+    q, u, du, tau, given = data(q), data(u), data(du), data(tau), data(given)
+    du_out, tau_out = data(du_out), data(tau_out)
+    count = wrench_count(A, wrenches)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         move_bodies(A, u, i * nv)
         for k in range(load_int(A, L.PACKS)):
             start_pack(A, pack_at(A, k))
-        subtract_wrenches(A, wrenches, i * count * WRENCH_WORDS, count)
+        subtract_wrenches(A, wrenches, i, count)
         for k in range(1, load_int(A, L.PACKS)):
             at = pack_at(A, k)
             store(A, at + L.GIVEN, take(A, at, given, skip))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.registry import ARENA, FLOAT, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import quat_mul
 from quad_dynamics.kernels.trace import load_int, routine
 from quad_dynamics.model import layout as L
@@ -18,32 +19,32 @@ from quad_dynamics.model import layout as L
 _SMALL = 1e-4
 
 
-@kernel(ARENA, INT, INPUT, INPUT, INPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, FLOAT, OBJECT)
 def integrate(A, n, q, u, dt, out):
     """Configurations after n motions.
 
     Args:
         A: arena.
-        n: number of states.
-        q: (n nq,) configurations.
-        u: (n nv,) velocities, constant over the step.
-        dt: (1,) time step [s].
-        out: (n nq,) out; the quaternions have unit length.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities, constant over the step.
+        dt: time step [s].
+        out: (n, nq) out; the quaternions have unit length.
     """
     nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(n, nv, u):
+    if not good_vector(A, n, nv, u):
         return 2
-    if not good_vector(1, 1, dt):
+    if not math.isfinite(dt):
         return 3
-    h = dt[0]
-    for i in range(n):
+    q, u, out = data(q), data(u), data(out)
+    for i in range(max(n, 1)):
         iq, iu = i * nq, i * nv
         if nv > nj:
             for k in range(3):
-                out[iq + k] = q[iq + k] + h * u[iu + k]
-            d = exponential(h * u[iu + 3], h * u[iu + 4], h * u[iu + 5])
+                out[iq + k] = q[iq + k] + dt * u[iu + k]
+            d = exponential(dt * u[iu + 3], dt * u[iu + 4], dt * u[iu + 5])
             x, y, z, w = quat_mul((q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6]), d)
             scale = 1.0 / math.sqrt(x * x + y * y + z * z + w * w)
             out[iq + 3] = x * scale
@@ -51,7 +52,7 @@ def integrate(A, n, q, u, dt, out):
             out[iq + 5] = z * scale
             out[iq + 6] = w * scale
         for j in range(nj):
-            out[iq + nq - nj + j] = q[iq + nq - nj + j] + h * u[iu + nv - nj + j]
+            out[iq + nq - nj + j] = q[iq + nq - nj + j] + dt * u[iu + nv - nj + j]
     return 0
 
 
@@ -64,15 +65,16 @@ def exponential(x, y, z):
     return s * x, s * y, s * z, math.cos(half)
 
 
-@kernel(ARENA, INT, INPUT, INPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
 def difference(A, n, q0, q1, u):
-    """Velocities (n nv,) that lead from q0 to q1 (n nq,) in unit time; the base turns the shorter way."""
+    """Velocities (n, nv) that lead from q0 to q1 (n, nq) in unit time; the base turns the shorter way."""
     nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
     if not good_configuration(A, n, q0):
         return 1
     if not good_configuration(A, n, q1):
         return 2
-    for i in range(n):
+    q0, q1, u = data(q0), data(q1), data(u)
+    for i in range(max(n, 1)):
         iq, iu = i * nq, i * nv
         if nv > nj:
             for k in range(3):

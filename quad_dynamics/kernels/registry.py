@@ -3,7 +3,7 @@
 
 A kernel is loaded from the disk cache, or compiled, when it is first called, not when it is imported. The compiled entry
 point is then called directly (`kernel.run`), without numba's dispatcher, which would spend 150 ns on finding
-out the types; so the callers, in `quad_dynamics.api`, make sure of the types themselves.
+out the types; the kernels check the types of arrays themselves (`door`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from typing import Any
 
 from numba import njit, types
 
+from quad_dynamics.kernels.arrays import check_layout
 from quad_dynamics.kernels.disk_cache import DiskCache
-from quad_dynamics.kernels.trace import FASTMATH
+from quad_dynamics.kernels.trace import FASTMATH, AddressType, ObjectType
 
-# All arrays are contiguous: the arena and outputs because we made them, inputs because `door` looks.
-ARENA = INPUT = OUTPUT = types.Array(types.float64, 1, 'C')
+# Types of arguments: the address of the arena (a Python int), arrays and other objects, and numbers.
+ARENA = AddressType()
+OBJECT = ObjectType()
 INT = types.int64
+FLOAT = types.float64
 
 KERNELS: dict[str, Kernel] = {}
 _lock = threading.RLock()
@@ -46,6 +49,7 @@ class Kernel:
         with _lock:
             if self.run != self._load_and_run:
                 return False
+            check_layout()
             dispatcher = njit(fastmath=FASTMATH)(self.function)
             cache = dispatcher._cache = _AnnouncingCache(self.name)
             dispatcher.compile(self.signature)

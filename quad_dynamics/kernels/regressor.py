@@ -13,9 +13,10 @@ those zeros are not multiplied.
 
 from __future__ import annotations
 
+from quad_dynamics.kernels.arrays import data, is_none
 from quad_dynamics.kernels.crba import project
 from quad_dynamics.kernels.door import good_configuration, good_optional, good_vector
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import accelerate_bodies
 from quad_dynamics.kernels.spatial import (
     add,
@@ -32,7 +33,7 @@ from quad_dynamics.kernels.spatial import (
     store9,
     unrotate,
 )
-from quad_dynamics.kernels.trace import LANES, formula, load, load_int, routine, store
+from quad_dynamics.kernels.trace import LANES, fill_zero, formula, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -49,28 +50,29 @@ FRICTION_COLUMNS = 1
 ROTOR_COLUMNS = 2
 
 
-@kernel(ARENA, INT, INPUT, INPUT, INPUT, INT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
 def regressor(A, n, q, u, du, flags, Y):
     """Regressors of n states.
 
     Args:
         A: arena.
-        n: number of states.
-        q: (n nq,) configurations.
-        u: (n nv,) velocities.
-        du: (n nv,) accelerations.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities.
+        du: (n, nv) accelerations.
         flags: FRICTION_COLUMNS appends nj columns of viscous and nj of Coulomb friction, ROTOR_COLUMNS nj of rotor inertia.
-        Y: (n nv columns,) out.
+        Y: (n, nv, columns) out.
     """
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(n, nv, u):
+    if not good_vector(A, n, nv, u):
         return 2
-    if not good_vector(n, nv, du):
+    if not good_vector(A, n, nv, du):
         return 3
     columns = count_columns(A, flags)
-    for i in range(n):
+    q, u, du, Y = data(q), data(u), data(du), data(Y)
+    for i in range(max(n, 1)):
         write_regressor(A, q, i * nq, u, du, i * nv, flags, Y, i * nv * columns, columns)
     return 0
 
@@ -93,8 +95,8 @@ def write_regressor(A, q, iq, u, du, iu, flags, Y, start, columns):
     nv, skip = load_int(A, L.NV), base_rows(A)
     place_bodies(A, q, iq)
     move_bodies(A, u, iu)
-    accelerate_bodies(A, du, iu, 0)
-    Y[start : start + nv * columns] = 0.0
+    accelerate_bodies(A, True, du, iu, 0)
+    fill_zero(Y, start, nv * columns)
     base = pack_at(A, 0)
     if skip > 0:
         prepare(A, base)
@@ -247,39 +249,42 @@ def write_base_moment(A, lane, Y, column, columns):
 # ---------------------------------------------------------------- normal equations
 
 
-@kernel(ARENA, INT, INPUT, INPUT, INPUT, INPUT, INPUT, INT, OUTPUT, OUTPUT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT, OBJECT)
 def accumulate(A, n, q, u, du, tau, weights, flags, Y, YtY, Yty):
     """Add Y^T W Y and Y^T W tau of n states to the sums.
 
     Args:
         A: arena.
-        n: number of states.
-        q: (n nq,) configurations.
-        u: (n nv,) velocities.
-        du: (n nv,) accelerations.
-        tau: (n nv,) measured generalised forces.
-        weights: (n nv,) weight of each row, or empty for 1.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities.
+        du: (n, nv) accelerations.
+        tau: (n, nv) measured generalised forces.
+        weights: (n, nv) weight of each row, or None for 1.
         flags: as in `regressor`.
-        Y: (nv columns,) room for one regressor.
-        YtY: (columns columns,) in and out; only the upper triangle is added to.
+        Y: (nv, columns) room for one regressor.
+        YtY: (columns, columns) in and out; only the upper triangle is added to.
         Yty: (columns + 1,) in and out; the last number is tau^T W tau.
     """
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(n, nv, u):
+    if not good_vector(A, n, nv, u):
         return 2
-    if not good_vector(n, nv, du):
+    if not good_vector(A, n, nv, du):
         return 3
-    if not good_vector(n, nv, tau):
+    if not good_vector(A, n, nv, tau):
         return 4
-    if not good_optional(n, nv, weights):
+    if not good_optional(A, n, nv, weights):
         return 5
     columns = count_columns(A, flags)
-    for i in range(n):
+    weighted = not is_none(A, weights)
+    q, u, du, tau, weights = data(q), data(u), data(du), data(tau), data(weights)
+    Y, YtY, Yty = data(Y), data(YtY), data(Yty)
+    for i in range(max(n, 1)):
         write_regressor(A, q, i * nq, u, du, i * nv, flags, Y, 0, columns)
         for row in range(nv):
-            w = weights[i * nv + row] if weights.size > 0 else 1.0
+            w = weights[i * nv + row] if weighted else 1.0
             if w != 0.0:
                 add_row(A, Y, row, columns, flags, w, tau[i * nv + row], YtY, Yty)
     return 0

@@ -8,9 +8,10 @@ towards the base, and each joint takes the part along its motion.
 
 from __future__ import annotations
 
+from quad_dynamics.kernels.arrays import data, is_none
 from quad_dynamics.kernels.door import good_configuration, good_optional
-from quad_dynamics.kernels.external import WRENCH_WORDS, subtract_wrenches
-from quad_dynamics.kernels.registry import ARENA, INPUT, INT, OUTPUT, kernel
+from quad_dynamics.kernels.external import subtract_wrenches, wrench_count
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
     add,
     add_to6,
@@ -46,40 +47,42 @@ FRICTION = 1
 NO_GRAVITY = 2
 
 
-@kernel(ARENA, INT, INPUT, INPUT, INPUT, INPUT, INT, OUTPUT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
 def inverse_dynamics(A, n, q, u, du, wrenches, flags, tau):
     """Generalised forces of n states.
 
     Args:
         A: arena.
-        n: number of states.
-        q: (n nq,) configurations.
-        u: (n nv,) velocities, or empty for zero.
-        du: (n nv,) accelerations, or empty for zero.
-        wrenches: (n k WRENCH_WORDS,) external wrenches, k for each state.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities, or None for zero.
+        du: (n, nv) accelerations, or None for zero.
+        wrenches: (n, k, WRENCH_WORDS) external wrenches, or None.
         flags: FRICTION adds joint friction, NO_GRAVITY leaves gravity out.
-        tau: (n nv,) out.
+        tau: (n, nv) out.
     """
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    if not good_optional(n, nv, u):
+    if not good_optional(A, n, nv, u):
         return 2
-    if not good_optional(n, nv, du):
+    if not good_optional(A, n, nv, du):
         return 3
-    count = wrenches.size // (n * WRENCH_WORDS)
-    for i in range(n):
+    moves, accelerates = not is_none(A, u), not is_none(A, du)
+    q, u, du, tau = data(q), data(u), data(du), data(tau)
+    count = wrench_count(A, wrenches)
+    for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
-        if u.size > 0:
+        if moves:
             move_bodies(A, u, i * nv)
         else:
             stop_bodies(A)
-        accelerate_bodies(A, du, i * nv, flags)
+        accelerate_bodies(A, accelerates, du, i * nv, flags)
         store_wrenches(A)
-        subtract_wrenches(A, wrenches, i * count * WRENCH_WORDS, count)
+        subtract_wrenches(A, wrenches, i, count)
         sum_inward(A)
         write_forces(A, tau, i * nv)
-        if flags & FRICTION and u.size > 0:
+        if flags & FRICTION and moves:
             for j in range(load_int(A, L.NJ)):
                 row = i * nv + base_rows(A) + j
                 tau[row] += friction(A, j, u[row])
@@ -87,17 +90,17 @@ def inverse_dynamics(A, n, q, u, du, wrenches, flags, tau):
 
 
 @routine
-def accelerate_bodies(A, du, i, flags):
-    """Accelerations of all bodies. Gravity is an upward acceleration of the base."""
+def accelerate_bodies(A, given, du, i, flags):
+    """Accelerations of all bodies at du[i : i + nv], or at zero. Gravity is an upward acceleration of the base."""
     base = pack_at(A, 0)
     weight = 0.0 if flags & NO_GRAVITY else 1.0
-    if du.size > 0 and load_int(A, L.FLOATING) != 0:
+    if given and load_int(A, L.FLOATING) != 0:
         accelerate_base(A, base, weight, (du[i], du[i + 1], du[i + 2]), (du[i + 3], du[i + 4], du[i + 5]))
     else:
         accelerate_base(A, base, weight, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     for k in range(1, load_int(A, L.PACKS)):
         at = pack_at(A, k)
-        if du.size > 0:
+        if given:
             accelerate_pack(A, at, parent_of(A, k), take(A, at, du, i + base_rows(A)))
         else:
             accelerate_pack(A, at, parent_of(A, k), 0.0)

@@ -9,11 +9,12 @@ loop over a literal range, in short use all of Python, at no cost.
 
 A placeholder is a float, an int, or four floats at once (`LANES` of them, in one vector register: see
 `quad_dynamics.model.layout` for what stands in the lanes). A formula looks the same for all of them, and runs on plain
-Python numbers too. Arrays are contiguous, of float64, and read and written by the functions at the end of this module.
+Python numbers too. Numbers in memory are reached through addresses: see `quad_dynamics.kernels.arrays`.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,35 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(dmm, fe_type, _VECTOR)
 
 
-_NUMBA_TYPES = {_INT: types.int64, _FLOAT: types.float64, _VECTOR: LanesType()}
+class AddressType(types.Type):
+    """Numba's name for the place in memory where float64 numbers stand; `x[i]` reads and writes them."""
+
+    def __init__(self) -> None:
+        super().__init__(name='Address')
+
+
+@register_model(AddressType)
+class _AddressModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _FLOAT.as_pointer())
+
+
+class ObjectType(types.Type):
+    """Numba's name for a Python object as an argument of a kernel, which gets its address as an integer."""
+
+    def __init__(self) -> None:
+        super().__init__(name='Object')
+
+
+@register_model(ObjectType)
+class _ObjectModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _INT)
+
+
+_POINTER = _FLOAT.as_pointer()
+_NUMBA_TYPES = {_INT: types.int64, _FLOAT: types.float64, _VECTOR: LanesType(), _POINTER: AddressType()}
+_LLVM_TYPES = {numba_type: kind for kind, numba_type in _NUMBA_TYPES.items()} | {ObjectType(): _INT}
 
 
 @dataclass(frozen=True)
@@ -101,14 +130,14 @@ class Placeholder:
 
 @dataclass(frozen=True)
 class Memory:
-    """The numbers of an array argument."""
+    """Numbers in memory, from an address on."""
 
     builder: ir.IRBuilder
-    data: ir.Value
+    value: ir.Value
 
     def pointer(self, index: Any, kind: ir.Type) -> ir.Value:
         """Address of element `index`, to be read as the given type."""
-        at = self.builder.gep(self.data, [_as_type(self.builder, index, _INT)])
+        at = self.builder.gep(self.value, [_as_type(self.builder, index, _INT)])
         return self.builder.bitcast(at, kind.as_pointer())
 
     def __getitem__(self, index: Any) -> Placeholder:
@@ -146,12 +175,13 @@ def _result_type(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def _dummy(builder: ir.IRBuilder, t: Any) -> Any:
-    if isinstance(t, types.Array):
-        return Memory(builder, ir.Constant(_FLOAT.as_pointer(), ir.Undefined))
     if isinstance(t, types.BaseTuple):
         return tuple(_dummy(builder, item) for item in t)
-    kind = next(k for k, numba_type in _NUMBA_TYPES.items() if numba_type == t)
-    return Placeholder(builder, ir.Constant(kind, ir.Undefined))
+    return _wrap(builder, ir.Constant(_LLVM_TYPES[t], ir.Undefined))
+
+
+def _wrap(builder: ir.IRBuilder, value: ir.Value) -> Placeholder | Memory:
+    return (Memory if isinstance(value.type, ir.PointerType) else Placeholder)(builder, value)
 
 
 def _numba_type(result: Any) -> Any:
@@ -159,18 +189,14 @@ def _numba_type(result: Any) -> Any:
         return types.none
     if isinstance(result, tuple):
         return types.Tuple.from_types([_numba_type(item) for item in result])
-    return _NUMBA_TYPES[result.value.type] if isinstance(result, Placeholder) else types.float64
+    return _NUMBA_TYPES[result.value.type] if isinstance(result, Placeholder | Memory) else types.float64
 
 
 def _unpack(context: Any, builder: ir.IRBuilder, t: Any, value: ir.Value) -> Any:
-    if isinstance(t, types.Array):
-        if t.layout != 'C' or t.dtype != types.float64:
-            raise TypeError(f'a formula takes contiguous float64 arrays, not {t}')
-        return Memory(builder, context.make_array(t)(context, builder, value).data)
     if isinstance(t, types.BaseTuple):
         items = cgutils.unpack_tuple(builder, value)
         return tuple(_unpack(context, builder, item_t, item) for item_t, item in zip(t, items, strict=True))
-    return Placeholder(builder, value)
+    return _wrap(builder, value)
 
 
 def _pack(context: Any, builder: ir.IRBuilder, t: Any, result: Any) -> Any:
@@ -178,7 +204,7 @@ def _pack(context: Any, builder: ir.IRBuilder, t: Any, result: Any) -> Any:
         return context.get_dummy_value()
     if isinstance(result, tuple):
         return context.make_tuple(builder, t, [_pack(context, builder, *pair) for pair in zip(t, result, strict=True)])
-    return result.value if isinstance(result, Placeholder) else ir.Constant(_FLOAT, float(result))
+    return result.value if isinstance(result, Placeholder | Memory) else ir.Constant(_FLOAT, float(result))
 
 
 def _as_type(builder: ir.IRBuilder, number: Any, kind: ir.Type) -> ir.Value:
@@ -197,7 +223,49 @@ def _as_type(builder: ir.IRBuilder, number: Any, kind: ir.Type) -> ir.Value:
     raise TypeError(f'a formula mixes {number.value.type} and {kind}')
 
 
-# ---------------------------------------------------------------- reading and writing lanes
+# ---------------------------------------------------------------- reading and writing
+
+
+class _GetTemplate(AbstractTemplate):  # type: ignore[misc]
+    key = operator.getitem
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        target, index = args
+        if isinstance(target, AddressType) and isinstance(index, types.Integer):
+            return signature(types.float64, target, types.int64)
+        return None
+
+
+class _SetTemplate(AbstractTemplate):  # type: ignore[misc]
+    key = operator.setitem
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        target, index, value = args
+        if isinstance(target, AddressType) and isinstance(index, types.Integer):
+            return signature(types.none, target, types.int64, types.float64)
+        return None
+
+
+infer_global(operator.getitem)(_GetTemplate)
+infer_global(operator.setitem)(_SetTemplate)
+
+
+@lower_builtin(operator.getitem, AddressType, types.int64)  # type: ignore[untyped-decorator]
+def _lower_get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.load(builder.gep(args[0], [args[1]]), align=8)
+
+
+@lower_builtin(operator.setitem, AddressType, types.int64, types.float64)  # type: ignore[untyped-decorator]
+def _lower_set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    builder.store(args[2], builder.gep(args[0], [args[1]]), align=8)
+    return context.get_dummy_value()
+
+
+@routine
+def fill_zero(x, start, count):
+    """x[start : start + count] = 0."""
+    for i in range(start, start + count):
+        x[i] = 0.0
 
 
 @formula
@@ -226,6 +294,12 @@ def join(*numbers):
     for i, number in enumerate(numbers):
         lanes = builder.insert_element(lanes, number.value, ir.Constant(ir.IntType(32), i))
     return Placeholder(builder, lanes)
+
+
+@formula
+def memory_at(address):
+    """The memory at an address that is given as an integer."""
+    return Memory(address.builder, address.builder.inttoptr(address.value, _POINTER))
 
 
 @formula

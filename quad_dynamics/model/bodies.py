@@ -91,7 +91,7 @@ def merged_pi(urdf: Urdf, topology: Topology, poses: dict[str, Pose], bodies: tu
 
 
 def check_links(urdf: Urdf, problems: Problems) -> set[str]:
-    """Check the inertial of every link for itself; return the names of the links that were complained about."""
+    """Check the inertial of every link for itself; return the names of the links that are faulty."""
     faulty = {link.name for link in urdf.links if link.inertial is None and link.has_inertial}
     for link in urdf.links:
         n_errors = problems.n_errors

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds a pose to stand in for a legged robot that nobody gave one: feet below the hips, knees bent.
 
-Each leg is solved for itself by damped least squares (Levenberg-Marquardt) from a pose with bent knees.
+Each leg is solved for itself by damped least squares from a pose with a bent knee.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,99 +19,111 @@ if TYPE_CHECKING:
     from quad_dynamics.model.model import Model
 
 _EXTENSION = 0.8  # part of the stretched leg's length from hip to foot when standing
-_TOLERANCE = 0.01  # of that length; a leg that misses its place by more stays at neutral
+_TOLERANCE = 1e-3  # of that length; a leg that misses its place by more stays at neutral
 _SWEEPS = 40
+
+
+@dataclass(frozen=True)
+class _Stance:
+    """Where one leg is to stand, in the base's frame.
+
+    Attributes:
+        leg: the leg.
+        tip: (3,) point of its last body that touches the ground, in the body's frame [m].
+        radius: of the sphere about the tip [m].
+        hip: which of the leg's joints is the first to swing fore and aft.
+        swing: direction (+1 or -1) in which that joint and the next one turn forward about +y.
+        place: (3,) where the tip is to be [m].
+    """
+
+    leg: Leg
+    tip: Floats
+    radius: float
+    hip: int
+    swing: tuple[float, float]
+    place: Floats
 
 
 def find_crouch(model: Model) -> Floats | None:
     """Standing pose (nq,), the feet on the ground z = 0; None without feet or with a fixed base."""
     if not model.floating_base or not model.legs:
         return None
+    stances = [_stance(model, leg) for leg in model.legs]
+    ground = max(float(stance.place[2]) - stance.radius for stance in stances)
     q = model.neutral
-    for leg in model.legs:
-        angles = _solve(model, leg)
-        if angles is not None:
-            q[7 + np.array(leg.joint_indices)] = angles
-    feet = [point for point in model.description.contact_points if point.link in model.foot_names]
-    lowest = (
-        [0.0]
-        if not feet
-        else [
-            float(_point(model, q[7:], point.link, np.array(point.position))[2]) - point.radius
-            for point in feet
-        ]
-    )
+    for stance in stances:
+        stance.place[2] = ground + stance.radius
+        q[7:] = _solve(model, stance, q[7:])
+    lowest = [float(_tip_and_joints(model, stance, q[7:])[0][2]) - stance.radius for stance in stances]
     q[2] = -min(lowest)
     return q
 
 
-def _solve(model: Model, leg: Leg) -> Floats | None:
-    """Angles of a leg's joints, None if the foot cannot come below the hip."""
-    if len(leg.joint_indices) < 2:
-        return None
-    index = np.array(leg.joint_indices)
-    zero = np.clip(np.zeros(model.nj), model.q_min, model.q_max)
-    p, axes, foot = _leg_kinematics(model, leg, zero * 0.0)
-    hip = next(
-        (k for k, axis in enumerate(axes) if abs(axis[1]) > 0.7), 0
-    )  # the first joint that swings fore and aft
-    lengths = np.linalg.norm(np.diff(np.vstack([p[hip:], foot]), axis=0), axis=1)
-    reach = _EXTENSION * float(lengths.sum())
-    target = np.array([p[hip][0], foot[1], p[hip][2] - reach])
-    for bend in (-1.0, 1.0):
-        q = zero.copy()
-        # Turning forward about +y, whatever the sign of the joint's own axis.
-        q[index[hip]] -= 0.6 * bend * np.sign(axes[hip][1] or 1.0)
-        if hip + 1 < len(index):
-            q[index[hip + 1]] += 1.2 * bend * np.sign(axes[hip + 1][1] or 1.0)
-        q = np.clip(q, model.q_min, model.q_max)
-        if _descend(model, leg, q, target) < _TOLERANCE * reach:
-            return np.asarray(q[index])
-    return None
+def _stance(model: Model, leg: Leg) -> _Stance:
+    frame = model.frames[leg.foot]
+    touching = [point for point in model.description.contact_points if point.link == leg.foot]
+    position, radius = (
+        (np.array(touching[0].position), touching[0].radius) if touching else (np.zeros(3), 0.0)
+    )
+    stance = _Stance(leg, frame.p + frame.R @ position, radius, 0, (1.0, 1.0), np.zeros(3))
+    tip, p, axes = _tip_and_joints(model, stance, np.zeros(model.nj))
+    if len(p) < 2:
+        return _Stance(leg, stance.tip, radius, 0, (1.0, 1.0), tip)
+    hip = next((k for k, axis in enumerate(axes[:-1]) if abs(axis[1]) > 0.7), 0)
+    reach = float(np.linalg.norm(np.diff(np.vstack([p[hip:], tip]), axis=0), axis=1).sum())
+    place = np.array([p[hip][0], tip[1], p[hip][2] - _EXTENSION * reach])
+    swing = (float(np.sign(axes[hip][1] or 1.0)), float(np.sign(axes[hip + 1][1] or 1.0)))
+    return _Stance(leg, stance.tip, radius, hip, swing, place)
 
 
-def _descend(model: Model, leg: Leg, q: Floats, target: Floats) -> float:
-    """Move the leg's angles in q towards the target; return the distance left [m]."""
-    index = np.array(leg.joint_indices)
+def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats:
+    """All joint angles, those of the leg changed so that it stands at its place; unchanged if it cannot."""
+    index = np.array(stance.leg.joint_indices, dtype=np.int64)
+    if len(index) < 2:
+        return angles
+    for bend in (1.0, -1.0):  # knee backwards first
+        trial = angles.copy()
+        trial[index[stance.hip]] += 0.6 * bend * stance.swing[0]
+        trial[index[stance.hip + 1]] -= 1.2 * bend * stance.swing[1]
+        trial = np.clip(trial, model.q_min, model.q_max)
+        if _descend(model, stance, trial) < _TOLERANCE * _EXTENSION * np.linalg.norm(stance.place):
+            return trial
+    return angles
+
+
+def _descend(model: Model, stance: _Stance, angles: Floats) -> float:
+    """Move the leg's angles (in place) until the tip is at its place; return the distance left [m]."""
+    index = np.array(stance.leg.joint_indices)
+    low, high, slides = model.q_min[index], model.q_max[index], model.is_prismatic[index]
     for _ in range(_SWEEPS):
-        p, axes, foot = _leg_kinematics(model, leg, q)
-        miss = target - foot
-        if float(np.linalg.norm(miss)) < 1e-6:
+        tip, p, axes = _tip_and_joints(model, stance, angles)
+        miss = stance.place - tip
+        if float(np.linalg.norm(miss)) < 1e-9:
             break
-        slides = model.is_prismatic[index]
-        J = np.where(slides[:, None], axes, np.cross(axes, foot - p)).T
-        damped = J @ J.T + 1e-6 * np.eye(3)
-        q[index] = np.clip(
-            q[index] + J.T @ np.linalg.solve(damped, miss), model.q_min[index], model.q_max[index]
-        )
-    return float(np.linalg.norm(target - _leg_kinematics(model, leg, q)[2]))
+        J = np.where(slides[:, None], axes, np.cross(axes, tip - p)).T
+        step = J.T @ np.linalg.solve(J @ J.T + 1e-9 * np.eye(3), miss)
+        angles[index] = np.clip(angles[index] + np.clip(step, -0.5, 0.5), low, high)
+    return float(np.linalg.norm(stance.place - _tip_and_joints(model, stance, angles)[0]))
 
 
-def _leg_kinematics(model: Model, leg: Leg, angles: Floats) -> tuple[Floats, Floats, Floats]:
-    """Joint origins (n, 3) and axes (n, 3) of a leg, and its foot (3,), all in the base's frame."""
-    poses = _chain(model, angles, leg.joint_indices[-1])
-    p = np.array([poses[j][1] for j in leg.joint_indices])
-    axes = np.array([poses[j][0] @ model.joint_axis[j] for j in leg.joint_indices])
-    R, end = poses[leg.joint_indices[-1]]
-    return p, axes, end + R @ model.frames[leg.foot].p
-
-
-def _point(model: Model, angles: Floats, link: str, position: Floats) -> Floats:
-    frame = model.frames[link]
-    R, p = np.eye(3), np.zeros(3)
-    if frame.body > 0:
-        R, p = _chain(model, angles, frame.body - 1)[frame.body - 1]
-    return np.asarray(p + R @ (frame.p + frame.R @ position))
+def _tip_and_joints(model: Model, stance: _Stance, angles: Floats) -> tuple[Floats, Floats, Floats]:
+    """Tip (3,) of a leg, and its joints' origins (n, 3) and axes (n, 3), all in the base's frame."""
+    body = model.frames[stance.leg.foot].body
+    poses = _chain(model, angles, body - 1)
+    R, end = poses[body - 1]
+    p = np.array([poses[j][1] for j in stance.leg.joint_indices]).reshape(-1, 3)
+    axes = np.array([poses[j][0] @ model.joint_axis[j] for j in stance.leg.joint_indices]).reshape(-1, 3)
+    return end + R @ stance.tip, p, axes
 
 
 def _chain(model: Model, angles: Floats, last: int) -> dict[int, tuple[Floats, Floats]]:
-    """Pose (R, p) in the base's frame of each body from the base to that of joint `last`, by joint."""
+    """Pose (R, p) in the base's frame of each body from the base (-1) to that of joint `last`, by joint."""
     joints: list[int] = []
     while last >= 0:
         joints.append(last)
         last = int(model.parents[last])
-    poses: dict[int, tuple[Floats, Floats]] = {}
     R, p = np.eye(3), np.zeros(3)
+    poses = {-1: (R, p)}
     for j in reversed(joints):
         p, R = p + R @ model.joint_p[j], R @ model.joint_R[j]
         if model.is_prismatic[j]:

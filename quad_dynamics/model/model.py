@@ -14,6 +14,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.description import RobotDescription
 from quad_dynamics.model.inertia import implausible_bodies
 from quad_dynamics.model.legs import Leg
+from quad_dynamics.model.packing import Packed
 from quad_dynamics.model.urdf import Urdf
 
 Floats = npt.NDArray[np.float64]
@@ -43,8 +44,13 @@ class Frame:
         return f"Frame('{self.name}', body={self.body})"
 
 
+class _WeaklyReferable:
+    # dataclass(weakref_slot=True) is newer than Python 3.10
+    __slots__ = ('__weakref__',)
+
+
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Model:
+class Model(_WeaklyReferable):
     """A robot as a tree of bodies.
 
     Build it with `load_model`; change it with the `with_...` methods, which return a new model that shares
@@ -119,12 +125,12 @@ class Model:
     file_pi: Floats
     file_viscous: Floats
     file_coulomb: Floats
-    _arena: Floats | None = field(default=None, init=False)
+    _packed: Packed = field(init=False)
     _standing: Floats | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            value = getattr(self, name)
+            value = None if name == '_packed' else getattr(self, name)
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
         for frame in self.frames.values():
@@ -194,15 +200,13 @@ class Model:
             object.__setattr__(self, '_standing', pose)
         return self._standing
 
-    @property
-    def arena(self) -> Floats:
-        """The model as one block of memory, as the compiled kernels read it."""
-        if self._arena is None:
-            from quad_dynamics.model.packing import pack
-
-            object.__setattr__(self, '_arena', pack(self))
-        assert self._arena is not None
-        return self._arena
+    def __getattr__(self, name: str) -> Packed:
+        # Called for what has not been set yet: the form that the kernels read is made at its first use. After
+        # that it is a plain attribute, which is much faster to read than a property.
+        if name != '_packed':
+            raise AttributeError(f"a Model has no attribute '{name}'")
+        object.__setattr__(self, '_packed', Packed(self))
+        return self._packed
 
     # ---- changed copies
 
@@ -259,11 +263,11 @@ class Model:
         """A copy that shares all but the changes; dataclasses.replace would run through all fields."""
         new = object.__new__(Model)
         for name in self.__slots__:
-            object.__setattr__(new, name, getattr(self, name))
+            if name != '_packed':
+                object.__setattr__(new, name, getattr(self, name))
         for name, value in changes.items():
             value.setflags(write=False)
             object.__setattr__(new, name, value)
-        object.__setattr__(new, '_arena', None)
         return new
 
     # ---- text

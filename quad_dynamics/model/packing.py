@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
@@ -18,7 +20,53 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-def pack(model: Model) -> Floats:
+class Packed:
+    """A model as the kernels know it.
+
+    The kernels also work in the arena, so two of them must not run on it at once; they hold the interpreter's lock.
+
+    Attributes:
+        arena: (words,) float64.
+        address: of the arena in memory.
+        nq: as in the model; likewise nv, nj, nb.
+    """
+
+    __slots__ = ('_axes', '_frames', '_known', 'address', 'arena', 'nb', 'nj', 'nq', 'nv')
+
+    def __init__(self, model: Model) -> None:
+        self.arena = build_arena(model)
+        self.address = self.arena.ctypes.data
+        self.nq, self.nv, self.nj, self.nb = model.nq, model.nv, model.nj, model.nb
+        self._axes, self._frames = model.joint_axis, model.frames
+        self._known: dict[str, Floats] = {}
+
+    def frame(self, name: str) -> Floats:
+        """A link's frame as (FRAME_WORDS,): lane of its body, p_KF (3), R_KF (9, row by row), joint (-1: the base).
+
+        Raises:
+            ArgumentError: no link has that name.
+        """
+        words = self._known.get(name)
+        if words is None:
+            words = self._known[name] = self._make_frame(name)
+        return words
+
+    def _make_frame(self, name: str) -> Floats:
+        frame = self._frames.get(name)
+        if frame is None:
+            near = difflib.get_close_matches(str(name), self._frames, n=3)
+            known = f'did you mean {near}?' if near else f'expected one of {list(self._frames)}'
+            raise ArgumentError(f"no link is called '{name}'; {known}")
+        joint = frame.body - 1 if self.nb > self.nj else frame.body  # with a floating base, body 0 is the base
+        ints = self.arena.view(np.int64)
+        if joint < 0:
+            return np.concatenate([[ints[L.FIRST_PACK]], frame.p, frame.R.ravel(), [-1]])
+        lane = ints[L.HEADER + L.JOINT_WORDS * joint + L.J_LANE]
+        R_LK = rotation_to_axis(self._axes[joint : joint + 1])[0]
+        return np.concatenate([[lane], R_LK.T @ frame.p, (R_LK.T @ frame.R).ravel(), [joint]])
+
+
+def build_arena(model: Model) -> Floats:
     """Return the arena of a model: (words,) float64, aligned to 64 bytes."""
     lanes, parent_packs = assign_lanes(model.parents)
     n_packs = len(parent_packs)
@@ -38,6 +86,9 @@ def pack(model: Model) -> Floats:
         (L.JOINTS, L.HEADER),
         (L.FIRST_PACK, packs_at),
         (L.SCRATCH, scratch_at),
+        (L.ARRAY_TYPE, id(np.ndarray)),
+        (L.FLOAT64_DTYPE, id(np.dtype(np.float64))),
+        (L.NONE_OBJECT, id(None)),
     ):
         ints[word] = count
     arena[L.GRAVITY : L.GRAVITY + 3] = model.gravity

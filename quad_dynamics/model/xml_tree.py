@@ -14,6 +14,7 @@ from xml.parsers import expat
 
 MAX_CHARACTERS = 32 * 1024 * 1024
 MAX_DEPTH = 64
+MAX_ELEMENTS = 200_000  # an element takes some 200 bytes of memory, but only 4 in the file
 _LEGACY_ENCODINGS = frozenset({'iso-8859-1', 'latin-1', 'us-ascii', 'ascii', 'windows-1252', 'utf-16'})
 
 
@@ -85,6 +86,8 @@ class _TreeMaker:
             raise XmlError(
                 f'line {self.parser.CurrentLineNumber}: elements are nested more than {MAX_DEPTH} deep'
             )
+        if len(self.lines) >= MAX_ELEMENTS:
+            raise XmlError(f'the text has more than {MAX_ELEMENTS} elements')
         element = self.builder.start(tag, attributes)
         self.lines[id(element)] = self.parser.CurrentLineNumber
 

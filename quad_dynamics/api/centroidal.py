@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The robot as a whole: centre of mass, momentum, energy.
+
+A fixed-base robot's immobile root does not count; rotors do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from numpy import empty
+
+from quad_dynamics.api.door import States
+from quad_dynamics.kernels.centroidal import centroidal_bias as _bias
+from quad_dynamics.kernels.centroidal import centroidal_map as _map
+from quad_dynamics.kernels.centroidal import energy as _energy
+
+if TYPE_CHECKING:
+    from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+
+def center_of_mass(model: Model, q: npt.ArrayLike) -> Floats:
+    """Centre of mass p_WG.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+
+    Returns:
+        (3,) or (N, 3) in the world [m].
+
+    Raises:
+        ArgumentError: a wrong shape, or a value that is not finite.
+    """
+    return _centroidal(model, q)[0]
+
+
+def com_jacobian(model: Model, q: npt.ArrayLike) -> Floats:
+    """Jacobian of the centre of mass: v_WG_W = J u.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+
+    Returns:
+        (3, nv) or (N, 3, nv).
+
+    Raises:
+        ArgumentError: a wrong shape, or a value that is not finite.
+    """
+    return _centroidal(model, q)[1][..., :3, :] / model.total_mass
+
+
+def centroidal_momentum_matrix(model: Model, q: npt.ArrayLike) -> Floats:
+    """Matrix A_G of the momentum about the centre of mass: [linear; angular] = A_G u, in world axes.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+
+    Returns:
+        (6, nv) or (N, 6, nv).
+
+    Raises:
+        ArgumentError: a wrong shape, or a value that is not finite.
+    """
+    return _centroidal(model, q)[1]
+
+
+def centroidal_momentum(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
+    """Momentum about the centre of mass: [linear; angular] in world axes.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+        u: (nv,) or (N, nv) velocity.
+
+    Returns:
+        (6,) or (N, 6) [kg m/s, kg m^2/s].
+
+    Raises:
+        ArgumentError: a wrong shape, or a value that is not finite.
+    """
+    s = States(model, q=q, u=u)
+    com, A_G = s.empty(3), s.empty(6, model.nv)
+    s.run(_map, s['q'], com, A_G)
+    return np.einsum('...ij,...j->...i', A_G, s['u'])
+
+
+def centroidal_bias(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
+    """dA_G/dt u: rate of change of the centroidal momentum when du is zero; A_G du is to be added.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+        u: (nv,) or (N, nv) velocity.
+
+    Returns:
+        (6,) or (N, 6) [N, N m].
+
+    Raises:
+        ArgumentError: a wrong shape, or a value that is not finite.
+    """
+    packed = model._packed
+    bias = empty(6)
+    if not _bias.run(packed.address, 0, q, u, bias):
+        return bias
+    s = States(model, q=q, u=u)
+    bias = s.empty(6)
+    s.run(_bias, s['q'], s['u'], bias)
+    return bias
+
+
+def energy(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Kinetic and potential energy.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+        u: (nv,) or (N, nv) velocity.
+
+    Returns:
+        Kinetic and potential energy [J], numbers or (N,); the potential is zero at the world's origin.
+
+    Raises:
+        ArgumentError: a wrong shape, or a value that is not finite.
+    """
+    packed = model._packed
+    both = empty(2)
+    if _energy.run(packed.address, 0, q, u, both):
+        s = States(model, q=q, u=u)
+        both = s.empty(2)
+        s.run(_energy, s['q'], s['u'], both)
+    return both[..., 0], both[..., 1]
+
+
+def _centroidal(model: Model, q: npt.ArrayLike) -> tuple[Floats, Floats]:
+    packed = model._packed
+    com, A_G = empty(3), empty((6, packed.nv))
+    if not _map.run(packed.address, 0, q, com, A_G):
+        return com, A_G
+    s = States(model, q=q)
+    com, A_G = s.empty(3), s.empty(6, packed.nv)
+    s.run(_map, s['q'], com, A_G)
+    return com, A_G

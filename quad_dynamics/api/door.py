@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens when a kernel does not take its arguments as they are: convert them, or say what is wrong.
+
+A kernel takes contiguous float64 arrays of one state as they come, and checks them itself. For everything else (batches, lists,
+integers, views with strides) the public functions come here. `States` makes arrays of what can be made arrays, and raises
+an `ArgumentError` that names the argument, and where it can the joint, for what cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.kernels.door import QUATERNION_TOLERANCE
+from quad_dynamics.kernels.external import WRENCH_WORDS
+
+if TYPE_CHECKING:
+    from quad_dynamics.kernels.registry import Kernel
+    from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+
+class States:
+    """The arguments of one call, as arrays of one state or of a batch.
+
+    Single arguments and batches may be mixed: a single one then counts for the whole batch.
+
+    Attributes:
+        batched: whether there is a leading axis.
+        n: its length; 0 without one.
+    """
+
+    def __init__(self, model: Model, **arguments: npt.ArrayLike | None) -> None:
+        self._model = model
+        self._packed = model._packed
+        arrays = {name: self._convert(name, value) for name, value in arguments.items() if value is not None}
+        self.batched = any(array.ndim == 2 for array in arrays.values())
+        self.n = self._batch_size(arrays)
+        self._arrays = {name: self._spread(array) for name, array in arrays.items()}
+
+    def __getitem__(self, name: str) -> Floats | None:
+        """An argument, ready for a kernel; None where it was not given."""
+        return self._arrays.get(name)
+
+    def empty(self, *shape: int) -> Floats:
+        """Room for a result of the given shape for each state."""
+        return np.empty((self.n, *shape) if self.batched else shape)
+
+    def run(self, kernel: Kernel, *arguments: object) -> None:
+        """Call a kernel, whose arguments are now known to be good."""
+        if self.batched and self.n == 0:
+            return
+        status = kernel.run(self._packed.address, self.n, *arguments)
+        assert status == 0, f'{kernel.name} refused argument {status}, which had been checked'
+
+    def wrenches(self, f_ext: Mapping[str, npt.ArrayLike] | None) -> Floats | None:
+        """External wrenches as the kernels read them: (n, k, WRENCH_WORDS), or None."""
+        if not f_ext:
+            return None
+        if not isinstance(f_ext, Mapping):
+            raise ArgumentError(f'f_ext is a {type(f_ext).__name__}; expected a dict of link names to wrenches')
+        rows = np.empty((max(self.n, 1), len(f_ext), WRENCH_WORDS))
+        for k, (link, wrench) in enumerate(f_ext.items()):
+            name = f"f_ext['{link}']"
+            values = to_floats(name, wrench)
+            if values.shape != (6,) and (not self.batched or values.shape != (self.n, 6)):
+                raise ArgumentError(f'{name} has the shape {values.shape}; expected {_shapes(6, self.n if self.batched else 0)}')
+            check_finite(name, values)
+            frame = self._packed.frame(link)
+            rows[:, k, :4] = frame[:4]
+            rows[:, k, 4:] = values
+        return rows
+
+    def _sizes(self, name: str) -> tuple[int, ...]:
+        packed = self._packed
+        if name.startswith('q'):
+            return (packed.nq,)
+        return (packed.nv, packed.nj) if name == 'tau' else (packed.nv,)
+
+    def _convert(self, name: str, value: npt.ArrayLike) -> Floats:
+        array = to_floats(name, value)
+        sizes = self._sizes(name)
+        if array.ndim not in (1, 2) or array.shape[-1] not in sizes:
+            expected = ' or '.join(_shapes(size, None) for size in dict.fromkeys(sizes))
+            raise ArgumentError(f'{name} has the shape {array.shape}; expected {expected}')
+        check_finite(name, array, self._label)
+        if name.startswith('q') and self._model.floating_base:
+            self._check_quaternions(name, array)
+        return array
+
+    def _batch_size(self, arrays: dict[str, Floats]) -> int:
+        sizes = {name: len(array) for name, array in arrays.items() if array.ndim == 2}
+        if len(set(sizes.values())) > 1:
+            raise ArgumentError(f'the arguments are batches of different sizes: {sizes}')
+        return next(iter(sizes.values()), 0)
+
+    def _spread(self, array: Floats) -> Floats:
+        if self.batched and array.ndim == 1:
+            return np.ascontiguousarray(np.broadcast_to(array, (self.n, len(array))))
+        return array
+
+    def _label(self, name: str, index: int) -> str:
+        """What stands at an index of q, u, du or tau."""
+        size = {'q': self._packed.nq}.get(name[0], self._packed.nv)
+        joint = index - (size - self._packed.nj)
+        return f" of joint '{self._model.joint_names[joint]}'" if 0 <= joint < self._packed.nj else ' of the base'
+
+    def _check_quaternions(self, name: str, q: Floats) -> None:
+        length2 = np.sum(q[..., 3:7] ** 2, axis=-1)
+        for state in np.argwhere(np.abs(length2 - 1.0) > QUATERNION_TOLERANCE)[:1]:
+            where = f'{name}[{state[0]}, 3:7]' if q.ndim == 2 else f'{name}[3:7]'
+            length = float(np.sqrt(length2[tuple(state)]))
+            raise ArgumentError(f'{where} is a quaternion of length {length:.6g}; expected a unit quaternion x y z w')
+
+
+def to_floats(name: str, value: npt.ArrayLike) -> Floats:
+    """A contiguous float64 array of anything that holds real numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ArgumentError(f'{name} is not an array of numbers: {error}') from error
+    if array.dtype.kind not in 'fiub':
+        raise ArgumentError(f'{name} holds {array.dtype} values; expected real numbers')
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def check_finite(name: str, array: Floats, label: object = None) -> None:
+    """Raise an ArgumentError that names the first element that is not finite."""
+    for index in np.argwhere(~np.isfinite(array))[:1]:
+        where = ', '.join(str(i) for i in index)
+        what = label(name, int(index[-1])) if callable(label) else ''
+        raise ArgumentError(f'{name}[{where}]{what} is {array[tuple(index)]}; expected a finite number')
+
+
+def vector(name: str, value: npt.ArrayLike, size: int) -> Floats:
+    """A finite array (size,)."""
+    array = to_floats(name, value)
+    if array.shape != (size,):
+        raise ArgumentError(f'{name} has the shape {array.shape}; expected ({size},)')
+    check_finite(name, array)
+    return array
+
+
+def _shapes(size: int, n: int | None) -> str:
+    return f'({size},) or ({"N" if n is None else n}, {size})' if n != 0 else f'({size},)'

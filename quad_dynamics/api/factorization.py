@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Solving with a mass matrix: LLT, and LDLT where LLT fails."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.door import check_finite, to_floats
+from quad_dynamics.errors import ArgumentError, FactorizationWarning
+from quad_dynamics.kernels.cholesky import factor_llt, solve_llt
+
+Floats = npt.NDArray[np.float64]
+
+# Rounding may leave a matrix this far from symmetry, relative to its largest element.
+_ASYMMETRY = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Factorization:
+    """A factored symmetric matrix.
+
+    Attributes:
+        method: 'llt' for M = L L^T; 'ldlt' for M = L D L^T with pivoting (Bunch and Kaufman), where LLT failed.
+        failed_row: the row at which LLT met a pivot that was not positive; -1 if it did not.
+    """
+
+    method: str
+    failed_row: int
+    _lower: Floats
+    _diagonal: Floats | None = None
+
+    def solve(self, b: npt.ArrayLike) -> Floats:
+        """x with M x = b, for b (n,) or (n, k).
+
+        Raises:
+            ArgumentError: a wrong shape, a value that is not finite, or a matrix that is singular.
+        """
+        n = len(self._lower)
+        right = to_floats('b', b)
+        if right.ndim not in (1, 2) or right.shape[0] != n:
+            raise ArgumentError(f'b has the shape {right.shape}; expected ({n},) or ({n}, k)')
+        check_finite('b', right)
+        if self._diagonal is None:
+            x = right.T.copy()
+            solve_llt.run(n, 1 if x.ndim == 1 else len(x), self._lower, x)
+            return x.T
+        return self._solve_ldlt(right)
+
+    def _solve_ldlt(self, b: Floats) -> Floats:
+        # L is a row permutation of a triangular matrix, D has blocks of 1 x 1 and 2 x 2: small, so solved densely.
+        try:
+            y = np.linalg.solve(self._lower, b)
+            return np.linalg.solve(self._lower.T, np.linalg.solve(self._diagonal, y))  # type: ignore[arg-type]
+        except np.linalg.LinAlgError as error:
+            raise ArgumentError('the matrix is singular; expected one that can be inverted') from error
+
+
+def factorize(M: npt.ArrayLike) -> Factorization:
+    """Factor a symmetric matrix by LLT, or by LDLT where it is not positive definite.
+
+    Args:
+        M: (n, n) symmetric.
+
+    Raises:
+        ArgumentError: not square, not symmetric, or not finite.
+    """
+    matrix = to_floats('M', M)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ArgumentError(f'M has the shape {matrix.shape}; expected a square matrix')
+    check_finite('M', matrix)
+    asymmetry = np.abs(matrix - matrix.T).max(initial=0.0)
+    if asymmetry > _ASYMMETRY * np.abs(matrix).max(initial=0.0):
+        raise ArgumentError(f'M differs from its transpose by {asymmetry:.3g}; expected a symmetric matrix')
+    lower = matrix.copy()
+    status = factor_llt.run(len(matrix), lower)
+    if status == 0:
+        return Factorization('llt', -1, lower)
+    from scipy.linalg import ldl
+
+    lower, diagonal, _ = ldl(matrix, lower=True)
+    return Factorization('ldlt', status - 1, lower, diagonal)
+
+
+def solve_all(M: Floats, b: Floats) -> Floats:
+    """x with M x = b, for one matrix (n, n) or a batch (N, n, n); warns where LLT failed.
+
+    Raises:
+        ArgumentError: a matrix is singular.
+    """
+    if M.ndim == 3:
+        return np.stack([solve_all(*pair) for pair in zip(M, b, strict=True)]) if len(M) else b
+    factored = factorize(M)
+    if factored.method != 'llt':
+        warnings.warn(
+            f'the mass matrix is not positive definite: LLT failed at row {factored.failed_row}, LDLT was used. '
+            'The inertial parameters are not those of real bodies.',
+            FactorizationWarning,
+            stacklevel=3,
+        )
+    return factored.solve(b)

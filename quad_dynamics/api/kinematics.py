@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of links, and motion along the manifold of configurations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from numpy import empty
+
+from quad_dynamics.api.door import States
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
+from quad_dynamics.kernels.frames import frame_motion as _motion
+from quad_dynamics.kernels.frames import frame_pose as _pose
+from quad_dynamics.kernels.manifold import difference as _difference
+from quad_dynamics.kernels.manifold import integrate as _integrate
+
+if TYPE_CHECKING:
+    from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+
+def frame_pose(model: Model, q: npt.ArrayLike, frame: str) -> tuple[Floats, Floats]:
+    """Pose of a link in the world.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+        frame: name of a link.
+
+    Returns:
+        R_WF (3, 3) or (N, 3, 3), and p_WF (3,) or (N, 3) [m].
+
+    Raises:
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link.
+    """
+    packed = model._packed
+    words = packed.frame(frame)
+    pose = empty(12)
+    if _pose.run(packed.address, 0, q, words, pose):
+        s = States(model, q=q)
+        pose = s.empty(12)
+        s.run(_pose, s['q'], words, pose)
+    return pose[..., :9].reshape(*pose.shape[:-1], 3, 3), pose[..., 9:]
+
+
+def frame_jacobian(model: Model, q: npt.ArrayLike, frame: str) -> Floats:
+    """Jacobian of a link: [v_WF_W; w_WF_W] = J u, at the link's origin, in world axes.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+        frame: name of a link.
+
+    Returns:
+        (6, nv) or (N, 6, nv).
+
+    Raises:
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link.
+    """
+    packed = model._packed
+    words = packed.frame(frame)
+    J = empty((6, packed.nv))
+    if not _jacobian.run(packed.address, 0, q, words, J):
+        return J
+    s = States(model, q=q)
+    J = s.empty(6, packed.nv)
+    s.run(_jacobian, s['q'], words, J)
+    return J
+
+
+def frame_velocity(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str) -> Floats:
+    """Velocity of a link: [v_WF_W; w_WF_W].
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+        u: (nv,) or (N, nv) velocity.
+        frame: name of a link.
+
+    Returns:
+        (6,) or (N, 6): velocity of the link's origin [m/s], angular velocity [rad/s], in world axes.
+
+    Raises:
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link.
+    """
+    return _frame_motion(model, q, u, frame)[..., :6]
+
+
+def frame_bias_acceleration(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str) -> Floats:
+    """dJ/dt u: the acceleration of a link when du is zero; J du is to be added.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+        u: (nv,) or (N, nv) velocity.
+        frame: name of a link.
+
+    Returns:
+        (6,) or (N, 6): classical acceleration of the link's origin [m/s^2], angular acceleration [rad/s^2], in world axes.
+
+    Raises:
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link.
+    """
+    return _frame_motion(model, q, u, frame)[..., 6:]
+
+
+def _frame_motion(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str) -> Floats:
+    packed = model._packed
+    words = packed.frame(frame)
+    motion = empty(12)
+    if not _motion.run(packed.address, 0, q, u, words, motion):
+        return motion
+    s = States(model, q=q, u=u)
+    motion = s.empty(12)
+    s.run(_motion, s['q'], s['u'], words, motion)
+    return motion
+
+
+def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Floats:
+    """Configuration after moving with the constant velocity u for the time dt.
+
+    The base moves by v_WB_W dt, and turns about w_WB_B, constant in its own frame, by the exponential map.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+        u: (nv,) or (N, nv) velocity.
+        dt: time [s]; may be negative.
+
+    Returns:
+        (nq,) or (N, nq), quaternions of unit length.
+
+    Raises:
+        ArgumentError: a wrong shape, or a value that is not finite.
+    """
+    if isinstance(dt, bool) or not isinstance(dt, float | int | np.floating | np.integer) or not np.isfinite(dt):
+        raise ArgumentError(f'dt is {dt!r}; expected a finite number of seconds')
+    packed = model._packed
+    moved = empty(packed.nq)
+    if not _integrate.run(packed.address, 0, q, u, float(dt), moved):
+        return moved
+    s = States(model, q=q, u=u)
+    moved = s.empty(packed.nq)
+    s.run(_integrate, s['q'], s['u'], float(dt), moved)
+    return moved
+
+
+def difference(model: Model, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
+    """Velocity that leads from q0 to q1 in unit time: integrate(model, q0, difference(model, q0, q1), 1) is q1.
+
+    The base turns the shorter way, by pi at most.
+
+    Args:
+        model: robot.
+        q0: (nq,) or (N, nq) configuration.
+        q1: (nq,) or (N, nq) configuration.
+
+    Returns:
+        (nv,) or (N, nv).
+
+    Raises:
+        ArgumentError: a wrong shape, or a value that is not finite.
+    """
+    packed = model._packed
+    u = empty(packed.nv)
+    if not _difference.run(packed.address, 0, q0, q1, u):
+        return u
+    s = States(model, q0=q0, q1=q1)
+    u = s.empty(packed.nv)
+    s.run(_difference, s['q0'], s['q1'], u)
+    return u
+
+
+def random_configuration(model: Model, rng: np.random.Generator, n: int | None = None) -> Floats:
+    """Random configurations: joints uniform within their limits, the base anywhere within 1 m and in any attitude.
+
+    A joint without limits turns by up to pi, or slides by up to 1 m.
+
+    Args:
+        model: robot.
+        rng: source of random numbers.
+        n: how many; None for one without leading axis.
+
+    Returns:
+        (nq,) or (n, nq).
+    """
+    count = 1 if n is None else n
+    reach = np.where(model.is_prismatic, 1.0, np.pi)
+    low = np.where(np.isfinite(model.q_min), model.q_min, -reach)
+    high = np.where(np.isfinite(model.q_max), model.q_max, reach)
+    joints = rng.uniform(low, high, (count, model.nj))
+    if model.floating_base:
+        quaternion = rng.normal(size=(count, 4))
+        quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
+        joints = np.concatenate([rng.uniform(-1.0, 1.0, (count, 3)), quaternion, joints], axis=1)
+    return joints[0] if n is None else joints

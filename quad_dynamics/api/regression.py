@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse dynamics as a linear function of inertial parameters, friction and rotor inertia."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from numpy import empty
+
+from quad_dynamics.api.door import States, check_finite, to_floats
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.kernels.regressor import FRICTION_COLUMNS, ROTOR_COLUMNS
+from quad_dynamics.kernels.regressor import accumulate as _accumulate
+from quad_dynamics.kernels.regressor import regressor as _regressor
+
+if TYPE_CHECKING:
+    from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+
+def regressor(
+    model: Model,
+    q: npt.ArrayLike,
+    u: npt.ArrayLike,
+    du: npt.ArrayLike,
+    friction: bool = False,
+    rotors: bool = False,
+) -> Floats:
+    """Regressor Y of the inverse dynamics: Y @ model.pi is that of the model without rotors and friction.
+
+    With everything, inverse_dynamics(model, ..., friction=True) is
+    Y @ concatenate([model.pi + model.rotor_pi, model.viscous, model.coulomb, model.rotor_inertia]).
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configuration.
+        u: (nv,) or (N, nv) velocity.
+        du: (nv,) or (N, nv) acceleration.
+        friction: append nj columns for viscous and nj for Coulomb friction.
+        rotors: append nj columns for the axial inertia of the rotors.
+
+    Returns:
+        (nv, columns) or (N, nv, columns).
+
+    Raises:
+        ArgumentError: a wrong shape, or a value that is not finite.
+    """
+    packed = model._packed
+    flags = (FRICTION_COLUMNS if friction else 0) | (ROTOR_COLUMNS if rotors else 0)
+    columns = 10 * packed.nb + packed.nj * (2 * bool(friction) + bool(rotors))
+    Y = empty((packed.nv, columns))
+    if not _regressor.run(packed.address, 0, q, u, du, flags, Y):
+        return Y
+    s = States(model, q=q, u=u, du=du)
+    Y = s.empty(packed.nv, columns)
+    s.run(_regressor, s['q'], s['u'], s['du'], flags, Y)
+    return Y
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """Sums over samples, from which parameters are fitted: YtY x = Yty. Two of them can be added.
+
+    Attributes:
+        YtY: (columns, columns) sum of Y^T W Y.
+        Yty: (columns,) sum of Y^T W tau.
+        yty: sum of tau^T W tau.
+        samples: number of samples.
+    """
+
+    YtY: Floats
+    Yty: Floats
+    yty: float
+    samples: int
+
+    def __add__(self, other: NormalEquations) -> NormalEquations:
+        return NormalEquations(
+            self.YtY + other.YtY, self.Yty + other.Yty, self.yty + other.yty, self.samples + other.samples
+        )
+
+
+def accumulate_regressor(
+    model: Model,
+    q: npt.ArrayLike,
+    u: npt.ArrayLike,
+    du: npt.ArrayLike,
+    tau: npt.ArrayLike,
+    friction: bool = False,
+    rotors: bool = False,
+    weights: npt.ArrayLike | None = None,
+) -> NormalEquations:
+    """Sum Y^T W Y and Y^T W tau over samples without storing any Y.
+
+    Args:
+        model: robot.
+        q: (nq,) or (N, nq) configurations.
+        u: (nv,) or (N, nv) velocities.
+        du: (nv,) or (N, nv) accelerations.
+        tau: (nv,) or (N, nv) measured generalised forces.
+        friction: as in `regressor`.
+        rotors: as in `regressor`.
+        weights: (nv,) or (N, nv) weight of each row, not negative; None for 1. A row of weight 0 is left out.
+
+    Raises:
+        ArgumentError: a wrong shape, a value that is not finite, a negative weight.
+    """
+    packed = model._packed
+    flags = (FRICTION_COLUMNS if friction else 0) | (ROTOR_COLUMNS if rotors else 0)
+    columns = 10 * packed.nb + packed.nj * (2 * bool(friction) + bool(rotors))
+    s = States(model, q=q, u=u, du=du, tau_measured=tau, weights=weights)
+    w = s['weights']
+    if w is not None and (w < 0.0).any():
+        where = tuple(int(i) for i in np.argwhere(w < 0.0)[0])
+        raise ArgumentError(f'weights{list(where)} is {w[where]:g}; expected >= 0')
+    Y, YtY, Yty = empty((packed.nv, columns)), np.zeros((columns, columns)), np.zeros(columns + 1)
+    s.run(_accumulate, s['q'], s['u'], s['du'], s['tau_measured'], w, flags, Y, YtY, Yty)
+    YtY += np.triu(YtY, 1).T
+    return NormalEquations(YtY, Yty[:-1], float(Yty[-1]), s.n if s.batched else 1)
