@@ -214,7 +214,7 @@ def test_description_file_beside_the_urdf(tmp_path: Path) -> None:
             'quad_dynamics: {feet: !!python/name:os.system }',
             'd.yaml: broken YAML: could not determine a constructor',
         ),
-        ('a: &x [1]\nquad_dynamics: {feet: *x}', r'YAML aliases \(\*name\) are not supported'),
+        ('a: &x [1]\nquad_dynamics: {feet: *x}', r'broken YAML: aliases \(\*name\) are not supported'),
         ('x: 1', "the file has no top key 'quad_dynamics:'"),
         ('- 1', "the file has no top key 'quad_dynamics:'"),
         ('a: \udcff', 'cannot be read'),
@@ -238,8 +238,8 @@ def test_missing_file_and_wrong_type(tmp_path: Path) -> None:
 # ---- random edits
 
 STRANGE = (
-    None, 1, -1, 0, 1e300, float('nan'), float('inf'), True, 'x', '', [], {}, [1, 2, 3], {'a': 1}, 'FL_foot', '*',
-    'FL_calf_joint', [None] * 3, 10**400, b'x', {1: 2}, {None: None},
+    None, 1, -1, 0, 1e300, float('nan'), float('inf'), True, 'x', '', [], {}, [1, 2, 3], {'a': 1}, 'FL_foot',
+    '*', 'FL_calf_joint', [None] * 3, 10**400, b'x', {1: 2}, {None: None},
 )  # fmt: skip
 
 

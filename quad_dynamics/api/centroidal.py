@@ -6,19 +6,15 @@ A fixed-base robot's immobile root does not count; rotors do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States
+from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.kernels.centroidal import centroidal_bias as _bias
 from quad_dynamics.kernels.centroidal import centroidal_map as _map
 from quad_dynamics.kernels.centroidal import energy as _energy
-
-if TYPE_CHECKING:
-    from quad_dynamics.model.model import Model
+from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
@@ -105,7 +101,7 @@ def centroidal_bias(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     bias = empty(6)
     if not _bias.run(packed.address, 0, q, u, bias):
         return bias
@@ -129,7 +125,7 @@ def energy(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Floats, Fl
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     both = empty(2)
     if _energy.run(packed.address, 0, q, u, both):
         s = States(model, q=q, u=u)
@@ -139,7 +135,7 @@ def energy(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Floats, Fl
 
 
 def _centroidal(model: Model, q: npt.ArrayLike) -> tuple[Floats, Floats]:
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     com, A_G = empty(3), empty((6, packed.nv))
     if not _map.run(packed.address, 0, q, com, A_G):
         return com, A_G

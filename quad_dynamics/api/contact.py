@@ -5,20 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.door import States, vector
+from quad_dynamics.api.door import States, packed_form, vector
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.contact_inertia import FORCE_WORDS
 from quad_dynamics.kernels.contact_inertia import contact_inertia as _contact_inertia
 from quad_dynamics.kernels.contact_inertia import contact_propagators as _propagators
 from quad_dynamics.kernels.contact_inertia import unit_response as _unit_response
-
-if TYPE_CHECKING:
-    from quad_dynamics.model.model import Model
+from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,7 +39,7 @@ def contact_inertia(model: Model, q: npt.ArrayLike, points: Sequence[Point]) -> 
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    return _inverse_inertia(model, q, [_force(model, p, e, _ZERO) for p in points for e in np.eye(3)])
+    return _inverse_inertia(model, q, [_force(model, p, e, _ZERO, 'points') for p in points for e in np.eye(3)])
 
 
 def directional_inertia(
@@ -64,7 +60,7 @@ def directional_inertia(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a direction of length zero.
     """
-    force = _force(model, (link, offset), _unit(direction), _ZERO)
+    force = _force(model, (link, offset), _unit(direction), _ZERO, 'link')
     return _inverse_inertia(model, q, [force])[..., 0, 0]
 
 
@@ -82,7 +78,7 @@ def operational_space_inertia(model: Model, q: npt.ArrayLike, frame: str) -> Flo
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, or a link that cannot move in all directions.
     """
-    forces = [_force(model, frame, e[:3], e[3:]) for e in np.eye(6)]
+    forces = [_force(model, frame, e[:3], e[3:], 'frame') for e in np.eye(6)]
     inverse = _inverse_inertia(model, q, forces)
     if inverse.size and np.max(np.linalg.cond(inverse)) > _SINGULAR:
         rank = int(np.min(np.linalg.matrix_rank(inverse, rtol=1.0 / _SINGULAR)))
@@ -109,8 +105,8 @@ def unit_response(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a direction of length zero.
     """
-    packed = model._packed
-    force = _force(model, (link, offset), _unit(direction), _ZERO)[None]
+    packed = model._packed if type(model) is Model else packed_form(model)
+    force = _force(model, (link, offset), _unit(direction), _ZERO, 'link')[None]
     s = States(model, q=q)
     du = s.empty(packed.nv)
     room = np.empty((packed.nj, packed.nj)), np.empty((packed.nj, 6)), np.empty(packed.nv)
@@ -152,8 +148,8 @@ def contact_propagators(model: Model, q: npt.ArrayLike) -> ContactPropagators:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    nj = model.nj
     s = States(model, q=q)
+    nj = model.nj
     S, U, d_inv, Q, W = s.empty(nj, 6), s.empty(nj, 6), s.empty(nj), s.empty(nj, nj), s.empty(nj, 6)
     s.run(_propagators, s['q'], S, U, d_inv, Q, W)
     return ContactPropagators(S, U, d_inv, Q, W)
@@ -162,11 +158,16 @@ def contact_propagators(model: Model, q: npt.ArrayLike) -> ContactPropagators:
 _ZERO = np.zeros(3)
 
 
-def _force(model: Model, point: Point, force: Floats, moment: Floats) -> Floats:
-    """A force as the kernels read it, (FORCE_WORDS,)."""
-    link, offset = (point, _ZERO) if isinstance(point, str) else point
-    frame = model._packed.frame(link)
-    p_LP = vector(f"position on '{link}'", offset, 3)
+def _force(model: Model, point: Point, force: Floats, moment: Floats, argument: str) -> Floats:
+    """A force as the kernels read it, (FORCE_WORDS,); `argument` is what an error message calls the point."""
+    if isinstance(point, str):
+        link, offset = point, _ZERO
+    elif isinstance(point, tuple | list) and len(point) == 2:
+        link, offset = point
+    else:
+        raise ArgumentError(f'{argument} has {point!r}; expected the name of a link or (link, offset)')
+    frame = packed_form(model).frame(link, argument)
+    p_LP = vector(f"offset on '{link}'", offset, 3)
     p_KP = frame[1:4] + frame[4:13].reshape(3, 3) @ p_LP
     words = np.concatenate([[frame[0], frame[13]], p_KP, force, moment])
     assert words.shape == (FORCE_WORDS,)

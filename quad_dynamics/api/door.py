@@ -17,35 +17,46 @@ import numpy.typing as npt
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.door import QUATERNION_TOLERANCE
 from quad_dynamics.kernels.external import WRENCH_WORDS
+from quad_dynamics.model.model import Model
 
 if TYPE_CHECKING:
     from quad_dynamics.kernels.registry import Kernel
-    from quad_dynamics.model.model import Model
+    from quad_dynamics.model.packing import Packed
 
 Floats = npt.NDArray[np.float64]
 
 
+def packed_form(model: Model) -> Packed:
+    """The form of a model that the kernels read.
+
+    Raises:
+        ArgumentError: it is not a model.
+    """
+    if not isinstance(model, Model):
+        raise ArgumentError(f'model is a {type(model).__name__}; expected a Model, as load_model makes it')
+    return model._packed
+
+
 class States:
     """The arguments of one call, as arrays of one state or of a batch.
-
-    Single arguments and batches may be mixed: a single one then counts for the whole batch.
 
     Attributes:
         batched: whether there is a leading axis.
         n: its length; 0 without one.
     """
 
-    def __init__(self, model: Model, **arguments: npt.ArrayLike | None) -> None:
+    def __init__(self, model: Model, **arguments: npt.ArrayLike) -> None:
         self._model = model
-        self._packed = model._packed
-        arrays = {name: self._convert(name, value) for name, value in arguments.items() if value is not None}
-        self.batched = any(array.ndim == 2 for array in arrays.values())
-        self.n = self._batch_size(arrays)
-        self._arrays = {name: self._spread(array) for name, array in arrays.items()}
+        self._packed = packed_form(model)
+        self._arrays = {name: self._convert(name, x) for name, x in arguments.items()}
+        first = next(iter(self._arrays.values()))
+        self.batched = first.ndim == 2
+        self.n = len(first) if self.batched else 0
+        self._check_lengths()
 
-    def __getitem__(self, name: str) -> Floats | None:
-        """An argument, ready for a kernel; None where it was not given."""
-        return self._arrays.get(name)
+    def __getitem__(self, name: str) -> Floats:
+        """An argument, ready for a kernel."""
+        return self._arrays[name]
 
     def empty(self, *shape: int) -> Floats:
         """Room for a result of the given shape for each state."""
@@ -71,7 +82,7 @@ class States:
             if values.shape != (6,) and (not self.batched or values.shape != (self.n, 6)):
                 raise ArgumentError(f'{name} has the shape {values.shape}; expected {_shapes(6, self.n if self.batched else 0)}')
             check_finite(name, values)
-            frame = self._packed.frame(link)
+            frame = self._packed.frame(link, 'f_ext')
             rows[:, k, :4] = frame[:4]
             rows[:, k, 4:] = values
         return rows
@@ -93,16 +104,15 @@ class States:
             self._check_quaternions(name, array)
         return array
 
-    def _batch_size(self, arrays: dict[str, Floats]) -> int:
-        sizes = {name: len(array) for name, array in arrays.items() if array.ndim == 2}
-        if len(set(sizes.values())) > 1:
-            raise ArgumentError(f'the arguments are batches of different sizes: {sizes}')
-        return next(iter(sizes.values()), 0)
-
-    def _spread(self, array: Floats) -> Floats:
-        if self.batched and array.ndim == 1:
-            return np.ascontiguousarray(np.broadcast_to(array, (self.n, len(array))))
-        return array
+    def _check_lengths(self) -> None:
+        """All arguments are single, or all are batches of the same length."""
+        (first, leader), *others = self._arrays.items()
+        for name, array in others:
+            if array.shape[:-1] != leader.shape[:-1]:
+                expected = (*leader.shape[:-1], array.shape[-1])
+                raise ArgumentError(
+                    f'{name} has the shape {array.shape}; expected {expected}, as {first} has the shape {leader.shape}'
+                )
 
     def _label(self, name: str, index: int) -> str:
         """What stands at an index of q, u, du or tau."""

@@ -8,24 +8,20 @@ docs/notation.md for the meaning of q, u, du and the generalised forces.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States
+from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.api.factorization import solve_all
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.aba import forward_dynamics as _aba
 from quad_dynamics.kernels.coriolis import coriolis_matrix as _coriolis
 from quad_dynamics.kernels.crba import mass_matrix as _crba
 from quad_dynamics.kernels.hybrid import hybrid_dynamics as _hybrid
-from quad_dynamics.kernels.rnea import NO_GRAVITY
+from quad_dynamics.kernels.rnea import AT_REST, FRICTION, NO_ACCELERATION, NO_GRAVITY
 from quad_dynamics.kernels.rnea import inverse_dynamics as _rnea
-
-if TYPE_CHECKING:
-    from quad_dynamics.model.model import Model
+from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,13 +50,13 @@ def inverse_dynamics(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     tau = empty(packed.nv)
-    if f_ext is None and not _rnea.run(packed.address, 0, q, u, du, None, friction, tau):
+    if f_ext is None and not _rnea.run(packed.address, 0, q, u, du, None, FRICTION if friction else 0, tau):
         return tau
     s = States(model, q=q, u=u, du=du)
     tau = s.empty(packed.nv)
-    s.run(_rnea, s['q'], s['u'], s['du'], s.wrenches(f_ext), friction, tau)
+    s.run(_rnea, s['q'], s['u'], s['du'], s.wrenches(f_ext), FRICTION if friction else 0, tau)
     return tau
 
 
@@ -91,24 +87,24 @@ def forward_dynamics(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link or method.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     if method == 'aba':
         du = empty(packed.nv)
-        if f_ext is None and not _aba.run(packed.address, 0, q, u, tau, None, friction, du):
+        if f_ext is None and not _aba.run(packed.address, 0, q, u, tau, None, FRICTION if friction else 0, du):
             return du
     elif method != 'cholesky':
         raise ArgumentError(f"method is '{method}'; expected 'aba' or 'cholesky'")
+    flags = FRICTION if friction else 0
     s = States(model, q=q, u=u, tau=tau)
     du = s.empty(packed.nv)
     if method == 'aba':
-        s.run(_aba, s['q'], s['u'], s['tau'], s.wrenches(f_ext), friction, du)
+        s.run(_aba, s['q'], s['u'], s['tau'], s.wrenches(f_ext), flags, du)
         return du
-    s.run(_rnea, s['q'], s['u'], None, s.wrenches(f_ext), friction, du)
+    s.run(_rnea, s['q'], s['u'], None, s.wrenches(f_ext), flags | NO_ACCELERATION, du)
     forces = s['tau']
-    assert forces is not None
     np.negative(du, out=du)
     du[..., packed.nv - forces.shape[-1] :] += forces
-    return solve_all(mass_matrix(model, s['q']), du)  # type: ignore[arg-type]
+    return solve_all(mass_matrix(model, s['q']), du)
 
 
 def mass_matrix(model: Model, q: npt.ArrayLike) -> Floats:
@@ -124,7 +120,7 @@ def mass_matrix(model: Model, q: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     nv = packed.nv
     M = empty((nv, nv))
     if not _crba.run(packed.address, 0, q, M):
@@ -149,7 +145,7 @@ def coriolis_matrix(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     nv = packed.nv
     C = empty((nv, nv))
     if not _coriolis.run(packed.address, 0, q, u, C):
@@ -173,16 +169,23 @@ def gravity(model: Model, q: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    return nonlinear_effects(model, q, None)
+    packed = model._packed if type(model) is Model else packed_form(model)
+    g = empty(packed.nv)
+    if not _rnea.run(packed.address, 0, q, None, None, None, AT_REST | NO_ACCELERATION, g):
+        return g
+    s = States(model, q=q)
+    g = s.empty(packed.nv)
+    s.run(_rnea, s['q'], None, None, None, AT_REST | NO_ACCELERATION, g)
+    return g
 
 
-def nonlinear_effects(model: Model, q: npt.ArrayLike, u: npt.ArrayLike | None) -> Floats:
+def nonlinear_effects(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
     """h(q, u) = C(q, u) u + g(q): the forces at which du is zero.
 
     Args:
         model: robot.
         q: (nq,) or (N, nq) configuration.
-        u: (nv,) or (N, nv) velocity; None for zero.
+        u: (nv,) or (N, nv) velocity.
 
     Returns:
         (nv,) or (N, nv).
@@ -190,13 +193,13 @@ def nonlinear_effects(model: Model, q: npt.ArrayLike, u: npt.ArrayLike | None) -
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     h = empty(packed.nv)
-    if not _rnea.run(packed.address, 0, q, u, None, None, 0, h):
+    if not _rnea.run(packed.address, 0, q, u, None, None, NO_ACCELERATION, h):
         return h
     s = States(model, q=q, u=u)
     h = s.empty(packed.nv)
-    s.run(_rnea, s['q'], s['u'], None, None, 0, h)
+    s.run(_rnea, s['q'], s['u'], None, None, NO_ACCELERATION, h)
     return h
 
 
@@ -213,9 +216,7 @@ def friction_torque(model: Model, u: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    velocity = States(model, u=u)['u']
-    assert velocity is not None
-    qd = velocity[..., model.nv - model.nj :]
+    qd = States(model, u=u)['u'][..., model.nv - model.nj :]
     return model.viscous * qd + model.coulomb * np.sign(qd)
 
 
@@ -247,20 +248,24 @@ def hybrid_dynamics(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a base that is prescribed in part.
     """
-    packed = model._packed
-    given = np.ascontiguousarray(np.asarray(prescribed, dtype=bool), dtype=np.float64)
-    if given.shape != (packed.nv,):
-        raise ArgumentError(f'prescribed has the shape {given.shape}; expected ({packed.nv},)')
-    if model.floating_base and len(set(given[:6])) > 1:
-        raise ArgumentError(f'prescribed[:6] is {given[:6].astype(bool)}; expected all True or all False')
+    packed = model._packed if type(model) is Model else packed_form(model)
+    mask = np.asarray(prescribed)
+    if mask.shape != (packed.nv,) or mask.dtype != np.bool_:
+        raise ArgumentError(
+            f'prescribed is an array {mask.shape} of {mask.dtype}; expected ({packed.nv},) of bool'
+        )
+    if model.floating_base and len(set(mask[:6])) > 1:
+        raise ArgumentError(f'prescribed[:6] is {mask[:6]}; expected all True or all False')
     s = States(model, q=q, u=u, du=du, tau=tau)
     forces = s['tau']
-    assert forces is not None
     if forces.shape[-1] != packed.nv:
         forces = np.concatenate([np.zeros((*forces.shape[:-1], packed.nv - packed.nj)), forces], axis=-1)
     du_out, tau_out = s.empty(packed.nv), s.empty(packed.nv)
-    wrenches = s.wrenches(f_ext)
-    s.run(_hybrid, s['q'], s['u'], s['du'], forces, given, wrenches, friction, du_out, tau_out)
+    wrenches, given, flags = s.wrenches(f_ext), mask.astype(np.float64), FRICTION if friction else 0
+    s.run(_hybrid, s['q'], s['u'], s['du'], forces, given, wrenches, flags, du_out, tau_out)
+    # What was given comes back as it was, without the rounding of the way through the base and the joints.
+    np.copyto(du_out, s['du'], where=mask)
+    np.copyto(tau_out, forces, where=~mask)
     return du_out, tau_out
 
 
@@ -271,25 +276,30 @@ def velocity_product_matrices(model: Model, q: npt.ArrayLike) -> tuple[Floats, F
 
     Args:
         model: robot.
-        q: (nq,) configuration.
+        q: (nq,) or (N, nq) configuration.
 
     Returns:
-        B (nv, nv (nv - 1) / 2), Coriolis terms, columns in the order of `np.triu_indices(nv, 1)`;
-        C (nv, nv), centrifugal terms.
+        B (nv, nv (nv - 1) / 2), Coriolis terms, columns in the order of `np.triu_indices(nv, 1)`, and
+        C (nv, nv), centrifugal terms; with a leading axis N for a batch.
 
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     nv = packed.nv
     i, j = np.triu_indices(nv, 1)
     unit = np.eye(nv)
-    u = np.concatenate([unit, unit[i] + unit[j]])
+    velocities = np.concatenate([unit, unit[i] + unit[j]])
     s = States(model, q=q)
-    if s.batched:
-        raise ArgumentError(f'q has the shape {np.shape(q)}; expected ({packed.nq},)')
-    s = States(model, q=s['q'], u=u)
-    products = s.empty(nv)
-    s.run(_rnea, s['q'], s['u'], None, None, NO_GRAVITY, products)
-    squares = products[:nv]
-    return (products[nv:] - squares[i] - squares[j]).T, squares.T.copy()
+    configurations = np.atleast_2d(s['q'])
+    every = States(
+        model,
+        q=np.repeat(configurations, len(velocities), axis=0),
+        u=np.tile(velocities, (len(configurations), 1)),
+    )
+    products = every.empty(nv)
+    every.run(_rnea, every['q'], every['u'], None, None, NO_GRAVITY | NO_ACCELERATION, products)
+    products = products.reshape(-1, len(velocities), nv).transpose(0, 2, 1)
+    C = products[:, :, :nv].copy()
+    B = products[:, :, nv:] - C[:, :, i] - C[:, :, j]
+    return (B, C) if s.batched else (B[0], C[0])

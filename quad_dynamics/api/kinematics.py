@@ -3,22 +3,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States
+from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
 from quad_dynamics.kernels.frames import frame_pose as _pose
 from quad_dynamics.kernels.manifold import difference as _difference
 from quad_dynamics.kernels.manifold import integrate as _integrate
-
-if TYPE_CHECKING:
-    from quad_dynamics.model.model import Model
+from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,7 +33,7 @@ def frame_pose(model: Model, q: npt.ArrayLike, frame: str) -> tuple[Floats, Floa
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     words = packed.frame(frame)
     pose = empty(12)
     if _pose.run(packed.address, 0, q, words, pose):
@@ -61,7 +57,7 @@ def frame_jacobian(model: Model, q: npt.ArrayLike, frame: str) -> Floats:
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     words = packed.frame(frame)
     J = empty((6, packed.nv))
     if not _jacobian.run(packed.address, 0, q, words, J):
@@ -109,7 +105,7 @@ def frame_bias_acceleration(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, fr
 
 
 def _frame_motion(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str) -> Floats:
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     words = packed.frame(frame)
     motion = empty(12)
     if not _motion.run(packed.address, 0, q, u, words, motion):
@@ -139,7 +135,7 @@ def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Fl
     """
     if isinstance(dt, bool) or not isinstance(dt, float | int | np.floating | np.integer) or not np.isfinite(dt):
         raise ArgumentError(f'dt is {dt!r}; expected a finite number of seconds')
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     moved = empty(packed.nq)
     if not _integrate.run(packed.address, 0, q, u, float(dt), moved):
         return moved
@@ -165,7 +161,7 @@ def difference(model: Model, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     u = empty(packed.nv)
     if not _difference.run(packed.address, 0, q0, q1, u):
         return u

@@ -4,20 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States, check_finite, to_floats
+from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.regressor import FRICTION_COLUMNS, ROTOR_COLUMNS
 from quad_dynamics.kernels.regressor import accumulate as _accumulate
 from quad_dynamics.kernels.regressor import regressor as _regressor
-
-if TYPE_CHECKING:
-    from quad_dynamics.model.model import Model
+from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,7 +45,7 @@ def regressor(
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     flags = (FRICTION_COLUMNS if friction else 0) | (ROTOR_COLUMNS if rotors else 0)
     columns = 10 * packed.nb + packed.nj * (2 * bool(friction) + bool(rotors))
     Y = empty((packed.nv, columns))
@@ -69,17 +65,17 @@ class NormalEquations:
         YtY: (columns, columns) sum of Y^T W Y.
         Yty: (columns,) sum of Y^T W tau.
         yty: sum of tau^T W tau.
-        samples: number of samples.
+        n: number of samples.
     """
 
     YtY: Floats
     Yty: Floats
     yty: float
-    samples: int
+    n: int
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
         return NormalEquations(
-            self.YtY + other.YtY, self.Yty + other.Yty, self.yty + other.yty, self.samples + other.samples
+            self.YtY + other.YtY, self.Yty + other.Yty, self.yty + other.yty, self.n + other.n
         )
 
 
@@ -108,15 +104,18 @@ def accumulate_regressor(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, a negative weight.
     """
-    packed = model._packed
+    packed = model._packed if type(model) is Model else packed_form(model)
     flags = (FRICTION_COLUMNS if friction else 0) | (ROTOR_COLUMNS if rotors else 0)
     columns = 10 * packed.nb + packed.nj * (2 * bool(friction) + bool(rotors))
-    s = States(model, q=q, u=u, du=du, tau_measured=tau, weights=weights)
-    w = s['weights']
+    given = {} if weights is None else {'weights': weights}
+    s = States(model, q=q, u=u, du=du, tau=tau, **given)
+    if s['tau'].shape[-1] != packed.nv:
+        raise ArgumentError(f'tau has the shape {np.shape(tau)}; expected ({packed.nv},) or (N, {packed.nv})')
+    w = s['weights'] if given else None
     if w is not None and (w < 0.0).any():
         where = tuple(int(i) for i in np.argwhere(w < 0.0)[0])
         raise ArgumentError(f'weights{list(where)} is {w[where]:g}; expected >= 0')
     Y, YtY, Yty = empty((packed.nv, columns)), np.zeros((columns, columns)), np.zeros(columns + 1)
-    s.run(_accumulate, s['q'], s['u'], s['du'], s['tau_measured'], w, flags, Y, YtY, Yty)
+    s.run(_accumulate, s['q'], s['u'], s['du'], s['tau'], w, flags, Y, YtY, Yty)
     YtY += np.triu(YtY, 1).T
     return NormalEquations(YtY, Yty[:-1], float(Yty[-1]), s.n if s.batched else 1)

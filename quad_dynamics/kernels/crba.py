@@ -23,7 +23,8 @@ from quad_dynamics.kernels.spatial import (
     rotate,
     scale,
     store3,
-    sym_mul,
+    sym_rotate,
+    transpose,
     unrotate,
 )
 from quad_dynamics.kernels.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
@@ -146,12 +147,11 @@ def write_base_block(A, M, start, nv):
     """The 6 x 6 block of the base: linear velocity in world axes, angular velocity in body axes."""
     m, h, J = sum_base_inertia(A)
     R = base_rotation(A)
+    J_B = sym_rotate(transpose(R), J)
     for i in range(3):
         M[start + i * nv + i] = m
-        r = (R[i], R[3 + i], R[6 + i])  # world direction of w_B[i]
-        f = cross(r, h)
-        n = unrotate(R, sym_mul(J, r))
+        f = cross((R[i], R[3 + i], R[6 + i]), h)  # momentum when the base turns about its axis i
         for k in range(3):
             M[start + k * nv + 3 + i] = f[k]
             M[start + (3 + i) * nv + k] = f[k]
-            M[start + (3 + k) * nv + 3 + i] = n[k]
+            M[start + (3 + k) * nv + 3 + i] = J_B[((0, 1, 3), (1, 2, 4), (3, 4, 5))[k][i]]

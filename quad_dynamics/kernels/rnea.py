@@ -8,8 +8,8 @@ towards the base, and each joint takes the part along its motion.
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data, is_none
-from quad_dynamics.kernels.door import good_configuration, good_optional
+from quad_dynamics.kernels.arrays import data
+from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.external import subtract_wrenches, wrench_count
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
@@ -45,6 +45,8 @@ from quad_dynamics.model import layout as L
 
 FRICTION = 1
 NO_GRAVITY = 2
+AT_REST = 4
+NO_ACCELERATION = 8
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
@@ -55,20 +57,20 @@ def inverse_dynamics(A, n, q, u, du, wrenches, flags, tau):
         A: arena.
         n: number of states, 0 for a single one without leading axis.
         q: (n, nq) configurations.
-        u: (n, nv) velocities, or None for zero.
-        du: (n, nv) accelerations, or None for zero.
+        u: (n, nv) velocities; not read with AT_REST.
+        du: (n, nv) accelerations; not read with NO_ACCELERATION.
         wrenches: (n, k, WRENCH_WORDS) external wrenches, or None.
-        flags: FRICTION adds joint friction, NO_GRAVITY leaves gravity out.
+        flags: sum of FRICTION, which adds joint friction, NO_GRAVITY, AT_REST and NO_ACCELERATION.
         tau: (n, nv) out.
     """
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
-    if not good_optional(A, n, nv, u):
+    moves, accelerates = flags & AT_REST == 0, flags & NO_ACCELERATION == 0
+    if moves and not good_vector(A, n, nv, u):
         return 2
-    if not good_optional(A, n, nv, du):
+    if accelerates and not good_vector(A, n, nv, du):
         return 3
-    moves, accelerates = not is_none(A, u), not is_none(A, du)
     q, u, du, tau = data(q), data(u), data(du), data(tau)
     count = wrench_count(A, wrenches)
     for i in range(max(n, 1)):

@@ -126,6 +126,12 @@ def unrotate(R, a):
 
 
 @formula
+def transpose(R):
+    """R^T."""
+    return R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]
+
+
+@formula
 def matmul(P, T):
     """P T, row by row."""
     return (

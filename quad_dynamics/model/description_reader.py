@@ -35,17 +35,34 @@ def load_yaml(path: Path, problems: Problems) -> Mapping[str, Any] | None:
         problems.error(f'{path.name}: cannot be read ({error})')
         return None
     try:
-        # Aliases make a small file unfold to gigabytes; a robot description has no use for them.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            problems.error(f'{path.name}: YAML aliases (*name) are not supported')
-            return None
-        data = yaml.safe_load(text)
+        data = _safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problems.error(f'{path.name}: broken YAML: {" ".join(str(error).split())}')
         return None
     if not isinstance(data, dict) or TOP_KEY not in data:
         return None
     return as_description_mapping(data, problems)
+
+
+def _safe_load(text: str) -> Any:
+    """yaml.safe_load without aliases, which make a small file unfold to gigabytes."""
+    loader = yaml.SafeLoader(text)
+    try:
+        root = loader.get_single_node()
+        seen: set[int] = set()
+        stack = [] if root is None else [root]
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:  # an alias is the same node once more
+                raise yaml.YAMLError('aliases (*name) are not supported')
+            seen.add(id(node))
+            children = node.value if isinstance(node.value, list) else []
+            stack.extend(
+                part for child in children for part in (child if isinstance(child, tuple) else (child,))
+            )
+        return None if root is None else loader.construct_document(root)
+    finally:
+        loader.dispose()
 
 
 def as_description_mapping(data: Mapping[str, Any], problems: Problems) -> Mapping[str, Any] | None:

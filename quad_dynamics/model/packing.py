@@ -40,23 +40,27 @@ class Packed:
         self._axes, self._frames = model.joint_axis, model.frames
         self._known: dict[str, Floats] = {}
 
-    def frame(self, name: str) -> Floats:
+    def frame(self, name: str, argument: str = 'frame') -> Floats:
         """A link's frame as (FRAME_WORDS,): lane of its body, p_KF (3), R_KF (9, row by row), joint (-1: the base).
+
+        Args:
+            name: of the link.
+            argument: what to call it in an error message.
 
         Raises:
             ArgumentError: no link has that name.
         """
         words = self._known.get(name)
         if words is None:
-            words = self._known[name] = self._make_frame(name)
+            words = self._known[name] = self._make_frame(name, argument)
         return words
 
-    def _make_frame(self, name: str) -> Floats:
+    def _make_frame(self, name: str, argument: str) -> Floats:
         frame = self._frames.get(name)
         if frame is None:
             near = difflib.get_close_matches(str(name), self._frames, n=3)
             known = f'did you mean {near}?' if near else f'expected one of {list(self._frames)}'
-            raise ArgumentError(f"no link is called '{name}'; {known}")
+            raise ArgumentError(f'{argument} names {name!r}, which is no link of the robot; {known}')
         joint = frame.body - 1 if self.nb > self.nj else frame.body  # with a floating base, body 0 is the base
         ints = self.arena.view(np.int64)
         if joint < 0:
