@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels allocate nothing: numba's runtime makes one header for each array handed in, and no more."""
+"""Kernels allocate nothing, as counted by numba's own runtime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import Case, model_of
-from numba import njit
+from numba import njit, types
 from numba.core.runtime import _nrt_python, rtsys
 from public_calls import CALLS, STATES, call, good_arguments
 
@@ -24,11 +24,11 @@ def statistics() -> Iterator[None]:
         _nrt_python.memsys_disable_stats()
 
 
-def surplus(run: Any, args: tuple[Any, ...]) -> int:
-    """Allocations during a call, beyond the header that numba makes for each array argument."""
+def allocations(run: Any, *args: Any) -> int:
+    """Allocations of numba's runtime during a call."""
     before = rtsys.get_allocation_stats().alloc
     run(*args)
-    return rtsys.get_allocation_stats().alloc - before - sum(isinstance(a, np.ndarray) for a in args)
+    return rtsys.get_allocation_stats().alloc - before
 
 
 @pytest.mark.usefixtures('statistics')
@@ -45,12 +45,13 @@ def test_an_allocation_would_be_seen() -> None:
 
     x = np.ones(3)
     tidy(x), wasteful(x)
-    assert surplus(tidy, (x,)) == 0
-    assert surplus(wasteful, (x,)) > 0
+    assert allocations(tidy, x) == 1  # the header that numba makes for an argument of an array type
+    assert allocations(wasteful, x) == 2
 
 
 @pytest.mark.usefixtures('statistics')
-@pytest.mark.parametrize('name', CALLS)
+# friction_torque is a line of numpy
+@pytest.mark.parametrize('name', [name for name in CALLS if name != 'friction_torque'])
 @pytest.mark.parametrize('count', [None, 9], ids=['single', 'batch'])
 def test_kernels_allocate_nothing(
     qd: Any, monkeypatch: pytest.MonkeyPatch, name: str, count: int | None
@@ -66,11 +67,11 @@ def test_kernels_allocate_nothing(
     seen: dict[str, int] = {}
     for kernel in KERNELS.values():
 
-        def counted(*args: Any, run: Any = kernel.run, kernel_name: str = kernel.name) -> Any:
+        def counted(*args: Any, kernel: Any = kernel, run: Any = kernel.run) -> Any:
             before = rtsys.get_allocation_stats().alloc
             status = run(*args)
-            arrays = sum(isinstance(a, np.ndarray) for a in args)
-            seen[kernel_name] = rtsys.get_allocation_stats().alloc - before - arrays
+            headers = sum(isinstance(kind, types.Array) for kind in kernel.signature)
+            seen[kernel.name] = rtsys.get_allocation_stats().alloc - before - headers
             return status
 
         monkeypatch.setattr(kernel, 'run', counted)

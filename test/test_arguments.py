@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import array
 import copy
 from typing import Any
 
@@ -30,6 +31,17 @@ def with_entry(array: np.ndarray, value: float) -> np.ndarray:
     return changed
 
 
+class Subclass(np.ndarray):
+    """An array by another name."""
+
+
+def unaligned(values: np.ndarray) -> np.ndarray:
+    """A copy at an odd address."""
+    room = np.zeros(8 * len(values) + 1, dtype=np.uint8)[1:]
+    room[:] = np.frombuffer(values.tobytes(), dtype=np.uint8)
+    return room.view(np.float64)
+
+
 over_arrays = pytest.mark.parametrize(('name', 'key'), pairs(ARRAYS))
 
 
@@ -42,8 +54,11 @@ over_arrays = pytest.mark.parametrize(('name', 'key'), pairs(ARRAYS))
         lambda a: a[None, None],
         lambda a: np.float64(0.5),
         lambda a: a[:0],
+        lambda a: a[:, None],
+        lambda a: np.concatenate([a, a]),
+        lambda a: np.array([a, a]).T,
     ],
-    ids=['short', 'long', 'three_axes', 'scalar', 'empty'],
+    ids=['short', 'long', 'three_axes', 'scalar', 'empty', 'column', 'twice', 'transposed_batch'],
 )
 def test_wrong_shape(qd: Any, name: str, key: str, spoil: Any) -> None:
     arguments = good_arguments(model_of(GO2))[name]
@@ -99,6 +114,8 @@ def test_other_layouts_and_types_are_taken(qd: Any, name: str, key: str) -> None
     read_only.setflags(write=False)
     layouts = [whole.tolist(), tuple(whole), whole.astype(int), whole.astype(np.float32), strided, read_only]
     layouts += [whole[::-1].copy()[::-1], np.asfortranarray(np.array([whole, whole]))[0], whole.astype('>f8')]
+    layouts += [unaligned(whole), whole.astype(np.longdouble), whole.view(Subclass), array.array('d', whole)]
+    layouts += [memoryview(whole), np.array([whole, whole]).T[:, 1]]
     for layout in layouts:
         found = parts(call(qd, model, name, arguments | {key: layout}))
         assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
@@ -122,9 +139,8 @@ def test_arguments_are_not_modified(qd: Any, name: str) -> None:
     model = model_of(GO2)
     arguments = good_arguments(model)[name]
     before = copy.deepcopy(arguments)
-    pi, arena = model.pi.copy(), None
+    pi = model.pi.copy()
     call(qd, model, name, arguments)
-    assert arena is None
     assert np.array_equal(model.pi, pi)
     assert repr(arguments) == repr(before)
     for key, value in arguments.items():
@@ -247,3 +263,27 @@ def test_model_must_be_a_model(qd: Any, name: str) -> None:
     arguments = good_arguments(model_of(GO2))[name]
     with pytest.raises((qd.ArgumentError, TypeError), match=r'(?i)model'):
         call(qd, 'go2', name, arguments)
+
+
+@pytest.mark.parametrize('key', ['q', 'u', 'du', 'tau', 'weights'])
+@pytest.mark.parametrize('value', [np.nan, None, -1.0], ids=str)
+def test_accumulated_samples(qd: Any, key: str, value: float | None) -> None:
+    """The sums of the regressor have doors as well; a weight must not be negative."""
+    model = model_of(GO2)
+    arguments = good_arguments(model)['regressor'] | {'tau': np.ones(model.nv), 'weights': np.ones(model.nv)}
+    if (key == 'weights' and value is None) or (key != 'weights' and value == -1.0):
+        qd.accumulate_regressor(model, **arguments)
+        return
+    arguments[key] = value if value is None else with_entry(arguments[key], value)
+    with pytest.raises(qd.ArgumentError, match=rf'\b{key}\b'):
+        qd.accumulate_regressor(model, **arguments)
+
+
+def test_one_argument_of_a_batch(qd: Any) -> None:
+    """Single states and batches do not mix, not even batches of one."""
+    model = model_of(GO2)
+    arguments = good_arguments(model)['inverse_dynamics']
+    with pytest.raises(qd.ArgumentError, match=r'\bu\b'):
+        qd.inverse_dynamics(model, **(arguments | {'u': arguments['u'][None]}))
+    with pytest.raises(qd.ArgumentError, match=r'\b(q|u)\b'):
+        qd.inverse_dynamics(model, **(arguments | {'q': arguments['q'][None]}))

@@ -76,3 +76,30 @@ def test_lengths_must_agree(qd: Any) -> None:
     wrench = {model.foot_names[0]: np.zeros((3, 6))}
     with pytest.raises(qd.ArgumentError, match='f_ext'):
         qd.inverse_dynamics(model, np.array([q, q]), np.array([u, u]), np.array([du, du]), f_ext=wrench)
+
+
+@pytest.mark.parametrize('name', CALLS)
+@pytest.mark.parametrize(
+    'spoil',
+    [
+        lambda a: a.T.copy(),
+        np.ravel,
+        lambda a: a[None],
+        lambda a: a[:, :, None],
+        lambda a: a[:2],
+        lambda a: a[0],
+    ],
+    ids=['transposed', 'flat', 'leading_axis', 'trailing_axis', 'fewer', 'single'],
+)
+def test_wrong_shape_in_a_batch(qd: Any, name: str, spoil: Any) -> None:
+    """The right number of numbers is not enough: they have to stand in the right places."""
+    model = model_of(SOME[0])
+    arguments, _ = stacked(model, name, COUNT)
+    arguments.pop('f_ext', None)
+    keys = [key for key in arguments if key in STATES]
+    for key in keys:
+        spoiled = spoil(arguments[key])
+        if len(keys) == 1 and spoiled.ndim in {1, 2} and spoiled.shape[-1] == arguments[key].shape[-1]:
+            continue  # a good argument, of another length
+        with pytest.raises(qd.ArgumentError, match=rf'\b({"|".join(keys)})\b'):
+            call(qd, model, name, arguments | {key: spoiled})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cases import ALL, SOME, Case, model_of, plain_of
 from closeness import assert_close
+from reference_plain import rotation_of_quaternion
 from states import random_state
 
 over_all = pytest.mark.parametrize('case', ALL, ids=str)
@@ -70,3 +71,44 @@ def test_unit_response_is_what_forward_dynamics_does(qd: Any, case: Case, seed: 
     difference = with_force - qd.forward_dynamics(model, q, 0.0 * u, 0.0 * tau)
     expected = qd.unit_response(model, q, link, np.zeros(3), direction)
     assert_close(difference, expected, scale=float(np.abs(with_force).max()))
+
+
+def propagate(chi: Any, model: Any, body: int, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Take a force [f; m] about the base's origin up the chain: its part at each joint, and what is left."""
+    t, joint = np.zeros(model.nj), body - (1 if model.floating_base else 0)
+    while joint >= 0:
+        t[joint] = chi.S[joint] @ F
+        F = chi.chi[joint].T @ F
+        joint = int(model.parents[joint])
+    return t, F
+
+
+@over_all
+def test_propagators(qd: Any, case: Case, seed: int) -> None:
+    """A force with the base held still: qdd = Q t / d; a moving base without a force: qdd = W a_b."""
+    model = model_of(case).with_gravity(np.zeros(3))
+    q, _, du = random_state(model, seed)
+    link, offset, direction = contact(model, seed)
+    chi = qd.contact_propagators(model, q)
+    R_WL, p_WL = qd.frame_pose(model, q, link)
+    arm = R_WL @ offset
+    origin = q[:3] if model.floating_base else np.zeros(3)
+    F = np.concatenate([direction, np.cross(p_WL + arm - origin, direction)])
+    t, left = propagate(chi, model, model.frames[link].body, F)
+    base = model.nv - model.nj
+    held, rest = np.arange(model.nv) < base, np.zeros(model.nv)
+    f_ext = {link: np.concatenate([direction, np.cross(arm, direction)])}
+    expected = qd.hybrid_dynamics(model, q, rest, rest, rest, held, f_ext=f_ext)[0]
+    assert_close(chi.Q @ (chi.d_inv * t), expected[base:], what='Q')
+    if not model.floating_base:
+        found = qd.directional_inertia(model, q, link, offset, direction)
+        assert_close(found, np.sum(t**2 * chi.d_inv), what='sum of (S . F)^2 / d')
+        return
+    moved = np.where(held, du, 0.0)
+    a_b = np.concatenate([du[:3], rotation_of_quaternion(q[3:7]) @ du[3:6]])
+    expected = qd.hybrid_dynamics(model, q, rest, moved, rest, held)[0]
+    assert_close(chi.W @ a_b, expected[base:], what='W')
+    # what is left at the base pushes the articulated whole: its inverse inertia gives the rest of 1/Lambda
+    inverse = np.linalg.inv(qd.operational_space_inertia(model, q, model.base_name))
+    found = qd.directional_inertia(model, q, link, offset, direction)
+    assert_close(found, np.sum(t**2 * chi.d_inv) + left @ inverse @ left, what='1/Lambda')

@@ -83,3 +83,19 @@ def test_input_is_kept(qd: Any) -> None:
     qd.factorize(A).solve(b)
     assert np.array_equal(A, before)
     assert np.array_equal(b, np.ones(len(A)))
+
+
+@pytest.mark.parametrize('case', SOME[:4], ids=str)
+def test_forward_dynamics_with_impossible_parameters(qd: Any, case: Case, seed: int) -> None:
+    """A body of negative mass makes M indefinite: LDLT solves it all the same, and a warning says so."""
+    model = model_of(case)
+    pi = model.pi.copy()
+    pi[-10:] *= -5.0
+    model = model.with_pi(pi, check=False)
+    q, u, du = random_state(model, seed)
+    M = qd.mass_matrix(model, q)
+    assert np.linalg.eigvalsh(M)[0] < 0.0
+    tau = qd.inverse_dynamics(model, q, u, du)
+    with pytest.warns(qd.FactorizationWarning, match='LDLT'):
+        found = qd.forward_dynamics(model, q, u, tau, method='cholesky')
+    assert_close(found, du, 1e-8)  # nothing keeps such a matrix away from being singular

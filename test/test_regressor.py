@@ -97,3 +97,33 @@ def test_accumulated(qd: Any, case: Case, columns: dict[str, bool]) -> None:
     assert_close(found.yty, y @ y, what='yty')
     assert found.n == 7
     assert np.array_equal(found.YtY, found.YtY.T)
+
+
+@pytest.mark.parametrize('case', GEARED[:3], ids=str)
+@pytest.mark.parametrize('per_sample', [False, True], ids=['one_weight', 'weight_per_sample'])
+def test_accumulated_with_weights(qd: Any, case: Case, per_sample: bool) -> None:
+    """Weights of rows; those of weight zero are left out."""
+    model = geared(case)
+    q, u, du = batch(model, 7)
+    rng = np.random.default_rng(0)
+    tau = rng.normal(scale=20.0, size=(7, model.nv))
+    weights = rng.uniform(0.0, 2.0, (7, model.nv) if per_sample else model.nv)
+    weights[..., 1] = 0.0
+    found = qd.accumulate_regressor(model, q, u, du, tau, friction=True, weights=weights)
+    Y = np.vstack([qd.regressor(model, *state, friction=True) for state in zip(q, u, du, strict=True)])
+    y, w = tau.ravel(), np.broadcast_to(weights, (7, model.nv)).ravel()
+    assert_close(found.YtY, Y.T @ (w[:, None] * Y), what='YtY')
+    assert_close(found.Yty, Y.T @ (w * y), what='Yty')
+    assert_close(found.yty, y @ (w * y), what='yty')
+
+
+def test_sums_can_be_added(qd: Any) -> None:
+    model = geared(GEARED[0])
+    q, u, du = batch(model, 6)
+    tau = np.random.default_rng(0).normal(size=(6, model.nv))
+    whole = qd.accumulate_regressor(model, q, u, du, tau)
+    one, two = (qd.accumulate_regressor(model, q[s], u[s], du[s], tau[s]) for s in (slice(2), slice(2, 6)))
+    added = one + two
+    assert_close(added.YtY, whole.YtY)
+    assert_close(added.Yty, whole.Yty)
+    assert added.n == whole.n == 6

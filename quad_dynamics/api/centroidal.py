@@ -82,6 +82,7 @@ def centroidal_momentum(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Flo
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     s = States(model, q=q, u=u)
+    s.check()
     com, A_G = s.empty(3), s.empty(6, model.nv)
     s.run(_map, s['q'], com, A_G)
     return np.einsum('...ij,...j->...i', A_G, s['u'])

@@ -9,7 +9,7 @@ an `ArgumentError` that names the argument, and where it can the joint, for what
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from quad_dynamics.model.packing import Packed
 
 Floats = npt.NDArray[np.float64]
+
+_FLOAT64 = np.dtype(np.float64)
 
 
 def packed_form(model: Model) -> Packed:
@@ -48,11 +50,10 @@ class States:
     def __init__(self, model: Model, **arguments: npt.ArrayLike) -> None:
         self._model = model
         self._packed = packed_form(model)
-        self._arrays = {name: self._convert(name, x) for name, x in arguments.items()}
+        self._arrays = {name: to_floats(name, x) for name, x in arguments.items()}
         first = next(iter(self._arrays.values()))
         self.batched = first.ndim == 2
         self.n = len(first) if self.batched else 0
-        self._check_lengths()
 
     def __getitem__(self, name: str) -> Floats:
         """An argument, ready for a kernel."""
@@ -63,11 +64,28 @@ class States:
         return np.empty((self.n, *shape) if self.batched else shape)
 
     def run(self, kernel: Kernel, *arguments: object) -> None:
-        """Call a kernel, whose arguments are now known to be good."""
+        """Call a kernel; where it refuses an argument, find out what is wrong with it.
+
+        Raises:
+            ArgumentError: an argument is not good.
+        """
         if self.batched and self.n == 0:
-            return
-        status = kernel.run(self._packed.address, self.n, *arguments)
-        assert status == 0, f'{kernel.name} refused argument {status}, which had been checked'
+            self.check()
+        elif status := kernel.run(self._packed.address, self.n, *arguments):
+            self.check()
+            raise AssertionError(f'{kernel.name} refused argument {status}, in which nothing wrong was found')
+
+    def check(self) -> None:
+        """Raise an ArgumentError about the first argument that is not good."""
+        for name, array in self._arrays.items():
+            self._check(name, array)
+        (first, leader), *others = self._arrays.items()
+        for name, array in others:
+            if array.shape[:-1] != leader.shape[:-1]:
+                expected = (*leader.shape[:-1], array.shape[-1])
+                raise ArgumentError(
+                    f'{name} has the shape {array.shape}; expected {expected}, as {first} has the shape {leader.shape}'
+                )
 
     def wrenches(self, f_ext: Mapping[str, npt.ArrayLike] | None) -> Floats | None:
         """External wrenches as the kernels read them: (n, k, WRENCH_WORDS), or None."""
@@ -93,8 +111,7 @@ class States:
             return (packed.nq,)
         return (packed.nv, packed.nj) if name == 'tau' else (packed.nv,)
 
-    def _convert(self, name: str, value: npt.ArrayLike) -> Floats:
-        array = to_floats(name, value)
+    def _check(self, name: str, array: Floats) -> None:
         sizes = self._sizes(name)
         if array.ndim not in (1, 2) or array.shape[-1] not in sizes:
             expected = ' or '.join(_shapes(size, None) for size in dict.fromkeys(sizes))
@@ -102,17 +119,6 @@ class States:
         check_finite(name, array, self._label)
         if name.startswith('q') and self._model.floating_base:
             self._check_quaternions(name, array)
-        return array
-
-    def _check_lengths(self) -> None:
-        """All arguments are single, or all are batches of the same length."""
-        (first, leader), *others = self._arrays.items()
-        for name, array in others:
-            if array.shape[:-1] != leader.shape[:-1]:
-                expected = (*leader.shape[:-1], array.shape[-1])
-                raise ArgumentError(
-                    f'{name} has the shape {array.shape}; expected {expected}, as {first} has the shape {leader.shape}'
-                )
 
     def _label(self, name: str, index: int) -> str:
         """What stands at an index of q, u, du or tau."""
@@ -131,12 +137,16 @@ class States:
 def to_floats(name: str, value: npt.ArrayLike) -> Floats:
     """A contiguous float64 array of anything that holds real numbers."""
     try:
-        array = np.asarray(value)
+        array: npt.NDArray[Any] = np.asarray(value)
     except ValueError as error:
         raise ArgumentError(f'{name} is not an array of numbers: {error}') from error
     if array.dtype.kind not in 'fiub':
         raise ArgumentError(f'{name} holds {array.dtype} values; expected real numbers')
-    return np.ascontiguousarray(array, dtype=np.float64)
+    if array.dtype is _FLOAT64 and array.flags.c_contiguous and array.flags.aligned:
+        return array
+    fresh = np.empty(array.shape)  # not astype: it may keep a float64 type that is equal, but not the same object
+    fresh[...] = array
+    return fresh
 
 
 def check_finite(name: str, array: Floats, label: object = None) -> None:

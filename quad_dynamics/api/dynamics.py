@@ -216,7 +216,9 @@ def friction_torque(model: Model, u: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    qd = States(model, u=u)['u'][..., model.nv - model.nj :]
+    s = States(model, u=u)
+    s.check()
+    qd = s['u'][..., model.nv - model.nj :]
     return model.viscous * qd + model.coulomb * np.sign(qd)
 
 
@@ -257,6 +259,7 @@ def hybrid_dynamics(
     if model.floating_base and len(set(mask[:6])) > 1:
         raise ArgumentError(f'prescribed[:6] is {mask[:6]}; expected all True or all False')
     s = States(model, q=q, u=u, du=du, tau=tau)
+    s.check()
     forces = s['tau']
     if forces.shape[-1] != packed.nv:
         forces = np.concatenate([np.zeros((*forces.shape[:-1], packed.nv - packed.nj)), forces], axis=-1)
@@ -291,6 +294,7 @@ def velocity_product_matrices(model: Model, q: npt.ArrayLike) -> tuple[Floats, F
     unit = np.eye(nv)
     velocities = np.concatenate([unit, unit[i] + unit[j]])
     s = States(model, q=q)
+    s.check()
     configurations = np.atleast_2d(s['q'])
     every = States(
         model,

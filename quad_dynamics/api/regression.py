@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States, packed_form
+from quad_dynamics.api.door import States, check_finite, packed_form, to_floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.regressor import FRICTION_COLUMNS, ROTOR_COLUMNS
 from quad_dynamics.kernels.regressor import accumulate as _accumulate
@@ -107,15 +107,22 @@ def accumulate_regressor(
     packed = model._packed if type(model) is Model else packed_form(model)
     flags = (FRICTION_COLUMNS if friction else 0) | (ROTOR_COLUMNS if rotors else 0)
     columns = 10 * packed.nb + packed.nj * (2 * bool(friction) + bool(rotors))
-    given = {} if weights is None else {'weights': weights}
-    s = States(model, q=q, u=u, du=du, tau=tau, **given)
-    if s['tau'].shape[-1] != packed.nv:
+    s = States(model, q=q, u=u, du=du, tau=tau)
+    if s['tau'].shape[-1:] == (packed.nj,) != (packed.nv,):
         raise ArgumentError(f'tau has the shape {np.shape(tau)}; expected ({packed.nv},) or (N, {packed.nv})')
-    w = s['weights'] if given else None
-    if w is not None and (w < 0.0).any():
-        where = tuple(int(i) for i in np.argwhere(w < 0.0)[0])
-        raise ArgumentError(f'weights{list(where)} is {w[where]:g}; expected >= 0')
+    w = None if weights is None else _weights(weights, s['u'].shape)
     Y, YtY, Yty = empty((packed.nv, columns)), np.zeros((columns, columns)), np.zeros(columns + 1)
     s.run(_accumulate, s['q'], s['u'], s['du'], s['tau'], w, flags, Y, YtY, Yty)
     YtY += np.triu(YtY, 1).T
     return NormalEquations(YtY, Yty[:-1], float(Yty[-1]), s.n if s.batched else 1)
+
+
+def _weights(weights: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Weights for every row, in the given shape."""
+    w = to_floats('weights', weights)
+    if w.shape not in {shape, shape[-1:]}:
+        raise ArgumentError(f'weights has the shape {w.shape}; expected {shape[-1:]} or {shape}')
+    check_finite('weights', w)
+    for where in np.argwhere(w < 0.0)[:1]:
+        raise ArgumentError(f'weights{where.tolist()} is {w[tuple(where)]:g}; expected >= 0')
+    return np.ascontiguousarray(np.broadcast_to(w, shape))

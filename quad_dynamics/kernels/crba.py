@@ -23,6 +23,7 @@ from quad_dynamics.kernels.spatial import (
     rotate,
     scale,
     store3,
+    store6,
     sym_rotate,
     transpose,
     unrotate,
@@ -68,7 +69,8 @@ def mass_matrix(A, n, q, M):
 def composite_inertias(A):
     """Inertia of every body with all that it carries (rows I_M, I_H, I_J), and F_j = I^c_j S_j.
 
-    FORCE_F, FORCE_N hold F_j with the momentum of joint j's rotor; the row TAU holds M_jj.
+    FORCE_F, FORCE_N hold F_j with the momentum of joint j's rotor, U_N its angular part in the axes of the base, and
+    TAU holds M_jj.
     """
     for k in range(load_int(A, L.PACKS)):
         store_own_inertia(A, pack_at(A, k))
@@ -93,8 +95,9 @@ def compose_pack(A, at, up):
     f, n = inertia_mul(m, h, J, S_v, S_w)
     store(A, at + L.TAU, dot(S_v, f) + dot(S_w, n) + load(A, at + L.ROTOR_KK))
     r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
-    store3(A, at + L.FORCE_F, f)
-    store3(A, at + L.FORCE_N, add(n, scale(r, load(A, at + L.ROTOR_K))))
+    n = add(n, scale(r, load(A, at + L.ROTOR_K)))
+    store6(A, at + L.FORCE_F, f + n)
+    store3(A, at + L.U_N, unrotate(load9(A, pack_at(A, 0) + L.ROT), n))
 
 
 @routine
@@ -128,9 +131,7 @@ def project(A, lane_i, lane_j):
 @formula
 def write_base_column(A, lane, M, column, nv, row):
     """The base rows of one joint's column and, symmetric, the base columns of its row; angular part in body axes."""
-    f = read3(A, lane + L.FORCE_F)
-    n = unrotate(base_rotation(A), read3(A, lane + L.FORCE_N))
-    for i, x in enumerate(f + n):
+    for i, x in enumerate(read3(A, lane + L.FORCE_F) + read3(A, lane + L.U_N)):
         M[column + i * nv] = x
         M[row + i] = x
 
