@@ -100,6 +100,7 @@ def forward_dynamics(
     if method == 'aba':
         s.run(_aba, s['q'], s['u'], s['tau'], s.wrenches(f_ext), flags, du)
         return du
+    s.check()
     s.run(_rnea, s['q'], s['u'], None, s.wrenches(f_ext), flags | NO_ACCELERATION, du)
     forces = s['tau']
     np.negative(du, out=du)

@@ -36,8 +36,6 @@ from quad_dynamics.kernels.trace import LANES, fill_zero, formula, lane_sum, loa
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
-    joint_entry,
-    lane_of,
     load_inertia,
     move_pack,
     pack_at,
@@ -154,20 +152,24 @@ def compose_pack(A, at, up):
 @routine
 def write_coriolis(A, C, start):
     """Write C[start : start + nv nv]."""
-    nv, skip = load_int(A, L.NV), base_rows(A)
+    # In local variables, or they would be read again after every number that is written.
+    nj, nv, table = load_int(A, L.NJ), load_int(A, L.NV), load_int(A, L.JOINTS)
+    skip = nv - nj
     fill_zero(C, start, nv * nv)
-    for j in range(load_int(A, L.NJ)):
-        lane = lane_of(A, j)
-        row = start + (skip + j) * nv
+    for j in range(nj):
+        entry = table + j * L.JOINT_WORDS
+        lane = load_int(A, entry + L.J_LANE)
+        row, column = start + (skip + j) * nv, start + skip + j
         C[row + skip + j] = A[lane + L.TAU]
-        i = load_int(A, joint_entry(A, j) + L.J_PARENT)
+        i = load_int(A, entry + L.J_PARENT)
         while i >= 0:
-            above, below = project_both(A, lane_of(A, i), lane)
-            C[start + (skip + i) * nv + skip + j] = above
-            C[row + skip + i] = below
-            i = load_int(A, joint_entry(A, i) + L.J_PARENT)
+            above = table + i * L.JOINT_WORDS
+            C_ij, C_ji = project_both(A, load_int(A, above + L.J_LANE), lane)
+            C[column + (skip + i) * nv] = C_ij
+            C[row + skip + i] = C_ji
+            i = load_int(A, above + L.J_PARENT)
         if skip > 0:
-            write_base_entries(A, lane, C, start + skip + j, nv, row)
+            write_base_entries(A, lane, C, column, nv, row)
     if skip > 0:
         write_base_block(A, C, start, nv)
 

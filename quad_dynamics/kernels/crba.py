@@ -31,10 +31,7 @@ from quad_dynamics.kernels.spatial import (
 from quad_dynamics.kernels.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     base_rotation,
-    base_rows,
     inertia_in_A,
-    joint_entry,
-    lane_of,
     load_inertia,
     pack_at,
     parent_of,
@@ -103,20 +100,24 @@ def compose_pack(A, at, up):
 @routine
 def write_mass_matrix(A, M, start):
     """Write M[start : start + nv nv] from the composite inertias."""
-    nv, skip = load_int(A, L.NV), base_rows(A)
+    # In local variables, or they would be read again after every number that is written.
+    nj, nv, table = load_int(A, L.NJ), load_int(A, L.NV), load_int(A, L.JOINTS)
+    skip = nv - nj
     fill_zero(M, start, nv * nv)
-    for j in range(load_int(A, L.NJ)):
-        lane = lane_of(A, j)
-        row = start + (skip + j) * nv
+    for j in range(nj):
+        entry = table + j * L.JOINT_WORDS
+        lane = load_int(A, entry + L.J_LANE)
+        row, column = start + (skip + j) * nv, start + skip + j
         M[row + skip + j] = A[lane + L.TAU]
         if skip > 0:
-            write_base_column(A, lane, M, start + skip + j, nv, row)
-        i = load_int(A, joint_entry(A, j) + L.J_PARENT)
+            write_base_column(A, lane, M, column, nv, row)
+        i = load_int(A, entry + L.J_PARENT)
         while i >= 0:
-            m = project(A, lane_of(A, i), lane)
+            above = table + i * L.JOINT_WORDS
+            m = project(A, load_int(A, above + L.J_LANE), lane)
             M[row + skip + i] = m
-            M[start + (skip + i) * nv + skip + j] = m
-            i = load_int(A, joint_entry(A, i) + L.J_PARENT)
+            M[column + (skip + i) * nv] = m
+            i = load_int(A, above + L.J_PARENT)
     if skip > 0:
         write_base_block(A, M, start, nv)
 

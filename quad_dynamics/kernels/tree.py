@@ -85,8 +85,10 @@ def take(A, at, x, start):
 @routine
 def gather(A, row, x, start):
     """Copy a row's number of each joint to x[start], x[start + 1], ..."""
-    for j in range(load_int(A, L.NJ)):
-        x[start + j] = A[lane_of(A, j) + row]
+    # In local variables, or they would be read again after every number that is written.
+    nj, table = load_int(A, L.NJ), load_int(A, L.JOINTS) + L.J_LANE
+    for j in range(nj):
+        x[start + j] = A[load_int(A, table + j * L.JOINT_WORDS) + row]
 
 
 # ---------------------------------------------------------------- positions

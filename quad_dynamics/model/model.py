@@ -44,13 +44,8 @@ class Frame:
         return f"Frame('{self.name}', body={self.body})"
 
 
-class _WeaklyReferable:
-    # dataclass(weakref_slot=True) is newer than Python 3.10
-    __slots__ = ('__weakref__',)
-
-
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Model(_WeaklyReferable):
+class Model:
     """A robot as a tree of bodies.
 
     Build it with `load_model`; change it with the `with_...` methods, which return a new model that shares
@@ -133,6 +128,7 @@ class Model(_WeaklyReferable):
             value = None if name == '_packed' else getattr(self, name)
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
+        object.__setattr__(self, '_packed', Packed(self))
         for frame in self.frames.values():
             frame.R.setflags(write=False)
             frame.p.setflags(write=False)
@@ -200,14 +196,6 @@ class Model(_WeaklyReferable):
             object.__setattr__(self, '_standing', pose)
         return self._standing
 
-    def __getattr__(self, name: str) -> Packed:
-        # Called for what has not been set yet: the form that the kernels read is made at its first use. After
-        # that it is a plain attribute, which is much faster to read than a property.
-        if name != '_packed':
-            raise AttributeError(f"a Model has no attribute '{name}'")
-        object.__setattr__(self, '_packed', Packed(self))
-        return self._packed
-
     # ---- changed copies
 
     def with_pi(self, pi: npt.ArrayLike, check: bool = True) -> Model:
@@ -268,6 +256,7 @@ class Model(_WeaklyReferable):
         for name, value in changes.items():
             value.setflags(write=False)
             object.__setattr__(new, name, value)
+        object.__setattr__(new, '_packed', Packed(new))
         return new
 
     # ---- text
