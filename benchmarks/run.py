@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run all benchmarks: `make bench`. Prints tables and writes results.json, a flat map of names to numbers.
 
-A name without an ending is a ratio: how many times as fast as the peer, measured in the same run. `..._s` are seconds.
-"""
+A name without an ending is a ratio: how many times as fast as the peer, measured in the same run. `..._s` are
+seconds."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 from pathlib import Path
 
 import pinocchio
@@ -39,7 +38,7 @@ def main() -> None:
     contests = dynamics.contests()
     with tqdm(total=arguments.rounds, desc='dynamics of the go2', unit='round') as bar:
         run_contests(contests, arguments.rounds, bar.update)
-    print(f'\nDynamics of the go2, from Python, against Pinocchio {pinocchio.__version__} on {platform.processor()}')
+    print(f'\nDynamics of the go2, called from Python; the peer is Pinocchio {pinocchio.__version__}')
     print_table(contests)
 
     results |= {contest.name: contest.ratio for contest in contests}
@@ -51,8 +50,9 @@ def print_table(contests: list[Contest]) -> None:
     """One line for each contest."""
     print(f'{"":20} {"ours [ns]":>10} {"peer [ns]":>10} {"ratio":>7}   wanted')
     for contest in contests:
+        times = f'{contest.ours_ns:10.0f} {contest.peer_ns:10.0f} {contest.ratio:7.2f}'
         wanted = f'{LIMITS[contest.name]:g}' if contest.name in LIMITS else ''
-        print(f'{contest.name:20} {contest.ours_ns:10.0f} {contest.peer_ns:10.0f} {contest.ratio:7.2f}   {wanted}')
+        print(f'{contest.name:20} {times}   {wanted}')
 
 
 if __name__ == '__main__':

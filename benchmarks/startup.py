@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a user waits: for the import, for the first call, and for the kernels to compile, each in a new process."""
+"""How long a user waits for the import, the first call and the compiling, each in a new process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ warnings.simplefilter('ignore')
 model = qd.load_model('mini_cheetah')
 qd.forward_dynamics(model, model.standing, np.zeros(model.nv), np.zeros(model.nj))
 """
-_COMPILE = "import quad_dynamics as qd; qd.warm_up()"
+_COMPILE = 'import quad_dynamics as qd; qd.warm_up()'
 
 
 def measure() -> dict[str, float]:
-    """Seconds, the start of Python taken off; cold_compile starts with an empty cache and shows its progress."""
+    """Seconds, the start of Python taken off; cold_compile starts with an empty cache."""
     with tempfile.TemporaryDirectory() as cache:
         empty = dict(os.environ, QUAD_DYNAMICS_CACHE_DIR=cache)
         bare = min(_run('pass') for _ in range(5))

@@ -25,7 +25,7 @@ class Calls:
     states: int = 1
 
     def time(self) -> float:
-        """Time for one state [ns], of one pass through the arguments, without collecting garbage in between."""
+        """Time for one state [ns], of one pass through the arguments, without collecting garbage."""
         function = self.function
         gc.disable()
         try:
@@ -69,8 +69,8 @@ class Contest:
 def run_contests(contests: Sequence[Contest], rounds: int, progress: Callable[[], object]) -> None:
     """Time all contests, interleaved: every round times every function once.
 
-    Interleaving gives both sides the same share of a slow moment of the machine; the best round is the one that was
-    disturbed least.
+    Interleaving gives both sides the same share of a slow moment of the machine; the best round is the one
+    that was disturbed least.
 
     Args:
         contests: what to time.

@@ -6,8 +6,8 @@
     model = qd.load_model('mini_cheetah')
     tau = qd.inverse_dynamics(model, q, u, du)
 
-The names below are what other code may rely on. They are imported when they are first used, so that `import quad_dynamics`
-takes no time for what is not needed.
+The names below are what other code may rely on. They are imported when they are first used, so that `import
+quad_dynamics` takes no time for what is not needed.
 """
 
 from __future__ import annotations

@@ -85,7 +85,8 @@ def centroidal_momentum(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Flo
     s.check()
     com, A_G = s.empty(3), s.empty(6, model.nv)
     s.run(_map, s['q'], com, A_G)
-    return np.einsum('...ij,...j->...i', A_G, s['u'])
+    momentum: Floats = np.einsum('...ij,...j->...i', A_G, s['u'])
+    return momentum
 
 
 def centroidal_bias(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:

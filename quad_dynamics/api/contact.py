@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What forces on the links do to the robot: inverse inertia at contact points, and responses to unit forces."""
+"""What forces on the links do to the robot."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -26,7 +27,7 @@ _SINGULAR = 1e12
 
 
 def contact_inertia(model: Model, q: npt.ArrayLike, points: Sequence[Point]) -> Floats:
-    """Operational-space inverse inertia J M^-1 J^T of points: velocity [m/s] per impulse [N s], in world axes.
+    """Operational-space inverse inertia J M^-1 J^T of points, in world axes [1/kg].
 
     Args:
         model: robot.
@@ -39,7 +40,9 @@ def contact_inertia(model: Model, q: npt.ArrayLike, points: Sequence[Point]) -> 
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    return _inverse_inertia(model, q, [_force(model, p, e, _ZERO, 'points') for p in points for e in np.eye(3)])
+    return _inverse_inertia(
+        model, q, [_force(model, p, e, _ZERO, 'points') for p in points for e in np.eye(3)]
+    )
 
 
 def directional_inertia(
@@ -76,21 +79,22 @@ def operational_space_inertia(model: Model, q: npt.ArrayLike, frame: str) -> Flo
         (6, 6) or (N, 6, 6), symmetric.
 
     Raises:
-        ArgumentError: a wrong shape, a value that is not finite, an unknown link, or a link that cannot move in all directions.
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link, or a link that cannot move
+            in all directions.
     """
     forces = [_force(model, frame, e[:3], e[3:], 'frame') for e in np.eye(6)]
     inverse = _inverse_inertia(model, q, forces)
     if inverse.size and np.max(np.linalg.cond(inverse)) > _SINGULAR:
         rank = int(np.min(np.linalg.matrix_rank(inverse, rtol=1.0 / _SINGULAR)))
         raise ArgumentError(f"link '{frame}' can move in {rank} directions here; its inertia needs all 6")
-    inertia = np.linalg.inv(inverse)
+    inertia = np.asarray(np.linalg.inv(inverse), dtype=np.float64)
     return (inertia + np.swapaxes(inertia, -1, -2)) / 2.0
 
 
 def unit_response(
     model: Model, q: npt.ArrayLike, link: str, offset: npt.ArrayLike, direction: npt.ArrayLike
 ) -> Floats:
-    """Acceleration M^-1 J^T f that a unit force on a link causes, everything else at rest: by the matrices Q and W.
+    """Acceleration M^-1 J^T f that a unit force on a link causes, by the matrices Q and W.
 
     Args:
         model: robot.
@@ -116,13 +120,16 @@ def unit_response(
 
 @dataclass(frozen=True, eq=False)
 class ContactPropagators:
-    """How forces travel from link to link, in world axes with the origin at the base (batches have a leading axis).
+    """How forces travel from link to link, in world axes with the origin at the base.
+
+    In a batch, everything has a leading axis.
 
     Attributes:
         S: (nj, 6) motion [v; w] of each joint at unit speed.
         U: (nj, 6) articulated inertia times S, with the rotor's coupling.
         d_inv: (nj,) 1/d, d = S . U and the rotor's own inertia.
-        Q: (nj, nj) and W (nj, 6): qdd = Q (d_inv * t) + W a_b for a force that leaves t at the joints and moves the base with a_b.
+        Q: (nj, nj) and W (nj, 6): qdd = Q (d_inv * t) + W a_b for a force that leaves t at the joints and
+            moves the base with a_b.
         W: see Q.
     """
 
@@ -135,7 +142,8 @@ class ContactPropagators:
     @property
     def chi(self) -> Floats:
         """(nj, 6, 6) propagators 1 - S U^T / d: a_child = chi a_parent at a joint that is free to move."""
-        return np.eye(6) - np.einsum('...ji,...jk,...j->...jik', self.S, self.U, self.d_inv)
+        outer: Floats = np.einsum('...ji,...jk,...j->...jik', self.S, self.U, self.d_inv)
+        return np.eye(6) - outer
 
 
 def contact_propagators(model: Model, q: npt.ArrayLike) -> ContactPropagators:
@@ -160,12 +168,15 @@ _ZERO = np.zeros(3)
 
 def _force(model: Model, point: Point, force: Floats, moment: Floats, argument: str) -> Floats:
     """A force as the kernels read it, (FORCE_WORDS,); `argument` is what an error message calls the point."""
+    link, offset = '', _ZERO
     if isinstance(point, str):
-        link, offset = point, _ZERO
-    elif isinstance(point, tuple | list) and len(point) == 2:
-        link, offset = point
+        link = point
     else:
-        raise ArgumentError(f'{argument} has {point!r}; expected the name of a link or (link, offset)')
+        try:
+            link, offset = point  # type: ignore[assignment]
+        except (TypeError, ValueError) as error:
+            expected = 'the name of a link or (link, offset)'
+            raise ArgumentError(f'{argument} has {point!r}; expected {expected}') from error
     frame = packed_form(model).frame(link, argument)
     p_LP = vector(f"offset on '{link}'", offset, 3)
     p_KP = frame[1:4] + frame[4:13].reshape(3, 3) @ p_LP

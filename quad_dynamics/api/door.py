@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens when a kernel does not take its arguments as they are: convert them, or say what is wrong.
 
-A kernel takes contiguous float64 arrays of one state as they come, and checks them itself. For everything else (batches, lists,
-integers, views with strides) the public functions come here. `States` makes arrays of what can be made arrays, and raises
-an `ArgumentError` that names the argument, and where it can the joint, for what cannot.
+A kernel takes contiguous float64 arrays of one state as they come, and checks them itself. For everything
+else (batches, lists, integers, views with strides) the public functions come here. `States` makes arrays of
+what can be made arrays, and raises an `ArgumentError` that names the argument, and where it can the joint,
+for what cannot.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class States:
             if array.shape[:-1] != leader.shape[:-1]:
                 expected = (*leader.shape[:-1], array.shape[-1])
                 raise ArgumentError(
-                    f'{name} has the shape {array.shape}; expected {expected}, as {first} has the shape {leader.shape}'
+                    f'{name} has the shape {array.shape}; expected {expected}, '
+                    f'as {first} has the shape {leader.shape}'
                 )
 
     def wrenches(self, f_ext: Mapping[str, npt.ArrayLike] | None) -> Floats | None:
@@ -92,13 +94,16 @@ class States:
         if not f_ext:
             return None
         if not isinstance(f_ext, Mapping):
-            raise ArgumentError(f'f_ext is a {type(f_ext).__name__}; expected a dict of link names to wrenches')
+            raise ArgumentError(
+                f'f_ext is a {type(f_ext).__name__}; expected a dict of link names to wrenches'
+            )
         rows = np.empty((max(self.n, 1), len(f_ext), WRENCH_WORDS))
         for k, (link, wrench) in enumerate(f_ext.items()):
             name = f"f_ext['{link}']"
             values = to_floats(name, wrench)
             if values.shape != (6,) and (not self.batched or values.shape != (self.n, 6)):
-                raise ArgumentError(f'{name} has the shape {values.shape}; expected {_shapes(6, self.n if self.batched else 0)}')
+                expected = _shapes(6, self.n if self.batched else 0)
+                raise ArgumentError(f'{name} has the shape {values.shape}; expected {expected}')
             check_finite(name, values)
             frame = self._packed.frame(link, 'f_ext')
             rows[:, k, :4] = frame[:4]
@@ -124,14 +129,20 @@ class States:
         """What stands at an index of q, u, du or tau."""
         size = {'q': self._packed.nq}.get(name[0], self._packed.nv)
         joint = index - (size - self._packed.nj)
-        return f" of joint '{self._model.joint_names[joint]}'" if 0 <= joint < self._packed.nj else ' of the base'
+        return (
+            f" of joint '{self._model.joint_names[joint]}'"
+            if 0 <= joint < self._packed.nj
+            else ' of the base'
+        )
 
     def _check_quaternions(self, name: str, q: Floats) -> None:
         length2 = np.sum(q[..., 3:7] ** 2, axis=-1)
         for state in np.argwhere(np.abs(length2 - 1.0) > QUATERNION_TOLERANCE)[:1]:
             where = f'{name}[{state[0]}, 3:7]' if q.ndim == 2 else f'{name}[3:7]'
             length = float(np.sqrt(length2[tuple(state)]))
-            raise ArgumentError(f'{where} is a quaternion of length {length:.6g}; expected a unit quaternion x y z w')
+            raise ArgumentError(
+                f'{where} is a quaternion of length {length:.6g}; expected a unit quaternion x y z w'
+            )
 
 
 def to_floats(name: str, value: npt.ArrayLike) -> Floats:
@@ -144,7 +155,9 @@ def to_floats(name: str, value: npt.ArrayLike) -> Floats:
         raise ArgumentError(f'{name} holds {array.dtype} values; expected real numbers')
     if array.dtype is _FLOAT64 and array.flags.c_contiguous and array.flags.aligned:
         return array
-    fresh = np.empty(array.shape)  # not astype: it may keep a float64 type that is equal, but not the same object
+    fresh = np.empty(
+        array.shape
+    )  # not astype: it may keep a float64 type that is equal, but not the same object
     fresh[...] = array
     return fresh
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The equation of motion: M(q) du + C(q, u) u + g(q) = tau, solved for every one of its parts.
 
-All functions take one state, q (nq,) and u (nv,), or a batch with a leading axis, q (N, nq), and return one result or N. See
-docs/notation.md for the meaning of q, u, du and the generalised forces.
+All functions take one state, q (nq,) and u (nv,), or a batch with a leading axis, q (N, nq), and return one
+result or N. See docs/notation.md for the meaning of q, u, du and the generalised forces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 from numpy import empty
@@ -41,7 +42,8 @@ def inverse_dynamics(
         q: (nq,) or (N, nq) configuration.
         u: (nv,) or (N, nv) velocity.
         du: (nv,) or (N, nv) acceleration.
-        f_ext: external wrenches, {link: (6,) or (N, 6)} [force; moment] at the link's origin in world axes [N, N m].
+        f_ext: external wrenches, {link: (6,) or (N, 6)} [force; moment] at the link's origin in world axes
+            [N, N m].
         friction: add the joints' viscous and Coulomb friction.
 
     Returns:
@@ -76,10 +78,11 @@ def forward_dynamics(
         q: (nq,) or (N, nq) configuration.
         u: (nv,) or (N, nv) velocity.
         tau: (nj,) or (N, nj) joint torques, or (nv,) or (N, nv) generalised forces, base rows first.
-        f_ext: external wrenches, {link: (6,) or (N, 6)} [force; moment] at the link's origin in world axes [N, N m].
+        f_ext: external wrenches, {link: (6,) or (N, 6)} [force; moment] at the link's origin in world axes
+            [N, N m].
         friction: take the joints' viscous and Coulomb friction into account.
-        method: 'aba', the articulated-body algorithm; or 'cholesky', which factors the mass matrix by LLT, and by LDLT with a
-            `FactorizationWarning` where LLT fails.
+        method: 'aba', the articulated-body algorithm; or 'cholesky', which factors the mass matrix by LLT,
+            and by LDLT with a `FactorizationWarning` where LLT fails.
 
     Returns:
         (nv,) or (N, nv) acceleration du.
@@ -90,7 +93,9 @@ def forward_dynamics(
     packed = model._packed if type(model) is Model else packed_form(model)
     if method == 'aba':
         du = empty(packed.nv)
-        if f_ext is None and not _aba.run(packed.address, 0, q, u, tau, None, FRICTION if friction else 0, du):
+        if f_ext is None and not _aba.run(
+            packed.address, 0, q, u, tau, None, FRICTION if friction else 0, du
+        ):
             return du
     elif method != 'cholesky':
         raise ArgumentError(f"method is '{method}'; expected 'aba' or 'cholesky'")
@@ -240,16 +245,20 @@ def hybrid_dynamics(
         q: (nq,) or (N, nq) configuration.
         u: (nv,) or (N, nv) velocity.
         du: (nv,) or (N, nv) acceleration; used where it is prescribed.
-        tau: (nv,) or (N, nv) generalised forces, or (nj,) or (N, nj) joint torques; used where du is not prescribed.
+        tau: (nv,) or (N, nv) generalised forces, or (nj,) or (N, nj) joint torques; used where du is not
+            prescribed.
         prescribed: (nv,) bool, where du is prescribed; all six rows of the base, or none.
-        f_ext: external wrenches, {link: (6,) or (N, 6)} [force; moment] at the link's origin in world axes [N, N m].
+        f_ext: external wrenches, {link: (6,) or (N, 6)} [force; moment] at the link's origin in world axes
+            [N, N m].
         friction: take the joints' viscous and Coulomb friction into account.
 
     Returns:
-        du and tau, complete. With a prescribed base, tau[:6] is the reaction f_0 that the environment must supply.
+        du and tau, complete. With a prescribed base, tau[:6] is the reaction f_0 that the environment must
+        supply.
 
     Raises:
-        ArgumentError: a wrong shape, a value that is not finite, an unknown link, a base that is prescribed in part.
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link, a base that is prescribed
+            in part.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     mask = np.asarray(prescribed)

@@ -24,7 +24,8 @@ class Factorization:
     """A factored symmetric matrix.
 
     Attributes:
-        method: 'llt' for M = L L^T; 'ldlt' for M = L D L^T with pivoting (Bunch and Kaufman), where LLT failed.
+        method: 'llt' for M = L L^T; 'ldlt' for M = L D L^T with pivoting (Bunch and Kaufman), where LLT
+            failed.
         failed_row: the row at which LLT met a pivot that was not positive; -1 if it did not.
     """
 
@@ -51,7 +52,8 @@ class Factorization:
         return self._solve_ldlt(right)
 
     def _solve_ldlt(self, b: Floats) -> Floats:
-        # L is a row permutation of a triangular matrix, D has blocks of 1 x 1 and 2 x 2: small, so solved densely.
+        # L is a row permutation of a triangular matrix, D has blocks of 1 x 1 and 2 x 2: small, so solved
+        # densely.
         try:
             y = np.linalg.solve(self._lower, b)
             return np.linalg.solve(self._lower.T, np.linalg.solve(self._diagonal, y))  # type: ignore[arg-type]
@@ -96,8 +98,8 @@ def solve_all(M: Floats, b: Floats) -> Floats:
     factored = factorize(M)
     if factored.method != 'llt':
         warnings.warn(
-            f'the mass matrix is not positive definite: LLT failed at row {factored.failed_row}, LDLT was used. '
-            'The inertial parameters are not those of real bodies.',
+            f'the mass matrix is not positive definite: LLT failed at row {factored.failed_row}, '
+            'LDLT was used. The inertial parameters are not those of real bodies.',
             FactorizationWarning,
             stacklevel=3,
         )

@@ -96,7 +96,8 @@ def frame_bias_acceleration(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, fr
         frame: name of a link.
 
     Returns:
-        (6,) or (N, 6): classical acceleration of the link's origin [m/s^2], angular acceleration [rad/s^2], in world axes.
+        (6,) or (N, 6): classical acceleration of the link's origin [m/s^2], angular acceleration [rad/s^2],
+        in world axes.
 
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
@@ -133,20 +134,19 @@ def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Fl
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    if isinstance(dt, bool) or not isinstance(dt, float | int | np.floating | np.integer) or not np.isfinite(dt):
-        raise ArgumentError(f'dt is {dt!r}; expected a finite number of seconds')
+    step = _number('dt', dt)
     packed = model._packed if type(model) is Model else packed_form(model)
     moved = empty(packed.nq)
-    if not _integrate.run(packed.address, 0, q, u, float(dt), moved):
+    if not _integrate.run(packed.address, 0, q, u, step, moved):
         return moved
     s = States(model, q=q, u=u)
     moved = s.empty(packed.nq)
-    s.run(_integrate, s['q'], s['u'], float(dt), moved)
+    s.run(_integrate, s['q'], s['u'], step, moved)
     return moved
 
 
 def difference(model: Model, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
-    """Velocity that leads from q0 to q1 in unit time: integrate(model, q0, difference(model, q0, q1), 1) is q1.
+    """Velocity that leads from q0 to q1 in unit time: the inverse of `integrate`.
 
     The base turns the shorter way, by pi at most.
 
@@ -172,9 +172,10 @@ def difference(model: Model, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
 
 
 def random_configuration(model: Model, rng: np.random.Generator, n: int | None = None) -> Floats:
-    """Random configurations: joints uniform within their limits, the base anywhere within 1 m and in any attitude.
+    """Random configurations.
 
-    A joint without limits turns by up to pi, or slides by up to 1 m.
+    Joints are uniform within their limits; the base is anywhere within 1 m, in any attitude. A joint without
+    limits turns by up to pi, or slides by up to 1 m.
 
     Args:
         model: robot.
@@ -194,3 +195,10 @@ def random_configuration(model: Model, rng: np.random.Generator, n: int | None =
         quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
         joints = np.concatenate([rng.uniform(-1.0, 1.0, (count, 3)), quaternion, joints], axis=1)
     return joints[0] if n is None else joints
+
+
+def _number(name: str, value: object) -> float:
+    """A finite number."""
+    if not isinstance(value, float | int | np.floating | np.integer) or not np.isfinite(value):
+        raise ArgumentError(f'{name} is {value!r}; expected a finite number')
+    return float(value)

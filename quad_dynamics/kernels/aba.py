@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forward dynamics by the articulated-body algorithm.
 
-Featherstone, Rigid Body Dynamics Algorithms (2008), table 7.1 and section 9.4 for the floating base, in one frame for all
-bodies. U = I^A S, d = S . U, u = tau - S . p^A; gravity is added at the end, as an acceleration of the whole. A geared rotor (section
-9.6) adds gear^2 J to d, and couples the joint to the rotation of its parent: U becomes I^A S + [0; gear J r].
+Featherstone, Rigid Body Dynamics Algorithms (2008), table 7.1 and section 9.4 for the floating base, in one
+frame for all bodies. U = I^A S, d = S . U, u = tau - S . p^A; gravity is added at the end, as an acceleration
+of the whole. A geared rotor (section 9.6) adds gear^2 J to d, and couples the joint to the rotation of its
+parent: U becomes I^A S + [0; gear J r].
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
@@ -29,7 +32,7 @@ from quad_dynamics.kernels.spatial import (
     sym_mul,
     unrotate,
 )
-from quad_dynamics.kernels.trace import LANES, formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.kernels.trace import formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -45,6 +48,7 @@ from quad_dynamics.kernels.tree import (
     velocity_wrench,
 )
 from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import LANES
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
@@ -90,7 +94,7 @@ def forward_dynamics(A, n, q, u, tau, wrenches, flags, du):
 
 @formula
 def start_pack(A, at):
-    """The articulated inertia and bias wrench of the bodies of a pack, before anything is attached to them."""
+    """Articulated inertia and bias wrench of the bodies of a pack, before anything is attached to them."""
     m, h, J = inertia_in_A(A, at)
     store_rigid(A, at, m, h, J)
     f, n = velocity_wrench(m, h, J, load3(A, at + L.VEL_V), load3(A, at + L.VEL_W))
@@ -185,7 +189,7 @@ def rotor_bias(A, at, up):
 
 @routine
 def solve_base(A, tau, i, has_base_rows):
-    """Acceleration of the base, gravity apart; the root of a fixed base accelerates against gravity instead."""
+    """Acceleration of the base, gravity apart; that of a fixed base is against gravity."""
     if load_int(A, L.FLOATING) != 0:
         factor_base(A)
         if has_base_rows:
@@ -199,18 +203,18 @@ def solve_base(A, tau, i, has_base_rows):
 
 @formula
 def factor_base(A):
-    """Factor the 6 x 6 articulated inertia of the base, summed over the lanes, as L D L^T into the scratch."""
+    """Factor the articulated inertia of the base, summed over the lanes, as L D L^T into the scratch."""
     M, H, J = load_articulated(A, pack_at(A, 0))
     M, H, J = (tuple(lane_sum(x) for x in block) for block in (M, H, J))
     symmetric = ((0, 1, 3), (1, 2, 4), (3, 4, 5))
     rows = [[M[i] for i in row] for row in symmetric]
     rows += [[H[j], H[3 + j], H[6 + j], *(J[i] for i in symmetric[j])] for j in range(3)]
     at = load_int(A, L.SCRATCH)
-    lower: list[list] = []
-    pivots = []
+    lower: list[list[Any]] = []
+    pivots: list[Any] = []
     for i in range(6):
         lower.append([])
-        w = []  # row i of L D
+        w: list[Any] = []  # row i of L D
         for j in range(i):
             x = rows[i][j]
             for k in range(j):

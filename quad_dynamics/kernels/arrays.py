@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How arrays of Python reach a kernel: as the objects that they are.
 
-A kernel is called with the arrays themselves, and looks into them for what it needs. Numba would take a record of each
-array and hold a reference to it, 40 ns an array; to check type and shape in Python costs as much again. With both, a call
-would take longer than the computation. What is read here is the public head of NumPy's array object (PyArrayObject_fields in
-its C header), which is part of its binary interface; `check_layout` makes sure of it, once, before the first kernel runs.
+A kernel is called with the arrays themselves, and looks into them for what it needs. Numba would take a
+record of each array and hold a reference to it, 40 ns an array; to check type and shape in Python costs as
+much again. With both, a call would take longer than the computation. What is read here is the public head of
+NumPy's array object (PyArrayObject_fields in its C header), which is part of its binary interface;
+`check_layout` makes sure of it, once, before the first kernel runs.
 
-The addresses of what an object may be (the array type, the float64 type, None) stand in the header of the arena.
+The addresses of what an object may be (the array type, the float64 type, None) stand in the header of the
+arena.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ def is_array(A, obj, ndim):
     if word(obj, _TYPE) != load_int(A, L.ARRAY_TYPE) or word(obj, _DTYPE) != load_int(A, L.FLOAT64_DTYPE):
         return False
     # the number of dimensions and the flags are ints of 32 bits
-    return (word(obj, _NDIM) & 0xFFFFFFFF) == ndim and (word(obj, _FLAGS) & _CONTIGUOUS_ALIGNED) == _CONTIGUOUS_ALIGNED
+    return (word(obj, _NDIM) & 0xFFFFFFFF) == ndim and (
+        word(obj, _FLAGS) & _CONTIGUOUS_ALIGNED
+    ) == _CONTIGUOUS_ALIGNED
 
 
 @routine
@@ -87,11 +91,18 @@ def check_layout() -> None:
         return ctypes.c_int64.from_address(id(example) + offset).value
 
     shape = (ctypes.c_int64 * 2).from_address(at(_SHAPE))
-    found = (at(_TYPE), at(_DATA), at(_NDIM) & 0xFFFFFFFF, tuple(shape), at(_DTYPE), at(_FLAGS) & _CONTIGUOUS_ALIGNED)
+    found = (
+        at(_TYPE),
+        at(_DATA),
+        at(_NDIM) & 0xFFFFFFFF,
+        tuple(shape),
+        at(_DTYPE),
+        at(_FLAGS) & _CONTIGUOUS_ALIGNED,
+    )
     dtype = id(np.dtype(np.float64))
     expected = (id(np.ndarray), example.ctypes.data, 2, (2, 3), dtype, _CONTIGUOUS_ALIGNED)
     if found != expected:
         raise RuntimeError(
-            f'NumPy {np.__version__} on this Python lays its arrays out in a way that quad_dynamics does not know: '
+            f'quad_dynamics does not know how NumPy {np.__version__} lays out its arrays on this Python: '
             f'expected {expected}, found {found}'
         )

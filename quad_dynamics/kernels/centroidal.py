@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Centre of mass, centroidal momentum and energy.
 
-Orin, Goswami and Lee, Centroidal dynamics of a humanoid robot (2013). The column of joint j is the momentum of its subtree
-at unit speed, F_j of the composite-rigid-body algorithm, moved to the centre of mass.
+Orin, Goswami and Lee, Centroidal dynamics of a humanoid robot (2013). The column of joint j is the momentum
+of its subtree at unit speed, F_j of the composite-rigid-body algorithm, moved to the centre of mass.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def write_bias(A, at, bias, start):
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
 def energy(A, n, q, u, out):
-    """Kinetic and potential energy of n states; out: (n, 2). Potential energy is zero at the world's origin."""
+    """Kinetic and potential energy of n states; out: (n, 2)."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1

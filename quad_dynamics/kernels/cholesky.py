@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forward dynamics by factoring the mass matrix: M = L L^T.
 
-Where M is not positive definite (inertial parameters that no body can have), LLT fails at a pivot; the kernel says at which,
-and the caller goes on with LDLT (see `quad_dynamics.api.factorization`).
+Where M is not positive definite (inertial parameters that no body can have), LLT fails at a pivot; the kernel
+says at which, and the caller goes on with LDLT (see `quad_dynamics.api.factorization`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quad_dynamics.kernels.trace import routine
 
 @kernel(INT, OBJECT)
 def factor_llt(n, M):
-    """Factor M (n, n) in place; L is its lower triangle. Returns 0, or 1 + the row whose pivot is not positive."""
+    """Factor M (n, n) in place, L its lower triangle; returns 0, or 1 + the row whose pivot is not > 0."""
     return factor(data(M), 0, n)
 
 

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a force on a link does to the whole robot, from the articulated inertias alone.
 
-A force F on a body is felt by its parent as chi^T F, with the propagator chi = 1 - S U^T / d (in one frame for all bodies,
-transforms between them are the identity). On its way to the base it leaves S . F at each joint, and F_b at the base. Then, for
-forces a and b,
+A force F on a body is felt by its parent as chi^T F, with the propagator chi = 1 - S U^T / d (in one frame
+for all bodies, transforms between them are the identity). On its way to the base it leaves S . F at each
+joint, and F_b at the base. Then, for forces a and b,
 
     a^T J M^-1 J^T b = sum over joints (S . F^a) (S . F^b) / d + F^a_b . (I^A_b)^-1 F^b_b,
 
-which is 1/Lambda for a single direction. The acceleration of every joint is qdd_i = sum_j Q_ij (S_j . F) / d_j + W_i a_b, where
-Q_ii = 1, and row i follows from F = -U_i / d_i, that is (chi_i - 1)^T s with S_i . s = 1: Q_ij = S_j . F, then F <- chi_j^T F, up to the base;
-what remains there is W_i.
+which is 1/Lambda for a single direction. The acceleration of every joint is
 
-A force comes as FORCE_WORDS numbers: the address of its body's lane and the index of its joint (whole numbers, -1 for
-the base), the point p_K in the frame of the body, and [force; moment] in world axes.
+    qdd_i = sum over joints Q_ij (S_j . F) / d_j + W_i a_b,
+
+where Q_ii = 1, and the rest of row i follows from F = -U_i / d_i, that is (chi_i - 1)^T s with S_i . s = 1:
+Q_ij = S_j . F, then F <- chi_j^T F, up to the base; what remains there is W_i.
+
+A force comes as FORCE_WORDS numbers: the address of its body's lane and the index of its joint (whole
+numbers, -1 for the base), the point p_K in the frame of the body, and [force; moment] in world axes.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from quad_dynamics.kernels.arrays import data, extent
 from quad_dynamics.kernels.door import good_configuration
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import add, cross, dot, read3, read9, rotate, scale, sub, unrotate
-from quad_dynamics.kernels.trace import LANES, fill_zero, formula, load_int, routine
+from quad_dynamics.kernels.trace import fill_zero, formula, load_int, routine
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -34,6 +37,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
 )
 from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import LANES
 
 FORCE_WORDS = 11
 
@@ -77,7 +81,7 @@ def contact_inertia(A, n, q, forces, T, G):
 
 @routine
 def articulate(A):
-    """Articulated inertias, U and 1/d of all joints, and the factored system of the base; after `place_bodies`."""
+    """U and 1/d of all joints, and the factored system of the base; after `place_bodies`."""
     for k in range(load_int(A, L.PACKS)):
         start_rigid(A, pack_at(A, k))
     for k in range(load_int(A, L.PACKS) - 1, 0, -1):
@@ -94,7 +98,7 @@ def start_rigid(A, at):
 
 @routine
 def propagate(A, forces, at, T, to):
-    """Write what the force at forces[at] leaves at the base (6, world axes) and at each joint to T[to : to + nv]."""
+    """Write what the force at forces[at] leaves at the base (6) and at each joint to T[to : to + nv]."""
     nv, skip = load_int(A, L.NV), base_rows(A)
     fill_zero(T, to, nv)
     x = forces
@@ -148,7 +152,7 @@ def halfway_base(A, T, to):
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
 def contact_propagators(A, n, q, S, U, d_inv, Q, W):
-    """The quantities of the module's first lines, for n configurations, in world axes with the origin at the base.
+    """Joint motions, propagators, Q and W of n configurations, in frame A.
 
     Args:
         A: arena.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Coriolis matrix C(q, u) with dM/dt - 2 C skew-symmetric, exact.
 
-C = sum over the bodies of J^T (I dJ/dt + B J), with the factor B of Echeandia and Wensing (Numerical methods to
-compute the Coriolis matrix and Christoffel symbols for rigid-body systems, 2021), which makes C the one of the Christoffel
-symbols. In one frame for all bodies, B = [0 -[p]; 0 D] has twelve numbers: p is the linear momentum, and
-D = tr(P) 1 - P, where P = integral of (dr/dt) r^T dm = v h^T + [w] Sigma, with the second moment Sigma = tr(J)/2 1 - J.
-They add up from the tips to the base just as inertias do.
+C = sum over the bodies of J^T (I dJ/dt + B J), with the factor B of Echeandia and Wensing (Numerical methods
+to compute the Coriolis matrix and Christoffel symbols for rigid-body systems, 2021), which makes C the one of
+the Christoffel symbols. In one frame for all bodies, B = [0 -[p]; 0 D] has twelve numbers: p is the linear
+momentum, and D = tr(P) 1 - P, where P = integral of (dr/dt) r^T dm = v h^T + [w] Sigma, with the second
+moment Sigma = tr(J)/2 1 - J. They add up from the tips to the base just as inertias do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from quad_dynamics.kernels.spatial import (
     sub,
     unrotate,
 )
-from quad_dynamics.kernels.trace import LANES, fill_zero, formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.kernels.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -44,6 +44,7 @@ from quad_dynamics.kernels.tree import (
     take,
 )
 from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import LANES
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
@@ -117,8 +118,9 @@ def store_factor(A, at):
 def compose_pack(A, at, up):
     """Add inertia and factor to the parent's, and compute the joint's forces.
 
-    F1 = I dS/dt + B S goes to FORCE, F2 = I S to U, the angular part of F3 = B^T S to BIAS_W (the linear one is zero).
-    The spin of a geared rotor adds to the three for the bodies below the joint, and -[gear J qd r]/2 to the D of its parent.
+    F1 = I dS/dt + B S goes to FORCE, F2 = I S to U, the angular part of F3 = B^T S to BIAS_W (the linear one
+    is zero). The spin of a geared rotor adds to the three for the bodies below the joint, and -[gear J qd
+    r]/2 to the D of its parent.
     """
     m, h, J = load_inertia(A, at)
     p, D = load3(A, at + L.CORIOLIS_P), load9(A, at + L.CORIOLIS_D)
@@ -188,7 +190,8 @@ def project_both(A, lane_i, lane_j):
 def write_base_entries(A, lane, C, column, nv, row):
     """The base rows of one joint's column and the base columns of its row.
 
-    The motion of the base is [1; 0] for v_WB_W, constant, and [0; R_WB] for w_WB_B, with the derivative [v x R_WB; w x R_WB].
+    The motion of the base is [1; 0] for v_WB_W, constant, and [0; R_WB] for w_WB_B, with the derivative [v x
+    R_WB; w x R_WB].
     """
     base = pack_at(A, 0)
     R = base_rotation(A)

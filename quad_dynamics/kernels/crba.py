@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mass matrix by the composite-rigid-body algorithm.
 
-Featherstone, Rigid Body Dynamics Algorithms (2008), table 6.2, in one frame for all bodies: with F_j = I^c_j S_j, the
-momentum of the subtree of joint j at unit speed, M_ij = S_i . F_j for every joint i on the way from j to the base.
+Featherstone, Rigid Body Dynamics Algorithms (2008), table 6.2, in one frame for all bodies: with F_j = I^c_j
+S_j, the momentum of the subtree of joint j at unit speed, M_ij = S_i . F_j for every joint i on the way from
+j to the base.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def mass_matrix(A, n, q, M):
 def composite_inertias(A):
     """Inertia of every body with all that it carries (rows I_M, I_H, I_J), and F_j = I^c_j S_j.
 
-    FORCE_F, FORCE_N hold F_j with the momentum of joint j's rotor, U_N its angular part in the axes of the base, and
-    TAU holds M_jj.
+    FORCE_F, FORCE_N hold F_j with the momentum of joint j's rotor, U_N its angular part in the axes of the
+    base, and TAU holds M_jj.
     """
     for k in range(load_int(A, L.PACKS)):
         store_own_inertia(A, pack_at(A, k))
@@ -131,7 +132,7 @@ def project(A, lane_i, lane_j):
 
 @formula
 def write_base_column(A, lane, M, column, nv, row):
-    """The base rows of one joint's column and, symmetric, the base columns of its row; angular part in body axes."""
+    """The base rows of one joint's column and the base columns of its row; angular part in body axes."""
     for i, x in enumerate(read3(A, lane + L.FORCE_F) + read3(A, lane + L.U_N)):
         M[column + i * nv] = x
         M[row + i] = x

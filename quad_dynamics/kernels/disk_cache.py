@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where compiled kernels are kept, so that each is compiled once per machine.
 
-Numba's own cache looks at the source file of the outermost function only, so that it would serve stale code after an
-edit of a function that was inlined from another file, and it writes into the installed package where it can. Here one file
-per kernel is kept in the user's cache directory; its name has a hash of all kernel sources, of the versions of Python
-and numba, and of the processor, so a stale one is never found.
+Numba's own cache looks at the source file of the outermost function only, so that it would serve stale code
+after an edit of a function that was inlined from another file, and it writes into the installed package where
+it can. Here one file per kernel is kept in the user's cache directory; its name has a hash of all kernel
+sources, of the versions of Python and numba, and of the processor, so a stale one is never found.
 
-The directory is $QUAD_DYNAMICS_CACHE_DIR, else `quad_dynamics` in $XDG_CACHE_HOME or ~/.cache, else, where none of them can
-be written, a fresh temporary directory, with a warning.
+The directory is $QUAD_DYNAMICS_CACHE_DIR, else `quad_dynamics` in $XDG_CACHE_HOME or ~/.cache, else, where
+none of them can be written, a fresh temporary directory, with a warning.
 """
 
 from __future__ import annotations
@@ -63,9 +63,11 @@ class DiskCache(caching._Cache):  # type: ignore[misc]
         try:
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, delete=False) as file:
                 file.write(serialize.dumps(data._reduce()))
-            os.replace(file.name, path)
+            Path(file.name).replace(path)
         except OSError as error:
-            warnings.warn(f'compiled kernel {self._name} was not kept in {path.parent}: {error}', stacklevel=2)
+            warnings.warn(
+                f'compiled kernel {self._name} was not kept in {path.parent}: {error}', stacklevel=2
+            )
 
     def enable(self) -> None:
         """Nothing to do: always on."""
@@ -105,8 +107,8 @@ def cache_directory() -> Path:
     # A fresh directory, not a fixed name: code is loaded from it, and others may write into /tmp.
     directory = Path(tempfile.mkdtemp(prefix='quad_dynamics-'))
     warnings.warn(
-        f'compiled kernels cannot be kept ({reason}); they go to {directory} and the next process compiles again. '
-        'Set QUAD_DYNAMICS_CACHE_DIR to a directory that can be written.',
+        f'compiled kernels cannot be kept ({reason}); they go to {directory}, '
+        'and the next process compiles again. Set QUAD_DYNAMICS_CACHE_DIR to a writable directory.',
         stacklevel=2,
     )
     return directory

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that a kernel does itself before it computes: types, shapes and finiteness of its arguments.
 
-They cost a few nanoseconds here and hundreds in Python. A kernel returns 0 when all is well; otherwise the number of
-the argument that is wrong (1 for the first after the number of states), having computed and written nothing.
-`quad_dynamics.api.door` then finds out what is wrong with it: often it only has to be converted.
+They cost a few nanoseconds here and hundreds in Python. A kernel returns 0 when all is well; otherwise the
+number of the argument that is wrong (1 for the first after the number of states), having computed and written
+nothing. `quad_dynamics.api.door` then finds out what is wrong with it: often it only has to be converted.
 
 The number of states n is 0 for a single state, whose arguments have no leading axis.
 """

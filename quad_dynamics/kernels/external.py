@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """External wrenches on the links, as the door hands them to the kernels.
 
-A row of `wrenches` has WRENCH_WORDS numbers: the address of the lane of the link's body (a whole number), the position
-of the link's origin in frame K of that body, and the wrench [force; moment] at that origin in world axes.
+A row of `wrenches` has WRENCH_WORDS numbers: the address of the lane of the link's body (a whole number), the
+position of the link's origin in frame K of that body, and the wrench [force; moment] at that origin in world
+axes.
 """
 
 from __future__ import annotations
 
 from quad_dynamics.kernels.arrays import data, extent, is_none
 from quad_dynamics.kernels.spatial import add, cross, read3, read9, rotate
-from quad_dynamics.kernels.trace import LANES, formula, routine
+from quad_dynamics.kernels.trace import formula, routine
 from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import LANES
 
 WRENCH_WORDS = 10
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pose, Jacobian, velocity and bias acceleration of a frame that is fixed to a body.
 
-The frame F comes as an array of FRAME_WORDS numbers: the address of its body's lane (a whole number), then p_KF (3)
-and R_KF (9) in the frame K of that body, then the index of its joint, -1 for the base.
+The frame F comes as an array of FRAME_WORDS numbers: the address of its body's lane (a whole number), then
+p_KF (3) and R_KF (9) in the frame K of that body, then the index of its joint, -1 for the base.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import add, cross, matmul, read3, read9, rotate
-from quad_dynamics.kernels.trace import LANES, fill_zero, formula, load_int, routine
+from quad_dynamics.kernels.trace import fill_zero, formula, load_int, routine
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -23,6 +23,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
 )
 from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import LANES
 
 FRAME_WORDS = 14
 
@@ -105,7 +106,7 @@ def write_base_columns(A, p, J, start, nv):
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
 def frame_motion(A, n, q, u, frame, motion):
-    """Velocity and bias acceleration of a frame in n states; motion: (n, 12) out, [v; w; a; alpha] in world axes.
+    """Velocity and bias acceleration of a frame in n states; motion: (n, 12) out, [v; w; a; alpha].
 
     [a; alpha] = dJ/dt u: a is the classical acceleration of the frame's origin when du is zero.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hybrid dynamics: some accelerations are given, at the other joints the torques are.
 
-Featherstone, Rigid Body Dynamics Algorithms (2008), section 9.2, as the articulated-body algorithm: a joint whose
-acceleration is given carries the inertia behind it on to its parent unreduced, and its torque comes out at the end,
-tau = d qdd + U . a_parent + S . (p^A + I^A c). The base is never actuated: where its acceleration is given, the wrench
-f_0 = I^A_0 a_0 + p^A_0 that the environment must supply comes out instead.
+Featherstone, Rigid Body Dynamics Algorithms (2008), section 9.2, as the articulated-body algorithm: a joint
+whose acceleration is given carries the inertia behind it on to its parent unreduced, and its torque comes out
+at the end, tau = d qdd + U . a_parent + S . (p^A + I^A c). The base is never actuated: where its acceleration
+is given, the wrench f_0 = I^A_0 a_0 + p^A_0 that the environment must supply comes out instead.
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def reduce_pack(A, at, up):
 
     f, n = articulated_mul(M, H, J, load3(A, at + L.BIAS_V), load3(A, at + L.BIAS_W))
     f, n = add(f, load3(A, at + L.FORCE_F)), add(n, load3(A, at + L.FORCE_N))
-    bias = dot(S_v, f) + dot(S_w, n)  # torque that holds the joint at qdd = 0 while the parent does not accelerate
+    bias = dot(S_v, f) + dot(
+        S_w, n
+    )  # torque that holds the joint at qdd = 0 while the parent does not accelerate
     x = given * qdd + free * (load(A, at + L.TAU) - bias)
     f, n = add(f, scale(U_f, x)), add(n, scale(U_n, x))
     add_to6(A, up + L.FORCE_F, f + add(n, rotor_bias(A, at, up)))

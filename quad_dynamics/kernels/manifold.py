@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving along the manifold of configurations: q -> q (+) u dt, and the velocity from one configuration to another.
+"""Moving along the manifold of configurations, and the velocity from one configuration to another.
 
-The base turns about the fixed axis w_WB_B in its own frame, by the exponential map of unit quaternions; everything else is a sum.
+The base turns about the fixed axis w_WB_B in its own frame, by the exponential map of unit quaternions;
+everything else is a sum.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled functions that Python calls: `@kernel` declares one, `KERNELS` lists them.
 
-A kernel is loaded from the disk cache, or compiled, when it is first called, not when it is imported. The compiled entry
-point is then called directly (`kernel.run`), without numba's dispatcher, which would spend 150 ns on finding
-out the types; the kernels check the types of arrays themselves (`door`).
+A kernel is loaded from the disk cache, or compiled, when it is first called, not when it is imported. The
+compiled entry point is then called directly (`kernel.run`), without numba's dispatcher, which would spend 150
+ns on finding out the types; the kernels check the types of arrays themselves (`door`).
 """
 
 from __future__ import annotations

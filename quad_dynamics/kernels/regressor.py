@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse dynamics as a linear function of the inertial parameters: tau = Y(q, u, du) pi.
 
-Atkeson, An and Hollerbach, Estimation of inertial parameters of manipulator loads and links (1986). Row i of the block of a body is
-the power, at unit speed of coordinate i, of the wrench that the body needs, as a function of its ten parameters. With the
-motion [s; t] of the body's origin, in the link's axes,
+Atkeson, An and Hollerbach, Estimation of inertial parameters of manipulator loads and links (1986). Row i of
+the block of a body is the power, at unit speed of coordinate i, of the wrench that the body needs, as a
+function of its ten parameters. With the motion [s; t] of the body's origin, in the link's axes,
 
     s . (m a + alpha x h + w x (w x h)) + t . (h x a + J alpha + w x J w),   pi = [m, h, J].
 
-`accumulate` sums Y^T Y, Y^T tau and tau^T tau without keeping any Y; a row of Y is zero outside the subtree of its joint, and
-those zeros are not multiplied.
+`accumulate` sums Y^T Y, Y^T tau and tau^T tau without keeping any Y; a row of Y is zero outside the subtree
+of its joint, and those zeros are not multiplied.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from quad_dynamics.kernels.spatial import (
     store9,
     unrotate,
 )
-from quad_dynamics.kernels.trace import LANES, fill_zero, formula, load, load_int, routine, store
+from quad_dynamics.kernels.trace import fill_zero, formula, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -45,6 +45,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
 )
 from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import LANES
 
 FRICTION_COLUMNS = 1
 ROTOR_COLUMNS = 2
@@ -60,7 +61,8 @@ def regressor(A, n, q, u, du, flags, Y):
         q: (n, nq) configurations.
         u: (n, nv) velocities.
         du: (n, nv) accelerations.
-        flags: FRICTION_COLUMNS appends nj columns of viscous and nj of Coulomb friction, ROTOR_COLUMNS nj of rotor inertia.
+        flags: FRICTION_COLUMNS appends nj columns of viscous and nj of Coulomb friction, ROTOR_COLUMNS nj of
+            rotor inertia.
         Y: (n, nv, columns) out.
     """
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
@@ -132,7 +134,7 @@ def write_regressor(A, q, iq, u, du, iu, flags, Y, start, columns):
 
 @formula
 def prepare(A, at):
-    """Motion of the bodies of a pack in the axes of their links: R_AL, a, w, alpha, and G = [alpha] + [w][w]."""
+    """Motion of the bodies of a pack in their links' axes: R_AL, a, w, alpha, and G = [alpha] + [w][w]."""
     R, p = matmul(load9(A, at + L.ROT), load9(A, at + L.LINK_R)), load3(A, at + L.POS)
     v, w, alpha = load3(A, at + L.VEL_V), load3(A, at + L.VEL_W), load3(A, at + L.ACC_W)
     a = add(add(load3(A, at + L.ACC_V), cross(alpha, p)), cross(w, add(v, cross(w, p))))
@@ -320,12 +322,14 @@ def add_row(A, Y, row, columns, flags, w, tau, YtY, Yty):
             YtY[c * columns + c] += w * Y[y + c] * Y[y + c]
             if flags & ROTOR_COLUMNS:
                 add_block(Y, y, w, c, c + 1, rotor, rotor + count, columns, YtY)
-        YtY[(friction + j) * columns + friction + nj + j] += w * Y[y + friction + j] * Y[y + friction + nj + j]
+        YtY[(friction + j) * columns + friction + nj + j] += (
+            w * Y[y + friction + j] * Y[y + friction + nj + j]
+        )
 
 
 @routine
 def add_triangle(Y, y, w, tau, first, last, columns, YtY, Yty):
-    """Add the upper triangle of the outer product of Y[y + first : y + last] with itself, and the product with tau."""
+    """Add the outer product of Y[y + first : y + last] with itself, upper triangle, and that with tau."""
     for a in range(first, last):
         wa = w * Y[y + a]
         Yty[a] += wa * tau

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse dynamics by the recursive Newton-Euler algorithm.
 
-Featherstone, Rigid Body Dynamics Algorithms (2008), table 5.1, in one frame for all bodies; geared rotors after
-section 9.6. Outward: velocities, accelerations, and the wrench that each body needs. Inward: the wrenches are summed
-towards the base, and each joint takes the part along its motion.
+Featherstone, Rigid Body Dynamics Algorithms (2008), table 5.1, in one frame for all bodies; geared rotors
+after section 9.6. Outward: velocities, accelerations, and the wrench that each body needs. Inward: the
+wrenches are summed towards the base, and each joint takes the part along its motion.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def inverse_dynamics(A, n, q, u, du, wrenches, flags, tau):
 
 @routine
 def accelerate_bodies(A, given, du, i, flags):
-    """Accelerations of all bodies at du[i : i + nv], or at zero. Gravity is an upward acceleration of the base."""
+    """Accelerations of all bodies at du[i : i + nv], or at zero; gravity accelerates the base upward."""
     base = pack_at(A, 0)
     weight = 0.0 if flags & NO_GRAVITY else 1.0
     if given and load_int(A, L.FLOATING) != 0:
@@ -171,9 +171,10 @@ def sum_pack(A, at, up):
 
 @formula
 def turn_rotors(A, at, up):
-    """Add the joint torque and the moment on the parent that the geared rotors need (their mass is the parent's).
+    """Add the joint torque and the moment on the parent that the geared rotors need.
 
-    A rotor has the angular momentum J gear qd along its axis r beyond that of a part fixed to the parent.
+    A rotor has the angular momentum J gear qd along its axis r beyond that of a part fixed to the parent; the
+    latter is in the parent's inertia.
     """
     r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
     k, qd, qdd = load(A, at + L.ROTOR_K), load(A, at + L.QD), load(A, at + L.QDD)

@@ -7,7 +7,8 @@ matrix is a tuple of 9, row by row; a symmetric one a tuple of 6: xx, xy, yy, xz
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.trace import LANES, formula, load, store
+from quad_dynamics.kernels.trace import formula, load, store
+from quad_dynamics.model.layout import LANES
 
 
 @formula
@@ -175,7 +176,7 @@ def sym_rotate(R, J):
 
 @formula
 def inertia_mul(m, h, J, v, w):
-    """Momentum [l; k] of a rigid inertia (mass, first moment, inertia about the origin) at velocity [v; w]."""
+    """Momentum [l; k] of a rigid inertia (mass, first moment, inertia about the origin) at [v; w]."""
     l = add(scale(v, m), cross(w, h))
     k = add(sym_mul(J, w), cross(h, v))
     return l, k

@@ -4,12 +4,13 @@
 A kernel has two parts. Loops and branches are ordinary numba functions. The formulas inside them, which have
 neither, are decorated with `@formula`: when numba meets a call of such a function, the function is run once,
 with placeholders for its arguments, and every `+ - * /` on them writes one instruction. So numba never has to
-analyse the formulas, whose hundreds of operations would take it seconds, and a formula can call others, return tuples,
-loop over a literal range, in short use all of Python, at no cost.
+analyse the formulas, whose hundreds of operations would take it seconds, and a formula can call others,
+return tuples, loop over a literal range, in short use all of Python, at no cost.
 
 A placeholder is a float, an int, or four floats at once (`LANES` of them, in one vector register: see
-`quad_dynamics.model.layout` for what stands in the lanes). A formula looks the same for all of them, and runs on plain
-Python numbers too. Numbers in memory are reached through addresses: see `quad_dynamics.kernels.arrays`.
+`quad_dynamics.model.layout` for what stands in the lanes). A formula looks the same for all of them, and runs
+on plain Python numbers too. Numbers in memory are reached through addresses: see
+`quad_dynamics.kernels.arrays`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _FLOAT = ir.DoubleType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
 
 
-class LanesType(types.Type):
+class LanesType(types.Type):  # type: ignore[misc]
     """Numba's name for four lanes, where a formula hands them to another through a numba function."""
 
     def __init__(self) -> None:
@@ -53,7 +54,7 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(dmm, fe_type, _VECTOR)
 
 
-class AddressType(types.Type):
+class AddressType(types.Type):  # type: ignore[misc]
     """Numba's name for the place in memory where float64 numbers stand; `x[i]` reads and writes them."""
 
     def __init__(self) -> None:
@@ -66,7 +67,7 @@ class _AddressModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(dmm, fe_type, _FLOAT.as_pointer())
 
 
-class ObjectType(types.Type):
+class ObjectType(types.Type):  # type: ignore[misc]
     """Numba's name for a Python object as an argument of a kernel, which gets its address as an integer."""
 
     def __init__(self) -> None:
@@ -149,7 +150,7 @@ class Memory:
 
 
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let numba functions call `function` as a formula. Returns it unchanged, so that formulas can call it too."""
+    """Let numba functions call `function` as a formula; it stays what it was, for formulas to call it."""
 
     class _Template(AbstractTemplate):  # type: ignore[misc]
         key = function
@@ -168,7 +169,7 @@ def formula(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _result_type(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Run the formula on arguments of the given types into a module that is thrown away; see what it returns."""
+    """What a formula returns for arguments of these types: it is run into a module that is thrown away."""
     scratch = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), []), 'scratch')
     builder = ir.IRBuilder(scratch.append_basic_block())
     return _numba_type(function(*[_dummy(builder, t) for t in args]))
@@ -203,7 +204,9 @@ def _pack(context: Any, builder: ir.IRBuilder, t: Any, result: Any) -> Any:
     if result is None:
         return context.get_dummy_value()
     if isinstance(result, tuple):
-        return context.make_tuple(builder, t, [_pack(context, builder, *pair) for pair in zip(t, result, strict=True)])
+        return context.make_tuple(
+            builder, t, [_pack(context, builder, *pair) for pair in zip(t, result, strict=True)]
+        )
     return result.value if isinstance(result, Placeholder | Memory) else ir.Constant(_FLOAT, float(result))
 
 
@@ -240,7 +243,7 @@ class _SetTemplate(AbstractTemplate):  # type: ignore[misc]
     key = operator.setitem
 
     def generic(self, args: Any, kws: Any) -> Any:
-        target, index, value = args
+        target, index, _ = args
         if isinstance(target, AddressType) and isinstance(index, types.Integer):
             return signature(types.none, target, types.int64, types.float64)
         return None
@@ -250,12 +253,12 @@ infer_global(operator.getitem)(_GetTemplate)
 infer_global(operator.setitem)(_SetTemplate)
 
 
-@lower_builtin(operator.getitem, AddressType, types.int64)  # type: ignore[untyped-decorator]
+@lower_builtin(operator.getitem, AddressType, types.int64)
 def _lower_get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.load(builder.gep(args[0], [args[1]]), align=8)
 
 
-@lower_builtin(operator.setitem, AddressType, types.int64, types.float64)  # type: ignore[untyped-decorator]
+@lower_builtin(operator.setitem, AddressType, types.int64, types.float64)
 def _lower_set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     builder.store(args[2], builder.gep(args[0], [args[1]]), align=8)
     return context.get_dummy_value()
@@ -318,10 +321,12 @@ def lane_sum(value):
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
 _TWO_BY_PI = 0.6366197723675814
 
-# Beyond this angle [rad] the reduction loses digits, and the kernels take sin and cos of the C library instead.
+# Beyond this angle [rad] the reduction loses digits, and the kernels take sin and cos of the C library
+# instead.
 SINCOS_LIMIT = 1e5
 
-# Minimax polynomials in y^2 (coefficients of fdlibm) on [-pi/4, pi/4], highest power first: sin y = y + y^3 P, cos y = 1 - y^2/2 + y^4 P.
+# Minimax polynomials in y^2 (coefficients of fdlibm) on [-pi/4, pi/4], highest power first: sin y = y + y^3
+# P, cos y = 1 - y^2/2 + y^4 P.
 _SIN = (
     1.58969099521155010221e-10,
     -2.50507602534068634195e-08,

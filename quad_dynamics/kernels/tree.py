@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every kernel starts with: read a state into the arena, and place and move the bodies.
 
-Everything is computed in one frame A for all bodies: world axes, with the origin at the base (at the root of a
-fixed-base robot). Going from body to body then needs no transform: inertias and wrenches of the children are just
-added to the parent's. The base as origin keeps the numbers small wherever in the world the robot is.
+Everything is computed in one frame A for all bodies: world axes, with the origin at the base (at the root of
+a fixed-base robot). Going from body to body then needs no transform: inertias and wrenches of the children
+are just added to the parent's. The base as origin keeps the numbers small wherever in the world the robot is.
 
 Dynamics does not depend on a constant velocity of the observer, so the observer moves with the base's
 origin: the base has angular velocity only, and its spatial acceleration is the plain acceleration du[:3].
@@ -78,7 +78,7 @@ def base_rotation(A):
 
 @formula
 def take(A, at, x, start):
-    """One number for each body of a pack, from x[start + index of its joint]; empty lanes get that of joint 0."""
+    """x[start + joint] for each body of a pack; empty lanes get that of joint 0."""
     return join(*[x[start + load_int(A, at + L.JOINT + lane)] for lane in range(L.LANES)])
 
 
@@ -137,7 +137,7 @@ def place_base(A, at, x, y, z, w):
 
 @formula
 def place_pack(A, at, up, q, iq):
-    """Pose R_AK, p_AK and joint motion S of the bodies of the pack at address `at`, from the parents' at `up`."""
+    """Pose R_AK, p_AK and joint motion S of the bodies of the pack at `at`, from the parents' at `up`."""
     R_AP = load9(A, up + L.ROT)
     E = matmul(R_AP, load9(A, at + L.TREE_R))
     s, c = load(A, at + L.SIN), load(A, at + L.COS)

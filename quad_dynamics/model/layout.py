@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arena: where every number of a model stands in the one flat array that the kernels work on.
 
-The kernels compute four bodies at a time, one in each lane of a vector register. A *pack* is a group of up to four
-bodies of the same depth in the tree, whose parents sit in the same lanes of one other pack. The four legs of
-a quadruped fill three packs (hips, thighs, calves). The base is pack 0: its pose and velocity stand in all four
-lanes, so that every child finds its parent in its own lane; its inertia stands in lane 0 alone, so that the sum
-over the lanes is the whole. Empty lanes hold a massless body whose joint has unit inertia: it moves nothing.
+The kernels compute four bodies at a time, one in each lane of a vector register. A *pack* is a group of up to
+four bodies of the same depth in the tree, whose parents sit in the same lanes of one other pack. The four
+legs of a quadruped fill three packs (hips, thighs, calves). The base is pack 0: its pose and velocity stand
+in all four lanes, so that every child finds its parent in its own lane; its inertia stands in lane 0 alone,
+so that the sum over the lanes is the whole. Empty lanes hold a massless body whose joint has unit inertia: it
+moves nothing.
 
     header      HEADER words: counts, addresses, gravity
     joints      JOINT_WORDS words for each joint: where its body's lane is, its friction, ...
     packs       PACK_WORDS words for each pack, in rows of four lanes: constants first, then room to work in
     scratch     the 6 x 6 system of the base and other small things
 
-The array is float64; counts and addresses are int64 with the same bits. Addresses count words from the start of
-the arena. Inside the kernels the frame K of a body has its origin at the joint and its z axis along the joint's
-axis. Frame A, in which everything is computed, has world axes and its origin at the base.
+The array is float64; counts and addresses are int64 with the same bits. Addresses count words from the start
+of the arena. Inside the kernels the frame K of a body has its origin at the joint and its z axis along the
+joint's axis. Frame A, in which everything is computed, has world axes and its origin at the base.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def _rows(count: int) -> int:
 
 # Pack: offsets of rows. Constants:
 PARENT = _rows(1)  # address of the parents' pack, int64, in the first lane
-JOINT = _rows(1)  # index of the body's joint, int64; 0 in an empty lane, so that reading a state needs no branch
+JOINT = _rows(
+    1
+)  # index of the body's joint, int64; 0 in an empty lane, so that reading a state needs no branch
 OWN_JOINT = _rows(1)  # the same, but -1 in an empty lane
 TREE_R = _rows(9)  # R_PK of the joint at q = 0, row by row
 TREE_P = _rows(3)  # p_PK [m]

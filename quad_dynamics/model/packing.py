@@ -23,7 +23,8 @@ Ints = npt.NDArray[np.int64]
 class Packed:
     """A model as the kernels know it.
 
-    The kernels also work in the arena, so two of them must not run on it at once; they hold the interpreter's lock.
+    The kernels also work in the arena, so two of them must not run on it at once; they hold the interpreter's
+    lock.
 
     Attributes:
         arena: (words,) float64.
@@ -41,7 +42,7 @@ class Packed:
         self._known: dict[str, Floats] = {}
 
     def frame(self, name: str, argument: str = 'frame') -> Floats:
-        """A link's frame as (FRAME_WORDS,): lane of its body, p_KF (3), R_KF (9, row by row), joint (-1: the base).
+        """A link's frame as the kernels read it: lane of its body, p_KF (3), R_KF (9), joint (-1: the base).
 
         Args:
             name: of the link.
@@ -61,7 +62,9 @@ class Packed:
             near = difflib.get_close_matches(str(name), self._frames, n=3)
             known = f'did you mean {near}?' if near else f'expected one of {list(self._frames)}'
             raise ArgumentError(f'{argument} names {name!r}, which is no link of the robot; {known}')
-        joint = frame.body - 1 if self.nb > self.nj else frame.body  # with a floating base, body 0 is the base
+        joint = (
+            frame.body - 1 if self.nb > self.nj else frame.body
+        )  # with a floating base, body 0 is the base
         ints = self.arena.view(np.int64)
         if joint < 0:
             return np.concatenate([[ints[L.FIRST_PACK]], frame.p, frame.R.ravel(), [-1]])
@@ -116,8 +119,8 @@ def build_arena(model: Model) -> Floats:
 def assign_lanes(parents: Ints) -> tuple[Ints, Ints]:
     """Give each joint's body a pack and a lane.
 
-    A child keeps the lane of its parent; a second child of the same parent opens another pack. The children of the
-    base, which is in all lanes, take the lanes in turn.
+    A child keeps the lane of its parent; a second child of the same parent opens another pack. The children
+    of the base, which is in all lanes, take the lanes in turn.
 
     Args:
         parents: (nj,) index of the parent joint, -1 for the base; a parent comes before its children.
@@ -171,7 +174,7 @@ def rotation_to_axis(axes: Floats) -> Floats:
 
 
 def rotate_pi(pi: Floats, R_LK: Floats) -> Floats:
-    """Inertial parameters (n, 10) of links, given in frames L, in the axes of frames K with the same origins."""
+    """Inertial parameters (n, 10), given in frames L, in the axes of frames K with the same origins."""
     moments = np.einsum('nji,nj->ni', R_LK, pi[:, 1:4])
     inertia = pi[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
     turned = np.einsum('nji,njk,nkl->nil', R_LK, inertia, R_LK)
