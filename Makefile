@@ -31,7 +31,7 @@ $(LOCKED): other_python
 endif
 endif
 
-.PHONY: help env test quick bench lint format lock clean distclean other_python
+.PHONY: help env test quick bench figures lint format lock clean distclean other_python
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ quick: $(READY)  ## run the tests that are not slow
 
 bench: $(READY)  ## run the benchmarks
 	$(RUN)python -m benchmarks.run $(ARGS)
+
+figures: $(READY)  ## draw the pictures of the docs, with the figures of the last bench
+	$(RUN)python docs/figures/overview.py
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(RUN)ruff check

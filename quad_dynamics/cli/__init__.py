@@ -17,6 +17,7 @@ from quad_dynamics.errors import QuadDynamicsError
 
 COMMANDS: dict[str, str] = {
     'inspect': 'quad_dynamics.cli.inspect_command',
+    'warm-up': 'quad_dynamics.cli.warm_up_command',
 }
 
 _DESCRIPTION = """\

@@ -26,7 +26,6 @@ from quad_dynamics.kernels.spatial import (
     load9,
     rotate,
     scale,
-    store3,
     store6,
     store9,
     sym_mul,
@@ -34,6 +33,7 @@ from quad_dynamics.kernels.spatial import (
 )
 from quad_dynamics.kernels.trace import formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
+    accelerate_pack,
     base_rotation,
     base_rows,
     friction,
@@ -87,7 +87,7 @@ def forward_dynamics(A, n, q, u, tau, wrenches, flags, du):
             reduce_bias(A, pack_at(A, k), parent_of(A, k))
         solve_base(A, tau, i * nt, nt == nv)
         for k in range(1, load_int(A, L.PACKS)):
-            accelerate_pack(A, pack_at(A, k), parent_of(A, k))
+            release_pack(A, pack_at(A, k), parent_of(A, k))
         write_accelerations(A, du, i * nv)
     return 0
 
@@ -264,14 +264,11 @@ def hold_root(A, at):
 
 
 @formula
-def accelerate_pack(A, at, up):
-    """qdd = (u - U . a_parent) / d; a = a_parent + c + S qdd."""
+def release_pack(A, at, up):
+    """qdd = (u - U . a_parent) / d; the bodies accelerate with it."""
     a, alpha = load3(A, up + L.ACC_V), load3(A, up + L.ACC_W)
     u = load(A, at + L.U_TAU) - dot(load3(A, at + L.U_F), a) - dot(load3(A, at + L.U_N), alpha)
-    qdd = u * load(A, at + L.D_INV)
-    store(A, at + L.QDD, qdd)
-    store3(A, at + L.ACC_V, add(add(a, load3(A, at + L.BIAS_V)), scale(load3(A, at + L.AXIS_V), qdd)))
-    store3(A, at + L.ACC_W, add(add(alpha, load3(A, at + L.BIAS_W)), scale(load3(A, at + L.AXIS_W), qdd)))
+    accelerate_pack(A, at, up, u * load(A, at + L.D_INV))
 
 
 @routine

@@ -35,11 +35,11 @@ from quad_dynamics.kernels.spatial import (
     load9,
     rotate,
     scale,
-    store3,
     store6,
 )
 from quad_dynamics.kernels.trace import formula, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
+    accelerate_pack,
     base_rows,
     friction,
     lane_of,
@@ -172,10 +172,8 @@ def resolve_pack(A, at, up):
     bias = load(A, at + L.U_TAU) + dot(U[:3], a) + dot(U[3:], alpha)
     tau, qdd = load(A, at + L.TAU), load(A, at + L.QDD)
     qdd = given * qdd + (1.0 - given) * ((tau - bias) / d)
-    store(A, at + L.QDD, qdd)
     store(A, at + L.TAU, given * (d * qdd + bias) + (1.0 - given) * tau)
-    store3(A, at + L.ACC_V, add(add(a, load3(A, at + L.BIAS_V)), scale(load3(A, at + L.AXIS_V), qdd)))
-    store3(A, at + L.ACC_W, add(add(alpha, load3(A, at + L.BIAS_W)), scale(load3(A, at + L.AXIS_W), qdd)))
+    accelerate_pack(A, at, up, qdd)
 
 
 @routine

@@ -30,6 +30,7 @@ from quad_dynamics.kernels.spatial import (
 )
 from quad_dynamics.kernels.trace import formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
+    accelerate_pack,
     base_rotation,
     base_rows,
     friction,
@@ -113,16 +114,6 @@ def accelerate_base(A, at, weight, a, alpha_B):
     """Acceleration of the base, against gravity: [a - g; R_WB alpha_B]."""
     g = (A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2])
     store6(A, at + L.ACC_V, sub(a, scale(g, weight)) + rotate(base_rotation(A), alpha_B))
-
-
-@formula
-def accelerate_pack(A, at, up, qdd):
-    """a = a_parent + c + S qdd."""
-    store(A, at + L.QDD, qdd)
-    a = add(load3(A, up + L.ACC_V), load3(A, at + L.BIAS_V))
-    alpha = add(load3(A, up + L.ACC_W), load3(A, at + L.BIAS_W))
-    store3(A, at + L.ACC_V, add(a, scale(load3(A, at + L.AXIS_V), qdd)))
-    store3(A, at + L.ACC_W, add(alpha, scale(load3(A, at + L.AXIS_W), qdd)))
 
 
 @routine

@@ -202,6 +202,19 @@ def stop_pack(A, at):
     store6(A, at + L.BIAS_V, (0.0,) * 6)
 
 
+# ---------------------------------------------------------------- accelerations
+
+
+@formula
+def accelerate_pack(A, at, up, qdd):
+    """a = a_parent + c + S qdd of the bodies of a pack."""
+    store(A, at + L.QDD, qdd)
+    a = add(load3(A, up + L.ACC_V), load3(A, at + L.BIAS_V))
+    alpha = add(load3(A, up + L.ACC_W), load3(A, at + L.BIAS_W))
+    store3(A, at + L.ACC_V, add(a, scale(load3(A, at + L.AXIS_V), qdd)))
+    store3(A, at + L.ACC_W, add(alpha, scale(load3(A, at + L.AXIS_W), qdd)))
+
+
 # ---------------------------------------------------------------- inertias
 
 
