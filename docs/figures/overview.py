@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws docs/figures/overview.png, the picture of the README: `make figures`.
 
-Left, the bundled mini_cheetah from the shapes of its URDF, with what the library computes for it. Right, the ratios of
-the last `make bench`.
+Left, the bundled mini_cheetah from the shapes of its URDF, with what the library computes for it. Right, the
+ratios of the last `make bench`.
 """
 
 from __future__ import annotations
@@ -57,27 +57,29 @@ def draw_robot(axes: plt.Axes) -> None:
         for shape in link.visuals:
             faces = shape_faces(shape.geometry) @ rotation(shape.origin.rpy).T + np.array(shape.origin.xyz)
             faces = faces @ R_WL.T + p_WL
-            axes.add_collection3d(
-                Poly3DCollection(faces, facecolor=(0.8, 0.82, 0.85, 0.6), edgecolor='0.5', linewidth=0.3)
-            )
+            look = {'facecolor': (0.8, 0.82, 0.85, 0.6), 'edgecolor': '0.5', 'linewidth': 0.3}
+            axes.add_collection3d(Poly3DCollection(faces, **look))
     for foot in model.foot_names:
         p = qd.frame_pose(model, q, foot)[1]
         axes.quiver(*p, 0, 0, weight / 4 * 6e-3, color='tab:green', linewidth=2.2, zorder=10)
     com = qd.center_of_mass(model, q)
     axes.scatter(*com, color='tab:red', s=60, depthshade=False, zorder=10)
-    axes.text(
-        *(com + [-0.04, 0, 0.1]), f'centre of mass\n{model.total_mass:.2f} kg', color='tab:red', fontsize=9
-    )
+    label(axes, com, (-0.04, 0.0, 0.1), f'centre of mass\n{model.total_mass:.2f} kg', 'tab:red')
     knee = qd.frame_pose(model, q, 'FR_calf')[1]
     calf = model.joint_names.index('FR_calf_joint')
-    axes.text(*(knee + [-0.12, 0.0, -0.15]), f'knee: {tau[calf]:.2f} N m', color='tab:blue', fontsize=9)
+    label(axes, knee, (-0.12, 0.0, -0.15), f'knee: {tau[calf]:.2f} N m', 'tab:blue')
     foot = qd.frame_pose(model, q, 'FR_foot')[1]
-    axes.text(*(foot + [-0.06, 0.0, -0.03]), f'{weight / 4:.1f} N', color='tab:green', fontsize=9)
+    label(axes, foot, (0.02, 0.0, -0.025), f'{weight / 4:.1f} N', 'tab:green')
     axes.set(xlim=(-0.26, 0.26), ylim=(-0.26, 0.26), zlim=(0.0, 0.42))
     axes.set_box_aspect((1, 1, 0.8), zoom=1.2)
     axes.view_init(elev=14, azim=-60)
     axes.set_axis_off()
     axes.set_title('URDF in, every quantity of its dynamics out', fontsize=11, y=1.0)
+
+
+def label(axes: plt.Axes, point: np.ndarray, offset: tuple[float, ...], text: str, color: str) -> None:
+    """Text beside a point."""
+    axes.text(*(point + np.array(offset)), text, color=color, fontsize=9)
 
 
 def shape_faces(geometry: object) -> np.ndarray:

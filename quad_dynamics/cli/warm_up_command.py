@@ -10,7 +10,7 @@ DESCRIPTION = """\
 Compile the dynamics kernels for this machine, once, and keep them.
 
 Without this, each kernel is compiled when it is first called, which takes about a second and is said on
-stderr. Compiled kernels are kept in $QUAD_DYNAMICS_CACHE_DIR, else in quad_dynamics in the user's cache directory.
+stderr. They are kept in $QUAD_DYNAMICS_CACHE_DIR, else in quad_dynamics in the user's cache directory.
 
 examples:
   quad_dynamics warm-up            in a Dockerfile, or once after installing
