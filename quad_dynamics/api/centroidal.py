@@ -104,7 +104,7 @@ def centroidal_bias(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    bias = empty(6)
+    bias: Floats = empty(6)
     if not _bias.run(packed.address, 0, q, u, bias):
         return bias
     s = States(model, q=q, u=u)
@@ -128,7 +128,7 @@ def energy(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Floats, Fl
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    both = empty(2)
+    both: Floats = empty(2)
     if _energy.run(packed.address, 0, q, u, both):
         s = States(model, q=q, u=u)
         both = s.empty(2)
@@ -138,7 +138,8 @@ def energy(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Floats, Fl
 
 def _centroidal(model: Model, q: npt.ArrayLike) -> tuple[Floats, Floats]:
     packed = model._packed if type(model) is Model else packed_form(model)
-    com, A_G = empty(3), empty((6, packed.nv))
+    com: Floats = empty(3)
+    A_G: Floats = empty((6, packed.nv))
     if not _map.run(packed.address, 0, q, com, A_G):
         return com, A_G
     s = States(model, q=q)

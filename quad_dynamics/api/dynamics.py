@@ -53,7 +53,7 @@ def inverse_dynamics(
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    tau = empty(packed.nv)
+    tau: Floats = empty(packed.nv)
     if f_ext is None and not _rnea.run(packed.address, 0, q, u, du, None, FRICTION if friction else 0, tau):
         return tau
     s = States(model, q=q, u=u, du=du)
@@ -92,7 +92,7 @@ def forward_dynamics(
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     if method == 'aba':
-        du = empty(packed.nv)
+        du: Floats = empty(packed.nv)
         if f_ext is None and not _aba.run(
             packed.address, 0, q, u, tau, None, FRICTION if friction else 0, du
         ):
@@ -128,7 +128,7 @@ def mass_matrix(model: Model, q: npt.ArrayLike) -> Floats:
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     nv = packed.nv
-    M = empty((nv, nv))
+    M: Floats = empty((nv, nv))
     if not _crba.run(packed.address, 0, q, M):
         return M
     s = States(model, q=q)
@@ -153,7 +153,7 @@ def coriolis_matrix(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     nv = packed.nv
-    C = empty((nv, nv))
+    C: Floats = empty((nv, nv))
     if not _coriolis.run(packed.address, 0, q, u, C):
         return C
     s = States(model, q=q, u=u)
@@ -176,7 +176,7 @@ def gravity(model: Model, q: npt.ArrayLike) -> Floats:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    g = empty(packed.nv)
+    g: Floats = empty(packed.nv)
     if not _rnea.run(packed.address, 0, q, None, None, None, AT_REST | NO_ACCELERATION, g):
         return g
     s = States(model, q=q)
@@ -200,7 +200,7 @@ def nonlinear_effects(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Float
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    h = empty(packed.nv)
+    h: Floats = empty(packed.nv)
     if not _rnea.run(packed.address, 0, q, u, None, None, NO_ACCELERATION, h):
         return h
     s = States(model, q=q, u=u)
@@ -225,7 +225,8 @@ def friction_torque(model: Model, u: npt.ArrayLike) -> Floats:
     s = States(model, u=u)
     s.check()
     qd = s['u'][..., model.nv - model.nj :]
-    return model.viscous * qd + model.coulomb * np.sign(qd)
+    torque: Floats = model.viscous * qd + model.coulomb * np.sign(qd)
+    return torque
 
 
 def hybrid_dynamics(

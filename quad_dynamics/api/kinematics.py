@@ -35,7 +35,7 @@ def frame_pose(model: Model, q: npt.ArrayLike, frame: str) -> tuple[Floats, Floa
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     words = packed.frame(frame)
-    pose = empty(12)
+    pose: Floats = empty(12)
     if _pose.run(packed.address, 0, q, words, pose):
         s = States(model, q=q)
         pose = s.empty(12)
@@ -59,7 +59,7 @@ def frame_jacobian(model: Model, q: npt.ArrayLike, frame: str) -> Floats:
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     words = packed.frame(frame)
-    J = empty((6, packed.nv))
+    J: Floats = empty((6, packed.nv))
     if not _jacobian.run(packed.address, 0, q, words, J):
         return J
     s = States(model, q=q)
@@ -108,7 +108,7 @@ def frame_bias_acceleration(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, fr
 def _frame_motion(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str) -> Floats:
     packed = model._packed if type(model) is Model else packed_form(model)
     words = packed.frame(frame)
-    motion = empty(12)
+    motion: Floats = empty(12)
     if not _motion.run(packed.address, 0, q, u, words, motion):
         return motion
     s = States(model, q=q, u=u)
@@ -136,7 +136,7 @@ def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Fl
     """
     step = _number('dt', dt)
     packed = model._packed if type(model) is Model else packed_form(model)
-    moved = empty(packed.nq)
+    moved: Floats = empty(packed.nq)
     if not _integrate.run(packed.address, 0, q, u, step, moved):
         return moved
     s = States(model, q=q, u=u)
@@ -162,7 +162,7 @@ def difference(model: Model, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    u = empty(packed.nv)
+    u: Floats = empty(packed.nv)
     if not _difference.run(packed.address, 0, q0, q1, u):
         return u
     s = States(model, q0=q0, q1=q1)

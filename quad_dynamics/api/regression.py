@@ -49,7 +49,7 @@ def regressor(
     packed = model._packed if type(model) is Model else packed_form(model)
     flags = (FRICTION_COLUMNS if friction else 0) | (ROTOR_COLUMNS if rotors else 0)
     columns = 10 * packed.nb + packed.nj * (2 * bool(friction) + bool(rotors))
-    Y = empty((packed.nv, columns))
+    Y: Floats = empty((packed.nv, columns))
     if not _regressor.run(packed.address, 0, q, u, du, flags, Y):
         return Y
     s = States(model, q=q, u=u, du=du)

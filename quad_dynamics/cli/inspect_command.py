@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ModelError, ModelWarning
@@ -213,7 +214,7 @@ def _print_warnings(terminal: Terminal, lines: Sequence[str]) -> None:
     terminal.line()
 
 
-def _axis(axis: np.ndarray) -> str:
+def _axis(axis: npt.NDArray[np.float64]) -> str:
     for letter, unit in zip('xyz', np.eye(3), strict=True):
         if np.allclose(axis, unit, atol=1e-9):
             return letter

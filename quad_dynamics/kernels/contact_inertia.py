@@ -24,7 +24,7 @@ from quad_dynamics.kernels.aba import factor_base, reduce_inertia, solve_factore
 from quad_dynamics.kernels.arrays import data, extent
 from quad_dynamics.kernels.door import good_configuration
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.kernels.spatial import add, cross, dot, read3, read9, rotate, scale, sub, unrotate
+from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale, sub, unrotate
 from quad_dynamics.kernels.trace import fill_zero, formula, load_int, routine
 from quad_dynamics.kernels.tree import (
     base_rotation,
@@ -35,6 +35,7 @@ from quad_dynamics.kernels.tree import (
     pack_at,
     parent_of,
     place_bodies,
+    point_of_body,
 )
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
@@ -117,8 +118,7 @@ def propagate(A, forces, at, T, to):
 @formula
 def place_force(A, lane, p_K, force, moment):
     """The force as a wrench about the origin of A."""
-    p = add(read3(A, lane + L.POS), rotate(read9(A, lane + L.ROT), p_K))
-    return force, add(moment, cross(p, force))
+    return force, add(moment, cross(point_of_body(A, lane, p_K), force))
 
 
 @formula

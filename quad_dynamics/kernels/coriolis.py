@@ -17,7 +17,6 @@ from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
     add,
     add_to3,
-    add_to6,
     cross,
     dot,
     inertia_mul,
@@ -34,6 +33,7 @@ from quad_dynamics.kernels.spatial import (
 )
 from quad_dynamics.kernels.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
+    add_inertia,
     base_rotation,
     base_rows,
     load_inertia,
@@ -142,9 +142,7 @@ def compose_pack(A, at, up):
 
     s = scale(r, load(A, at + L.QD) * 0.5)
     spin = (0.0, -s[2], s[1], s[2], 0.0, -s[0], -s[1], s[0], 0.0)
-    store(A, up + L.I_M, load(A, up + L.I_M) + m)
-    add_to3(A, up + L.I_H, h)
-    add_to6(A, up + L.I_J, J)
+    add_inertia(A, up, m, h, J)
     add_to3(A, up + L.CORIOLIS_P, p)
     for i in range(9):
         to = up + L.CORIOLIS_D + i * LANES

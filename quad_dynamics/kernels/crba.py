@@ -13,8 +13,6 @@ from quad_dynamics.kernels.door import good_configuration
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
     add,
-    add_to3,
-    add_to6,
     cross,
     dot,
     inertia_mul,
@@ -31,6 +29,7 @@ from quad_dynamics.kernels.spatial import (
 )
 from quad_dynamics.kernels.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
+    add_inertia,
     base_rotation,
     inertia_in_A,
     load_inertia,
@@ -86,9 +85,7 @@ def store_own_inertia(A, at):
 def compose_pack(A, at, up):
     """Add the composite inertia to the parent's; momentum F at unit joint speed."""
     m, h, J = load_inertia(A, at)
-    store(A, up + L.I_M, load(A, up + L.I_M) + m)
-    add_to3(A, up + L.I_H, h)
-    add_to6(A, up + L.I_J, J)
+    add_inertia(A, up, m, h, J)
     S_v, S_w = load3(A, at + L.AXIS_V), load3(A, at + L.AXIS_W)
     f, n = inertia_mul(m, h, J, S_v, S_w)
     store(A, at + L.TAU, dot(S_v, f) + dot(S_w, n) + load(A, at + L.ROTOR_KK))

@@ -3,30 +3,36 @@
 
 Numba's own cache looks at the source file of the outermost function only, so that it would serve stale code
 after an edit of a function that was inlined from another file, and it writes into the installed package where
-it can. Here one file per kernel is kept in the user's cache directory; its name has a hash of all kernel
-sources, of the versions of Python and numba, and of the processor, so a stale one is never found.
+it can. Here one file per kernel is kept in the user's cache directory. Its name has a hash of all kernel
+sources, of the versions and settings of Python and numba, and of the processor: it is found again as long as
+all of these stay the same.
 
-The directory is $QUAD_DYNAMICS_CACHE_DIR, else `quad_dynamics` in $XDG_CACHE_HOME or ~/.cache, else, where
-none of them can be written, a fresh temporary directory, with a warning.
+The directory is $QUAD_DYNAMICS_CACHE_DIR, else `quad_dynamics` in $XDG_CACHE_HOME or ~/.cache. It may be
+read-only: then what is in it is used, and what is missing is compiled in every process, with a warning.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import pickle
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numba
 from numba.core import caching, serialize
 from numba.core.compiler import CompileResult
 
 from quad_dynamics.model import layout
+
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_KEEP_SECONDS = 30 * 24 * 3600.0
+_FOREIGN_WRITE = 0o022  # group and others
 
 
 class DiskCache(caching._Cache):  # type: ignore[misc]
@@ -41,33 +47,41 @@ class DiskCache(caching._Cache):  # type: ignore[misc]
         """Directory of the cache."""
         return str(cache_directory())
 
-    def path(self, target_context: Any) -> Path:
-        """The file of this kernel for this machine and these sources."""
-        target = repr(target_context.codegen().magic_tuple())
-        key = hashlib.sha256((source_hash() + target).encode()).hexdigest()[:16]
-        return cache_directory() / f'{self._name}-{key}.kernel'
-
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled kernel, or None if it is not there (or cannot be read: then it is compiled anew)."""
+        """The compiled kernel, or None if there is none that can be trusted: then it is compiled."""
         target_context.refresh()
-        try:
-            data = self.path(target_context).read_bytes()
-            return CompileResult._rebuild(target_context, *pickle.loads(data))
-        except (OSError, EOFError, pickle.PickleError, TypeError, ValueError, AttributeError):
-            self.missed = True
-            return None
+        content = _read_trusted(self._path(target_context))
+        digest, data = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+        self.missed = digest != hashlib.sha256(data).digest()  # a damaged file would crash the process
+        return None if self.missed else CompileResult._rebuild(target_context, *pickle.loads(data))
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write the compiled kernel, in one piece: another process sees all of it or nothing."""
-        path = self.path(data.target_context)
+        """Keep the compiled kernel."""
+        if _hash_sources() != SOURCE_HASH:
+            return  # the sources were changed while this process ran: its code belongs to neither version
+        path = self._path(data.target_context)
+        content = serialize.dumps(data._reduce())
         try:
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, delete=False) as file:
-                file.write(serialize.dumps(data._reduce()))
-            Path(file.name).replace(path)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_whole(path, hashlib.sha256(content).digest() + content)
+            self._remove_old(path)
         except OSError as error:
             warnings.warn(
-                f'compiled kernel {self._name} was not kept in {path.parent}: {error}', stacklevel=2
+                f'compiled kernels cannot be kept in {path.parent} ({error.strerror}); the next process '
+                'compiles again. Set QUAD_DYNAMICS_CACHE_DIR to a directory that can be written.',
+                stacklevel=2,
             )
+
+    def _path(self, target_context: Any) -> Path:
+        target = repr(target_context.codegen().magic_tuple())
+        key = hashlib.sha256((SOURCE_HASH + target).encode()).hexdigest()[:16]
+        return cache_directory() / f'{self._name}-{key}.kernel'
+
+    def _remove_old(self, path: Path) -> None:
+        """Remove old files of this kernel: those of sources or versions that have changed since."""
+        for other in path.parent.glob(f'{self._name}-*.kernel'):
+            if other != path and time.time() - other.stat().st_mtime > _KEEP_SECONDS:
+                other.unlink(missing_ok=True)
 
     def enable(self) -> None:
         """Nothing to do: always on."""
@@ -79,36 +93,53 @@ class DiskCache(caching._Cache):  # type: ignore[misc]
         """Nothing to do: nothing is held back."""
 
 
-@functools.cache
-def source_hash() -> str:
+def cache_directory() -> Path:
+    """The directory of the cache; it need not exist."""
+    asked_for = os.environ.get('QUAD_DYNAMICS_CACHE_DIR')
+    if asked_for:
+        return Path(os.path.expanduser(asked_for)).absolute()  # noqa: PTH111 (Path's raises without a home)
+    user = os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache')  # noqa: PTH111
+    return Path(user) / 'quad_dynamics'
+
+
+def sources() -> list[Path]:
+    """The files that compiled kernels are made from."""
+    return [*sorted(Path(__file__).parent.glob('*.py')), Path(layout.__file__)]
+
+
+def _hash_sources() -> str:
     """Hash of everything a compiled kernel depends on, but for the processor."""
-    digest = hashlib.sha256(f'{sys.version} {numba.__version__}'.encode())
-    for source in [*sorted(Path(__file__).parent.glob('*.py')), Path(layout.__file__)]:
+    config = numba.config
+    settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.DEBUGINFO_DEFAULT)
+    versions = (sys.version, numba.__version__, llvmlite.__version__, settings, config.BOUNDSCHECK)
+    digest = hashlib.sha256(repr(versions).encode())
+    for source in sources():
         digest.update(source.name.encode() + source.read_bytes())
     return digest.hexdigest()
 
 
-@functools.cache
-def cache_directory() -> Path:
-    """The first of the places named above that can be written; it is made if need be."""
-    places = [os.environ.get('QUAD_DYNAMICS_CACHE_DIR')]
-    if places[0] is None:
-        user = os.environ.get('XDG_CACHE_HOME') or str(Path('~/.cache').expanduser())
-        places = [str(Path(user) / 'quad_dynamics')]
-    reason = ''
-    for place in map(Path, filter(None, places)):
+# Taken when this module is imported, before any kernel is: what is compiled later is of these sources.
+SOURCE_HASH = _hash_sources()
+
+
+def _read_trusted(path: Path) -> bytes:
+    """Content of a file that only we or root can have written, as code is loaded from it; else nothing."""
+    try:
+        with path.open('rb') as file:
+            status = os.fstat(file.fileno())
+            ours = not hasattr(os, 'geteuid') or status.st_uid in (0, os.geteuid())
+            return file.read() if ours and not status.st_mode & _FOREIGN_WRITE else b''
+    except OSError:
+        return b''
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file in one piece: another process sees all of it or nothing."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, delete=False) as file:
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=place).close()
-        except OSError as error:
-            reason = f'{place}: {error.strerror}'
-        else:
-            return place
-    # A fresh directory, not a fixed name: code is loaded from it, and others may write into /tmp.
-    directory = Path(tempfile.mkdtemp(prefix='quad_dynamics-'))
-    warnings.warn(
-        f'compiled kernels cannot be kept ({reason}); they go to {directory}, '
-        'and the next process compiles again. Set QUAD_DYNAMICS_CACHE_DIR to a writable directory.',
-        stacklevel=2,
-    )
-    return directory
+            file.write(content)
+            Path(file.name).chmod(0o644)  # another user of a shared cache may read it
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise

@@ -9,8 +9,9 @@ axes.
 from __future__ import annotations
 
 from quad_dynamics.kernels.arrays import data, extent, is_none
-from quad_dynamics.kernels.spatial import add, cross, read3, read9, rotate
+from quad_dynamics.kernels.spatial import add, cross
 from quad_dynamics.kernels.trace import formula, routine
+from quad_dynamics.kernels.tree import point_of_body
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
@@ -36,8 +37,7 @@ def subtract_wrenches(A, wrenches, state, count):
 @formula
 def subtract_wrench(A, lane, offset, force, moment):
     """Subtract one wrench, given at a point of the body in that lane."""
-    p = add(read3(A, lane + L.POS), rotate(read9(A, lane + L.ROT), offset))
-    moment = add(moment, cross(p, force))
+    moment = add(moment, cross(point_of_body(A, lane, offset), force))
     for i in range(3):
         A[lane + L.FORCE_F + LANES * i] = A[lane + L.FORCE_F + LANES * i] - force[i]
         A[lane + L.FORCE_N + LANES * i] = A[lane + L.FORCE_N + LANES * i] - moment[i]

@@ -11,9 +11,10 @@ from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.kernels.spatial import add, cross, matmul, read3, read9, rotate
+from quad_dynamics.kernels.spatial import add, cross, load3, matmul, read3, read9, store6
 from quad_dynamics.kernels.trace import fill_zero, formula, load_int, routine
 from quad_dynamics.kernels.tree import (
+    accelerate_pack,
     base_rotation,
     base_rows,
     joint_entry,
@@ -21,9 +22,9 @@ from quad_dynamics.kernels.tree import (
     pack_at,
     parent_of,
     place_bodies,
+    point_of_body,
 )
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 FRAME_WORDS = 14
 
@@ -47,7 +48,7 @@ def frame_pose(A, n, q, frame, pose):
 @formula
 def frame_position(A, lane, frame):
     """p_AF."""
-    return add(read3(A, lane + L.POS), rotate(read9(A, lane + L.ROT), (frame[1], frame[2], frame[3])))
+    return point_of_body(A, lane, (frame[1], frame[2], frame[3]))
 
 
 @formula
@@ -127,27 +128,16 @@ def frame_motion(A, n, q, u, frame, motion):
 @routine
 def accelerate_freely(A):
     """Spatial accelerations of all bodies when du is zero."""
-    stop_base_acceleration(A, pack_at(A, 0))
+    hold_base(A, pack_at(A, 0))
     for k in range(1, load_int(A, L.PACKS)):
-        add_bias(A, pack_at(A, k), parent_of(A, k))
+        accelerate_pack(A, pack_at(A, k), parent_of(A, k), 0.0)
 
 
 @formula
-def stop_base_acceleration(A, at):
+def hold_base(A, at):
     """Spatial acceleration of the base at du = 0: [-w x v; 0], since its origin moves with v."""
-    v, w = read3(A, at + L.VEL_V), read3(A, at + L.VEL_W)
-    for lane in range(LANES):
-        for k, x in enumerate(cross(v, w) + (0.0, 0.0, 0.0)):
-            A[at + L.ACC_V + k * LANES + lane] = x
-
-
-@formula
-def add_bias(A, at, up):
-    """a = a_parent + c."""
-    for lane in range(LANES):
-        for k in range(6):
-            row = k * LANES + lane
-            A[at + L.ACC_V + row] = A[up + L.ACC_V + row] + A[at + L.BIAS_V + row]
+    v, w = load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
+    store6(A, at + L.ACC_V, cross(v, w) + (0.0, 0.0, 0.0))
 
 
 @formula

@@ -24,7 +24,7 @@ from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.external import subtract_wrenches, wrench_count
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.kernels.rnea import FRICTION, write_base_wrench
+from quad_dynamics.kernels.rnea import FRICTION, write_forces
 from quad_dynamics.kernels.rnea import accelerate_base as give_base_acceleration
 from quad_dynamics.kernels.spatial import (
     add,
@@ -104,7 +104,7 @@ def hybrid_dynamics(A, n, q, u, du, tau, given, wrenches, flags, du_out, tau_out
         if flags & FRICTION:
             add_friction(A, u, i * nv + skip, 1.0)
         write_accelerations(A, du_out, i * nv)
-        write_torques(A, tau_out, i * nv)
+        write_forces(A, tau_out, i * nv)
     return 0
 
 
@@ -123,7 +123,7 @@ def reduce_pack(A, at, up):
     S_v, S_w = load3(A, at + L.AXIS_V), load3(A, at + L.AXIS_W)
     U_f, U_n = articulated_mul(M, H, J, S_v, S_w)
     d = dot(S_v, U_f) + dot(S_w, U_n) + load(A, at + L.ROTOR_KK)
-    free = (1.0 - given) / d
+    free = (1.0 - given) / (d + given)  # a prescribed joint may have no inertia at all
     r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
     U_n = add(U_n, scale(r, load(A, at + L.ROTOR_K)))
     add_articulated(A, up, M, H, J, U_f, U_n, free)
@@ -137,8 +137,8 @@ def reduce_pack(A, at, up):
     f, n = add(f, scale(U_f, x)), add(n, scale(U_n, x))
     add_to6(A, up + L.FORCE_F, f + add(n, rotor_bias(A, at, up)))
     store6(A, at + L.U_F, U_f + U_n)
-    store(A, at + L.D_INV, d)
-    store(A, at + L.U_TAU, bias)
+    store(A, at + L.D, d)
+    store(A, at + L.TAU_BIAS, bias)
 
 
 @routine
@@ -167,19 +167,10 @@ def find_base_wrench(A, at):
 def resolve_pack(A, at, up):
     """The acceleration or the torque of each joint, whichever is not given."""
     a, alpha = load3(A, up + L.ACC_V), load3(A, up + L.ACC_W)
-    d, given = load(A, at + L.D_INV), load(A, at + L.GIVEN)
+    d, given = load(A, at + L.D), load(A, at + L.GIVEN)
     U = load6(A, at + L.U_F)
-    bias = load(A, at + L.U_TAU) + dot(U[:3], a) + dot(U[3:], alpha)
+    bias = load(A, at + L.TAU_BIAS) + dot(U[:3], a) + dot(U[3:], alpha)
     tau, qdd = load(A, at + L.TAU), load(A, at + L.QDD)
-    qdd = given * qdd + (1.0 - given) * ((tau - bias) / d)
+    qdd = given * qdd + (1.0 - given) * ((tau - bias) / (d + given))
     store(A, at + L.TAU, given * (d * qdd + bias) + (1.0 - given) * tau)
     accelerate_pack(A, at, up, qdd)
-
-
-@routine
-def write_torques(A, tau, i):
-    """Write tau[i : i + nv]: the wrench f_0 of the base (moment in body axes), then the joint torques."""
-    if load_int(A, L.FLOATING) != 0:
-        write_base_wrench(A, pack_at(A, 0), tau, i)
-    for j in range(load_int(A, L.NJ)):
-        tau[i + base_rows(A) + j] = A[lane_of(A, j) + L.TAU]

@@ -60,7 +60,7 @@ def integrate(A, n, q, u, dt, out):
 @routine
 def exponential(x, y, z):
     """Unit quaternion of the rotation vector (x, y, z)."""
-    angle = math.sqrt(x * x + y * y + z * z)
+    angle = math.hypot(math.hypot(x, y), z)  # without overflow
     half = 0.5 * angle
     s = 0.5 * (1.0 - half * half / 6.0) if half < _SMALL else math.sin(half) / angle
     return s * x, s * y, s * z, math.cos(half)

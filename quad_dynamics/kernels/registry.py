@@ -8,12 +8,15 @@ ns on finding out the types; the kernels check the types of arrays themselves (`
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+import numba
 from numba import njit, types
 
 from quad_dynamics.kernels.arrays import check_layout
@@ -27,7 +30,10 @@ INT = types.int64
 FLOAT = types.float64
 
 KERNELS: dict[str, Kernel] = {}
+
 _lock = threading.RLock()
+# A process that is forked while another thread compiles must not inherit a lock that nobody will release.
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Kernel:
@@ -44,17 +50,23 @@ class Kernel:
         self.function = function
         self.run: Callable[..., int] = self._load_and_run
 
-    def load(self) -> bool:
-        """Make it ready to run; returns whether it had to be compiled."""
+    def load(self, announce: bool = True) -> bool:
+        """Make it ready to run; returns whether it had to be compiled.
+
+        Args:
+            announce: say on stderr that it is compiled: that takes seconds, and must not look like a hang.
+        """
         with _lock:
             if self.run != self._load_and_run:
                 return False
+            if numba.config.DISABLE_JIT:
+                raise RuntimeError('NUMBA_DISABLE_JIT is set, but the kernels have to be compiled')
             check_layout()
-            dispatcher = njit(fastmath=FASTMATH)(self.function)
-            cache = dispatcher._cache = _AnnouncingCache(self.name)
-            dispatcher.compile(self.signature)
+            dispatcher = njit(fastmath=FASTMATH, error_model='numpy')(self.function)
+            cache = dispatcher._cache = _AnnouncingCache(self.name, announce)
+            with cache:
+                dispatcher.compile(self.signature)
             self.run = dispatcher.overloads[self.signature].entry_point
-            cache.announce_end()
             return cache.missed
 
     def _load_and_run(self, *args: Any) -> int:
@@ -63,22 +75,31 @@ class Kernel:
 
 
 class _AnnouncingCache(DiskCache):
-    """Says on stderr when a kernel has to be compiled: that takes seconds, and must not look like a hang."""
+    """Says when something has to be compiled, and when that is done."""
+
+    def __init__(self, name: str, announce: bool) -> None:
+        super().__init__(name)
+        self._announce = announce
+        self._start = 0.0
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super().load_overload(sig, target_context)
-        if found is None and not _progress_elsewhere:
+        if found is None:
             self._start = time.perf_counter()
-            message = f'quad_dynamics: compiling {self._name} (once on this machine) ... '
-            print(message, end='', file=sys.stderr, flush=True)
+            self._say(f'quad_dynamics: compiling {self._name} (once on this machine) ... ')
         return found
 
-    def announce_end(self) -> None:
-        if self.missed and not _progress_elsewhere:
-            print(f'{time.perf_counter() - self._start:.1f} s', file=sys.stderr, flush=True)
+    def __enter__(self) -> None:
+        pass
 
+    def __exit__(self, *_: object) -> None:
+        if self.missed:
+            self._say(f'{time.perf_counter() - self._start:.1f} s\n')
 
-_progress_elsewhere = False
+    def _say(self, text: str) -> None:
+        if self._announce and sys.stderr is not None:
+            with contextlib.suppress(OSError, ValueError):  # a stderr that was closed
+                print(text, end='', file=sys.stderr, flush=True)
 
 
 def kernel(*signature: types.Type) -> Callable[[Callable[..., int]], Kernel]:
@@ -95,20 +116,16 @@ def warm_up(progress: bool = True) -> int:
     """Compile or load all kernels now, so that no later call has to wait; returns how many were compiled.
 
     Args:
-        progress: show a progress bar on stderr.
+        progress: show a progress bar on stderr, if that is a terminal.
     """
-    global _progress_elsewhere  # noqa: PLW0603
     from tqdm import tqdm
 
     import quad_dynamics.kernels.all  # noqa: F401 (fills KERNELS)
 
     compiled = 0
-    with tqdm(KERNELS.values(), desc='compiling kernels', unit='kernel', disable=not progress) as bar:
-        _progress_elsewhere = True
-        try:
-            for item in bar:
-                bar.set_postfix_str(item.name)
-                compiled += item.load()
-        finally:
-            _progress_elsewhere = False
+    hidden = None if progress else True  # None: where stderr is no terminal
+    with tqdm(KERNELS.values(), desc='preparing kernels', unit='kernel', disable=hidden) as bar:
+        for item in bar:
+            bar.set_postfix_str(item.name)
+            compiled += item.load(announce=bool(progress and bar.disable))
     return compiled

@@ -40,6 +40,7 @@ from quad_dynamics.kernels.tree import (
     joint_entry,
     lane_of,
     move_bodies,
+    origin_acceleration,
     pack_at,
     parent_of,
     place_bodies,
@@ -101,6 +102,7 @@ def write_regressor(A, q, iq, u, du, iu, flags, Y, start, columns):
     fill_zero(Y, start, nv * columns)
     base = pack_at(A, 0)
     if skip > 0:
+        store_base_motions(A)
         prepare(A, base)
         for row in range(6):
             write_base_row(A, base, row)
@@ -135,13 +137,11 @@ def write_regressor(A, q, iq, u, du, iu, flags, Y, start, columns):
 @formula
 def prepare(A, at):
     """Motion of the bodies of a pack in their links' axes: R_AL, a, w, alpha, and G = [alpha] + [w][w]."""
-    R, p = matmul(load9(A, at + L.ROT), load9(A, at + L.LINK_R)), load3(A, at + L.POS)
-    v, w, alpha = load3(A, at + L.VEL_V), load3(A, at + L.VEL_W), load3(A, at + L.ACC_W)
-    a = add(add(load3(A, at + L.ACC_V), cross(alpha, p)), cross(w, add(v, cross(w, p))))
-    w, alpha = unrotate(R, w), unrotate(R, alpha)
+    R = matmul(load9(A, at + L.ROT), load9(A, at + L.LINK_R))
+    w, alpha = unrotate(R, load3(A, at + L.VEL_W)), unrotate(R, load3(A, at + L.ACC_W))
     ww = dot(w, w)
     store9(A, at + L.REG_R, R)
-    store3(A, at + L.REG_A, unrotate(R, a))
+    store3(A, at + L.REG_A, unrotate(R, origin_acceleration(A, at)))
     store3(A, at + L.REG_W, w)
     store3(A, at + L.REG_ALPHA, alpha)
     store9(A, at + L.REG_G, (
@@ -176,22 +176,24 @@ def write_joint_row(A, at, above):
     power_row(A, at, load3(A, above + L.AXIS_V), load3(A, above + L.AXIS_W))
 
 
-@routine
+@formula
+def store_base_motions(A):
+    """Motion of the base at unit speed of each of its coordinates: [1; 0] for v_WB_W, [0; R_WB] for w_WB_B."""
+    at, R = load_int(A, L.SCRATCH) + L.BASE_MOTION, base_rotation(A)
+    for row in range(3):
+        for i in range(3):
+            A[at + 6 * row + i] = 1.0 if i == row else 0.0
+            A[at + 6 * row + 3 + i] = 0.0
+            A[at + 6 * (3 + row) + i] = 0.0
+            A[at + 6 * (3 + row) + 3 + i] = R[3 * i + row]
+
+
+@formula
 def write_base_row(A, at, row):
     """The row of one coordinate of the base, for the bodies of a pack."""
-    R = base_rotation(A)
-    if row == 0:
-        power_row(A, at, (1.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-    elif row == 1:
-        power_row(A, at, (0.0, 1.0, 0.0), (0.0, 0.0, 0.0))
-    elif row == 2:
-        power_row(A, at, (0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
-    elif row == 3:
-        power_row(A, at, (0.0, 0.0, 0.0), (R[0], R[3], R[6]))
-    elif row == 4:
-        power_row(A, at, (0.0, 0.0, 0.0), (R[1], R[4], R[7]))
-    else:
-        power_row(A, at, (0.0, 0.0, 0.0), (R[2], R[5], R[8]))
+    motion = load_int(A, L.SCRATCH) + L.BASE_MOTION + 6 * row
+    S = [A[motion + i] for i in range(6)]
+    power_row(A, at, S[:3], S[3:])
 
 
 @formula

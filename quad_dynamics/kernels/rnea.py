@@ -36,6 +36,7 @@ from quad_dynamics.kernels.tree import (
     friction,
     gather,
     move_bodies,
+    origin_acceleration,
     pack_at,
     parent_of,
     place_bodies,
@@ -130,11 +131,8 @@ def store_wrench(A, at):
     Newton and Euler in the body's own frame K, where its inertia is constant.
     """
     R, p = load9(A, at + L.ROT), load3(A, at + L.POS)
-    v, w = load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
-    alpha = load3(A, at + L.ACC_W)
-    # acceleration of the origin of K: a + alpha x p + w x (v + w x p)
-    a = add(add(load3(A, at + L.ACC_V), cross(alpha, p)), cross(w, add(v, cross(w, p))))
-    a_K, w_K, alpha_K = unrotate(R, a), unrotate(R, w), unrotate(R, alpha)
+    a_K = unrotate(R, origin_acceleration(A, at))
+    w_K, alpha_K = unrotate(R, load3(A, at + L.VEL_W)), unrotate(R, load3(A, at + L.ACC_W))
     m, h, J = load(A, at + L.MASS), load3(A, at + L.MOMENT), load6(A, at + L.INERTIA)
     f_K = add(scale(a_K, m), add(cross(alpha_K, h), cross(w_K, cross(w_K, h))))
     n_K = add(cross(h, a_K), add(sym_mul(J, alpha_K), cross(w_K, sym_mul(J, w_K))))

@@ -34,7 +34,9 @@ FASTMATH = {'contract', 'nsz', 'arcp', 'reassoc'}
 _FLAGS = tuple(sorted(FASTMATH))
 
 # A numba function of loops and branches, to be called from kernels only: it needs no wrapper for Python.
-routine = njit(forceinline=True, fastmath=FASTMATH, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+routine = njit(
+    forceinline=True, fastmath=FASTMATH, error_model='numpy', no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 
 _INT = ir.IntType(64)
 _FLOAT = ir.DoubleType()

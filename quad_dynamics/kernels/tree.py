@@ -15,6 +15,8 @@ import math
 
 from quad_dynamics.kernels.spatial import (
     add,
+    add_to3,
+    add_to6,
     cross,
     dot,
     inertia_mul,
@@ -23,6 +25,7 @@ from quad_dynamics.kernels.spatial import (
     load9,
     matmul,
     quat_to_rot,
+    read3,
     read9,
     rotate,
     scale,
@@ -157,6 +160,12 @@ def place_pack(A, at, up, q, iq):
     store6(A, at + L.AXIS_V, S_v + S_w)
 
 
+@formula
+def point_of_body(A, lane, p_K):
+    """Position in A of a point that is given in the frame K of the body in a lane."""
+    return add(read3(A, lane + L.POS), rotate(read9(A, lane + L.ROT), p_K))
+
+
 # ---------------------------------------------------------------- velocities
 
 
@@ -215,6 +224,14 @@ def accelerate_pack(A, at, up, qdd):
     store3(A, at + L.ACC_W, add(alpha, scale(load3(A, at + L.AXIS_W), qdd)))
 
 
+@formula
+def origin_acceleration(A, at):
+    """Classical acceleration of the origins of a pack's bodies: a + alpha x p + w x (v + w x p)."""
+    p, v, w = load3(A, at + L.POS), load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
+    a = add(load3(A, at + L.ACC_V), cross(load3(A, at + L.ACC_W), p))
+    return add(a, cross(w, add(v, cross(w, p))))
+
+
 # ---------------------------------------------------------------- inertias
 
 
@@ -246,6 +263,14 @@ def store_inertia(A, at, m, h, J):
     store(A, at + L.I_M, m)
     store3(A, at + L.I_H, h)
     store6(A, at + L.I_J, J)
+
+
+@formula
+def add_inertia(A, at, m, h, J):
+    """Add a rigid inertia to that of a pack."""
+    store(A, at + L.I_M, load(A, at + L.I_M) + m)
+    add_to3(A, at + L.I_H, h)
+    add_to6(A, at + L.I_J, J)
 
 
 @formula

@@ -123,7 +123,7 @@ def _chain(model: Model, angles: Floats, last: int) -> dict[int, tuple[Floats, F
         joints.append(last)
         last = int(model.parents[last])
     R, p = np.eye(3), np.zeros(3)
-    poses = {-1: (R, p)}
+    poses: dict[int, tuple[Floats, Floats]] = {-1: (R, p)}
     for j in reversed(joints):
         p, R = p + R @ model.joint_p[j], R @ model.joint_R[j]
         if model.is_prismatic[j]:

@@ -76,7 +76,8 @@ FORCE_F, FORCE_N = _rows(3), _rows(3)  # wrench [f; n]
 I_M, I_H, I_J = _rows(1), _rows(3), _rows(6)  # rigid inertia: mass, first moment, inertia about the origin
 ART_M, ART_H, ART_J = _rows(6), _rows(9), _rows(6)  # articulated inertia [M H; H^T J]
 U_F, U_N = _rows(3), _rows(3)  # articulated inertia times S, plus the coupling to the rotor
-D_INV, U_TAU = _rows(1), _rows(1)
+D_INV, U_TAU = _rows(1), _rows(1)  # 1/d; u = tau - S . (p^A + I^A c)
+D, TAU_BIAS = _rows(1), _rows(1)  # hybrid dynamics: d; torque at which the joint does not accelerate
 DAXIS_V, DAXIS_W = _rows(3), _rows(3)  # d/dt S
 CORIOLIS_P, CORIOLIS_D = _rows(3), _rows(9)  # Coriolis factor [0 -[p]; 0 D]
 REG_R, REG_A, REG_W, REG_ALPHA, REG_G = _rows(9), _rows(3), _rows(3), _rows(3), _rows(9)
@@ -87,5 +88,5 @@ PACK_WORDS = _used
 # Scratch: offsets.
 BASE_L = 0  # 6 x 6 unit lower factor of the base's articulated inertia, row by row
 BASE_D_INV = 36  # 6: inverse of its diagonal
-BASE_X = 42  # 6: right-hand side, then solution
-SCRATCH_WORDS = 64
+BASE_MOTION = 42  # 6 x 6: motion [v; w] of the base at unit speed of each of its coordinates
+SCRATCH_WORDS = 80

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled kernels are kept, found again, and never taken from a file that is damaged or stale."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+# A kernel that compiles quickly.
+CODE = """
+import numpy as np
+from quad_dynamics import factorize
+print(factorize(np.diag([4.0, 9.0])).method)
+"""
+KERNEL = 'factor_llt'
+
+
+def run(cache: Path, code: str = CODE, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A new process with the given cache directory; it must succeed."""
+    variables = os.environ | {'QUAD_DYNAMICS_CACHE_DIR': str(cache)} | environment
+    done = subprocess.run(
+        [sys.executable, '-c', code], env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == 'llt\n'
+    return done
+
+
+def test_compiled_once_and_announced(tmp_path: Path) -> None:
+    assert f'compiling {KERNEL}' in run(tmp_path).stderr
+    assert run(tmp_path).stderr == ''
+    assert [path.suffix for path in tmp_path.iterdir()] == ['.kernel']
+
+
+@pytest.mark.parametrize('damage', ['truncated', 'empty', 'altered', 'other'])
+def test_damaged_file_is_compiled_anew(tmp_path: Path, damage: str) -> None:
+    run(tmp_path)
+    (file,) = tmp_path.iterdir()
+    good = file.read_bytes()
+    middle = len(good) // 2
+    file.write_bytes({
+        'truncated': good[:middle],
+        'empty': b'',
+        'altered': good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :],
+        'other': b'something else',
+    }[damage])  # fmt: skip
+    assert 'compiling' in run(tmp_path).stderr
+    assert run(tmp_path).stderr == ''
+
+
+def test_old_files_are_removed(tmp_path: Path) -> None:
+    old, recent = tmp_path / f'{KERNEL}-0123.kernel', tmp_path / f'{KERNEL}-4567.kernel'
+    for path in (old, recent):
+        path.write_bytes(b'')
+    long_ago = time.time() - 40 * 24 * 3600
+    os.utime(old, (long_ago, long_ago))
+    run(tmp_path)
+    assert not old.exists()
+    assert recent.exists()
+
+
+def test_two_processes_at_once(tmp_path: Path) -> None:
+    variables = os.environ | {'QUAD_DYNAMICS_CACHE_DIR': str(tmp_path)}
+    both = [
+        subprocess.Popen([sys.executable, '-c', CODE], env=variables, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    assert [process.communicate()[0] for process in both] == [b'llt\n', b'llt\n']
+    assert run(tmp_path).stderr == ''
+
+
+def test_user_cache_directory(tmp_path: Path) -> None:
+    variables = {'XDG_CACHE_HOME': str(tmp_path), 'QUAD_DYNAMICS_CACHE_DIR': ''}
+    run(tmp_path, **variables)
+    assert [path.name.partition('-')[0] for path in (tmp_path / 'quad_dynamics').iterdir()] == [KERNEL]
+
+
+def test_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    """Everything works; that the next process will compile again is said."""
+    blocked = tmp_path / 'a_file'
+    blocked.write_text('')
+    done = run(blocked)
+    assert 'a_file' in done.stderr
+    assert 'QUAD_DYNAMICS_CACHE_DIR' in done.stderr
+
+
+def test_no_home(tmp_path: Path) -> None:
+    run(Path(), **{'QUAD_DYNAMICS_CACHE_DIR': '', 'XDG_CACHE_HOME': '', 'HOME': str(tmp_path / 'missing')})
+
+
+def test_files_that_others_could_have_written_are_not_trusted(tmp_path: Path) -> None:
+    """Code is loaded from them."""
+    run(tmp_path)
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o644
+    file.chmod(0o666)
+    assert 'compiling' in run(tmp_path).stderr
+
+
+def test_code_of_changed_sources_is_not_kept(tmp_path: Path) -> None:
+    """A process that imported the old sources must not leave its code under the name of the new ones."""
+    edit = "from quad_dynamics.kernels import disk_cache; disk_cache._hash_sources = lambda: 'new'"
+    run(tmp_path, edit + CODE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_closed_stderr(tmp_path: Path) -> None:
+    run(tmp_path, 'import sys; sys.stderr.close()' + CODE)
+    run(tmp_path / 'other', 'import sys; sys.stderr = None' + CODE)
+
+
+def test_without_compiler_it_says_so(tmp_path: Path) -> None:
+    variables = os.environ | {'QUAD_DYNAMICS_CACHE_DIR': str(tmp_path), 'NUMBA_DISABLE_JIT': '1'}
+    done = subprocess.run(
+        [sys.executable, '-c', CODE], env=variables, capture_output=True, text=True, check=False
+    )
+    assert 'NUMBA_DISABLE_JIT is set' in done.stderr
+
+
+def test_sources_are_part_of_the_key() -> None:
+    """Every module that a kernel is made from counts."""
+    from quad_dynamics.kernels import disk_cache
+
+    names = {path.name for path in disk_cache.sources()}
+    assert {'trace.py', 'spatial.py', 'tree.py', 'aba.py', 'layout.py'} <= names
