@@ -8,6 +8,8 @@ from setuptools import find_packages, setup
 PACKAGE_NAME = 'quad_dynamics'
 SHARE = f'share/{PACKAGE_NAME}'
 ROBOTS = 'quad_dynamics/robots'
+# With --symlink-install colcon runs a link to this file from its build folder, where there is no README.
+README = Path(__file__).resolve().with_name('README.md')
 
 # The folders that are import packages. A new node is one more word here.
 IMPORT_PACKAGES = ['quad_dynamics']
@@ -37,6 +39,8 @@ setup(
     name=PACKAGE_NAME,
     version='0.1.0',
     description='Rigid-body dynamics, contact simulation, torque control and identification of quadrupeds.',
+    long_description=README.read_text(encoding='utf-8'),
+    long_description_content_type='text/markdown',
     maintainer='quad_dynamics maintainers',
     maintainer_email='quad_dynamics@example.org',
     license='Apache-2.0',

@@ -153,7 +153,7 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         [
             f"{ELBOW} has the unsupported type 'floating'; expected one of revolute, continuous, "
             f'prismatic, fixed; '
-            'for a free base remove this joint and load with floating_base=True'
+            'for a free base remove this joint and load with floating_base=True (--floating-base)'
         ],
     ),
     'planar_joint': (
@@ -173,11 +173,6 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         ' type="revolute"',
         '',
         [f'{ELBOW} has no type; expected one of revolute, continuous, prismatic, fixed'],
-    ),
-    'mimic_of_nobody': (
-        '<axis',
-        '<mimic joint="nobody"/><axis',
-        [f"{ELBOW}: it mimics 'nobody', which is no other joint of the robot"],
     ),
     'mimic_without_joint': ('<axis', '<mimic/><axis', [f'{ELBOW}: <mimic> names no joint']),
     # ---- masses
@@ -249,7 +244,17 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     'xacro_left_over': (
         'lower="-1"',
         'lower="${min}"',
-        [f"{ELBOW}: limit lower is '${{min}}'; expected a finite number"],
+        ["this looks like xacro: expand it first (line 10 has '${min}')"],
+    ),
+    'xacro_mesh': (
+        'package://good/meshes/arm.stl',
+        '$(find good)/meshes/arm.stl',
+        ["this looks like xacro: expand it first (line 4 has '$(find good)/meshes/arm.stl')"],
+    ),
+    'xacro_element': (
+        '<link name="tool"/>',
+        '<link name="tool"/><xacro:leg name="FL"/>',
+        ['this looks like xacro: expand it first (line 7 has <xacro:leg>)'],
     ),
     # ---- joints
     'zero_axis': (
@@ -466,8 +471,45 @@ def test_long_chain_does_not_recurse() -> None:
 def test_invalid_utf8_file(tmp_path: Path) -> None:
     path = tmp_path / 'r.urdf'
     path.write_bytes(GOOD.encode().replace(b'good', b'g\xff\xfed', 1))
-    with pytest.raises(ModelError, match=r'byte 14 is not valid utf-8-sig; expected UTF-8 text'):
+    with pytest.raises(ModelError, match=r'byte 14 is not valid UTF-8; is this a text file\?'):
         load_model(path)
+
+
+@pytest.mark.parametrize(
+    ('raw', 'message'),
+    [
+        (b'\x7fELF\x02\x01\x00\xff', 'byte 7 is not valid UTF-8; is this a text file?'),
+        (b'solid cube\0\0\0', 'character 10 is NUL; is this a text file?'),
+        (b'\xff\xfe<', 'byte 2 is not valid UTF-16; is this a text file?'),
+        (b'', 'the file is empty'),
+        (b'\xef\xbb\xbf \n\t\r\n', 'the file is empty'),
+    ],
+    ids=['binary', 'nul', 'half_a_character', 'empty', 'white_space'],
+)
+@pytest.mark.parametrize('suffix', ['urdf', 'urdf.xacro'])
+def test_files_without_text(tmp_path: Path, suffix: str, raw: bytes, message: str) -> None:
+    path = tmp_path / f'r.{suffix}'
+    path.write_bytes(raw)
+    with pytest.raises(ModelError) as caught:
+        load_model(path)
+    assert caught.value.problems == (message,)
+
+
+def test_file_with_xacro_is_told_its_name(tmp_path: Path) -> None:
+    path = tmp_path / 'r.urdf'
+    path.write_text(GOOD.replace('lower="-1"', 'lower="${min}"').replace('upper="1"', 'upper="${max}"'))
+    with pytest.raises(ModelError) as caught:
+        load_model(path)
+    assert caught.value.problems == ("this looks like xacro: name it .urdf.xacro (line 10 has '${min}')",)
+
+
+def test_what_only_resembles_xacro_loads() -> None:
+    """Expanded files may keep the namespace, and extensions have a language of their own."""
+    text = GOOD.replace('<robot ', '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ')
+    text = text.replace(
+        '</robot>', '<gazebo><plugin filename="${GZ}/x.so">$(arg x)</plugin></gazebo></robot>'
+    )
+    assert load_model(text, strict=True).nj == 1
 
 
 def test_utf16_and_latin1_files(tmp_path: Path) -> None:
@@ -487,6 +529,15 @@ def test_missing_file() -> None:
         ModelError, match='no such file, and no bundled robot of this name; bundled are: mini_cheetah'
     ):
         load_model('no_such_robot')
+
+
+@pytest.mark.parametrize(
+    'name',
+    ['mini-cheetah', 'MINI_CHEETAH', 'minicheeta', 'robots/mini_cheetah.urdf', 'mini_cheetah.urdf.xacro'],
+)
+def test_near_miss_of_a_bundled_name(name: str) -> None:
+    with pytest.raises(ModelError, match=r"of this name; did you mean 'mini_cheetah'\? bundled are: mini_"):
+        load_model(name)
 
 
 @pytest.mark.parametrize('name', ['', 'x' * 5000, 'a\0b'], ids=['empty', 'long', 'nul'])
@@ -591,6 +642,18 @@ DOUBTS: dict[str, tuple[str, str, str]] = {
         '<link name="tool"><inertail/></link>',
         "unknown elements were ignored: <inertail> in link 'tool' (line 7) (meant: <inertial>?)",
     ),
+    'mimic_of_nobody': (
+        '<axis',
+        '<mimic joint="nobody"/><axis',
+        f'mimic joints are taken as independent joints: {ELBOW} '
+        "(mimics 'nobody', which is no other joint of the robot)",
+    ),
+    'mimic_of_itself': (
+        '<axis',
+        '<mimic joint="elbow"/><axis',
+        f'mimic joints are taken as independent joints: {ELBOW} '
+        "(mimics 'elbow', which is no other joint of the robot)",
+    ),
     'mimic': (
         '<joint name="mount" type="fixed">',
         '<joint name="mount" type="continuous"><mimic joint="elbow"/>',
@@ -611,7 +674,7 @@ def test_doubt_warns_once_and_strict_refuses(case: str) -> None:
     assert model.warnings == (expected,)
     assert [str(warning.message) for warning in caught] == [f'URDF text: {expected}']
     assert caught[0].filename == __file__, 'the warning must point at the line that loads the model'
-    assert problems_of(text, strict=True) == (f'{expected} (an error because strict=True)',)
+    assert problems_of(text, strict=True) == (f'{expected} (an error in strict mode)',)
 
 
 def test_many_links_one_warning() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import random
 import warnings
 from collections import Counter
@@ -217,7 +218,7 @@ def test_description_file_beside_the_urdf(tmp_path: Path) -> None:
         ('a: &x [1]\nquad_dynamics: {feet: *x}', r'broken YAML: aliases \(\*name\) are not supported'),
         ('x: 1', "the file has no top key 'quad_dynamics:'"),
         ('- 1', "the file has no top key 'quad_dynamics:'"),
-        ('a: \udcff', 'cannot be read'),
+        ('a: \udcff', r'd\.yaml: byte 3 is not valid UTF-8; is this a text file\?'),
     ],
     ids=['broken', 'python_object', 'aliases', 'no_key', 'list', 'bytes'],
 )
@@ -228,9 +229,60 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
         load(path)
 
 
-def test_missing_file_and_wrong_type(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match='cannot be read'):
-        load(tmp_path / 'none.yaml')
+@pytest.mark.parametrize(
+    ('text', 'expected'),
+    [
+        (
+            'quad_dynamics:\n  feet: [FL_foot]\n  rotors:\n    FL_hip_joint:\n      gear: 6\n      gear: 7\n'
+            '  "feet": []\n',
+            [
+                "line 7: the key 'feet' stands in line 2 already; expected once",
+                "line 6: the key 'gear' stands in line 5 already; expected once",
+            ],
+        ),
+        (
+            'quad_dynamics: {}\nquad_dynamics: {}\nquad_dynamics: {}\n',
+            [
+                f"line {line}: the key 'quad_dynamics' stands in line 1 already; expected once"
+                for line in (2, 3)
+            ],
+        ),
+        (
+            'quad_dynamics: {standing: {base_height: 1, base_height: 2}}',
+            ["line 1: the key 'base_height' stands in line 1 already; expected once"],
+        ),
+    ],
+    ids=['nested', 'top', 'one_line'],
+)
+def test_key_twice(tmp_path: Path, text: str, expected: list[str]) -> None:
+    path = tmp_path / 'd.yaml'
+    path.write_text(text)
+    with pytest.raises(ModelError) as caught:
+        load(path)
+    assert caught.value.problems == tuple(f'{path}: {line}' for line in expected)
+
+
+def test_name_of_the_file_beside(tmp_path: Path) -> None:
+    """Only the endings of robot files are taken off: a version stays."""
+    text = load({}).urdf.text
+    (tmp_path / 'leg.yaml').write_text('quad_dynamics: {wrong: 1}')
+    (tmp_path / 'leg.v2.yaml').write_text('quad_dynamics: {rotors: {FL_calf_joint: {gear: 5}}}')
+    for name in ('leg.v2.urdf', 'leg.v2.urdf.xacro', 'leg.v2.xml', 'leg.v2.URDF', 'leg.v2'):
+        (tmp_path / name).write_text(text)
+        assert load(None, str(tmp_path / name)).rotor_gear[2] == 5.0, name
+
+
+def test_missing_file_and_wrong_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo('pipe')
+    for path, message in {
+        'none.yaml': 'cannot be read: No such file or directory',
+        '.': 'is a directory; expected a YAML file',
+        './pipe': 'is not a regular file; expected a YAML file',
+    }.items():
+        with pytest.raises(ModelError) as caught:
+            load(path)
+        assert caught.value.problems == (f'{path}: {message}',)
     with pytest.raises(ArgumentError, match='description is of type int; expected a path or a mapping'):
         load(3)
 

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from quad_dynamics.cli import main
+from quad_dynamics import __version__
+from quad_dynamics.cli import COMMANDS, main
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.model.loading import load_model
 
@@ -47,7 +50,7 @@ def test_bundled_robot(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'Contact points (16, from the robot description; m)' in lines
     assert '  base height 0.2815 m' in lines
     assert 'Doubts (1; problems with --strict)' in lines
-    assert lines[-1] == '✓ no problems'
+    assert lines[-1] == '✓ no problems, 1 doubt'
     assert '\x1b' not in out, 'no colour into a file'
 
 
@@ -79,6 +82,12 @@ def test_strict(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.startswith('mini_cheetah: 1 problem\n')
     assert 'triangle inequality' in out
     assert inspect('two_link_arm', '--strict', capsys=capsys)[0] == 0
+
+
+def test_no_doubts_and_no_rotors(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out = inspect('two_link_arm', capsys=capsys)
+    assert out.splitlines()[-1] == '✓ no problems'
+    assert '  total    2.5       -' in out.splitlines()
 
 
 def test_every_problem_and_doubt_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,16 +126,95 @@ def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert stop.value.code == 0
     out = capsys.readouterr().out
     assert 'examples:' in out
-    assert 'quad_dynamics inspect mini_cheetah' in out
     assert 'exit code: 0' in out
+    assert max(map(len, out.splitlines())) < 100
+    examples = out.split('examples:\n')[1].split('\n\n')[0].splitlines()
+    assert len(examples) == 6
+    column = examples[0].index('a bundled robot')
+    for example in examples:
+        assert example.startswith('  quad_dynamics inspect ')
+        assert example[column - 2 : column] == '  '
+        assert example[column] != ' '
 
 
 def test_wrong_usage_is_2(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in ([], ['inspect'], ['inspect', 'x', '--fixed-base', '--floating-base'], ['dance']):
+    for arguments in (['inspect'], ['inspect', 'x', '--fixed-base', '--floating-base'], ['dance']):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 2
     assert 'usage: quad_dynamics' in capsys.readouterr().err
+
+
+def test_without_a_command_it_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ''
+    assert shown.err.startswith('usage: quad_dynamics')
+    for command in COMMANDS:
+        assert f'    {command} ' in shown.err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(['--version'])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f'quad_dynamics {__version__}\n'
+
+
+@pytest.mark.parametrize('place', ['import', 'run'])
+def test_interrupt_is_130(
+    place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    if place == 'import':
+        monkeypatch.setattr(importlib, 'import_module', interrupt)
+    else:
+        monkeypatch.setattr('quad_dynamics.cli.inspect_command.load_model', interrupt)
+    assert main(['inspect', 'two_link_arm']) == 130
+    assert capsys.readouterr() == ('', '')
+
+
+@pytest.mark.skipif(not Path('/dev/full').exists(), reason='this system has no /dev/full')
+@pytest.mark.parametrize('arguments', [['inspect', 'two_link_arm'], ['--help']], ids=['inspect', 'help'])
+def test_full_disk(arguments: list[str]) -> None:
+    command = [sys.executable, '-m', 'quad_dynamics', *arguments]
+    # without buffers argparse itself passes over a help text that cannot be written
+    environment = {name: value for name, value in os.environ.items() if name != 'PYTHONUNBUFFERED'}
+    with Path('/dev/full').open('w') as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
+    assert done.returncode == 1
+    assert done.stderr == 'error: the output cannot be written: No space left on device\n'
+
+
+@pytest.mark.parametrize(
+    ('error', 'message'),
+    [
+        (PermissionError(13, 'Permission denied', '/a/file'), '/a/file: Permission denied'),
+        (OSError('libLLVM.so does not load'), 'libLLVM.so does not load'),
+    ],
+    ids=['file', 'library'],
+)
+def test_other_errors_of_the_system(
+    error: OSError, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr('quad_dynamics.cli.inspect_command.load_model', refuse)
+    assert main(['inspect', 'two_link_arm']) == 1
+    assert capsys.readouterr().err == f'error: {message}\n'
+
+
+@pytest.mark.parametrize(('robot', 'code'), [('two_link_arm', 0), ('nobody', 1)])
+def test_closed_output(robot: str, code: int) -> None:
+    """The exit code tells all the same."""
+    command = f'exec "{sys.executable}" -m quad_dynamics inspect {robot} >&-'
+    done = subprocess.run(['sh', '-c', command], stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (code, b'')
 
 
 def test_as_a_module_and_into_a_closed_pipe() -> None:
@@ -158,10 +246,20 @@ class Screen(io.StringIO):
 
 def test_colour_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv('NO_COLOR', raising=False)
+    monkeypatch.setenv('TERM', 'dumb')
+    assert Terminal(Screen('utf-8')).paint('x', 'red') == 'x'
+    monkeypatch.setenv('TERM', 'xterm')
     assert Terminal(Screen('utf-8')).paint('x', 'red') == '\x1b[31mx\x1b[0m'
     assert Terminal(io.StringIO()).paint('x', 'red') == 'x'
     monkeypatch.setenv('NO_COLOR', '1')
     assert Terminal(Screen('utf-8')).paint('x', 'red') == 'x'
+
+
+def test_bytes_that_are_no_text_do_not_stop_the_report() -> None:
+    for encoding, shown in {'utf-8': 'ä?', 'ascii': '??', 'no_such_encoding': '??'}.items():
+        screen = Screen(encoding)
+        Terminal(screen).line('ä\udcff')
+        assert screen.getvalue() == shown + '\n'
 
 
 def test_tree_in_ascii_where_the_terminal_has_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -180,9 +181,32 @@ def test_path_str_and_text_give_the_same(tmp_path: Path) -> None:
     assert load(path).urdf.path == str(path)
 
 
-def test_folder_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match='there is no such file'):
-        load_model(tmp_path)
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would block for ever."""
+    pipe, folder = tmp_path / 'pipe.urdf', tmp_path / 'folder.xacro'
+    os.mkfifo(pipe)
+    folder.mkdir()
+    expected = 'expected a .urdf or .xacro file'
+    for path, message in {
+        folder: f'is a directory; {expected}',
+        pipe: f'is not a regular file; {expected}',
+        Path(os.devnull): f'is not a regular file; {expected}',
+    }.items():
+        with pytest.raises(ModelError) as caught:
+            load_model(path)
+        assert str(caught.value) == f'{path}: {message}'
+
+
+def test_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, 'Permission denied')
+
+    path = tmp_path / 'secret.urdf'
+    path.write_text('<robot/>')
+    for method in ('read_bytes', 'stat'):  # the file, then the folder; root could read both
+        monkeypatch.setattr(Path, method, refuse)
+        with pytest.raises(ModelError, match=r'secret\.urdf: cannot be read: Permission denied'):
+            load_model(path)
 
 
 def test_xacro(tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def com_jacobian(model: Model, q: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    return _centroidal(model, q)[1][..., :3, :] / model.total_mass
+    A_G = _centroidal(model, q)[1]
+    return A_G[..., :3, :] / model._packed.mass
 
 
 def centroidal_momentum_matrix(model: Model, q: npt.ArrayLike) -> Floats:
@@ -83,9 +84,7 @@ def centroidal_momentum(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Flo
     """
     s = States(model, q=q, u=u)
     s.check()
-    com, A_G = s.empty(3), s.empty(6, model.nv)
-    s.run(_map, s['q'], com, A_G)
-    momentum: Floats = np.einsum('...ij,...j->...i', A_G, s['u'])
+    momentum: Floats = np.einsum('...ij,...j->...i', _centroidal(model, s['q'])[1], s['u'])
     return momentum
 
 
@@ -133,7 +132,7 @@ def energy(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Floats, Fl
         s = States(model, q=q, u=u)
         both = s.empty(2)
         s.run(_energy, s['q'], s['u'], both)
-    return both[..., 0], both[..., 1]
+    return both.T[0], both.T[1]
 
 
 def _centroidal(model: Model, q: npt.ArrayLike) -> tuple[Floats, Floats]:

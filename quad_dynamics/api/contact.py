@@ -40,9 +40,13 @@ def contact_inertia(model: Model, q: npt.ArrayLike, points: Sequence[Point]) -> 
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    return _inverse_inertia(
-        model, q, [_force(model, p, e, _ZERO, 'points') for p in points for e in np.eye(3)]
-    )
+    if isinstance(points, str) or not isinstance(points, Sequence):
+        raise ArgumentError(f'points is {points!r}; expected a list of links or (link, offset)')
+    forces = np.zeros((len(points), 3, FORCE_WORDS))
+    for force, point in zip(forces, points, strict=True):
+        force[:, :5] = _place(model, point, 'points')
+    forces[:, :, 5:8] = np.eye(3)
+    return _inverse_inertia(model, q, forces.reshape(-1, FORCE_WORDS))
 
 
 def directional_inertia(
@@ -63,8 +67,9 @@ def directional_inertia(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a direction of length zero.
     """
-    force = _force(model, (link, offset), _unit(direction), _ZERO, 'link')
-    return _inverse_inertia(model, q, [force])[..., 0, 0]
+    force = _unit_force(model, link, offset, direction)
+    inverse: Floats = _inverse_inertia(model, q, force).T[0, 0]
+    return inverse
 
 
 def operational_space_inertia(model: Model, q: npt.ArrayLike, frame: str) -> Floats:
@@ -82,7 +87,9 @@ def operational_space_inertia(model: Model, q: npt.ArrayLike, frame: str) -> Flo
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, or a link that cannot move
             in all directions.
     """
-    forces = [_force(model, frame, e[:3], e[3:], 'frame') for e in np.eye(6)]
+    forces = np.empty((6, FORCE_WORDS))
+    forces[:, :5] = _place(model, frame, 'frame')
+    forces[:, 5:] = np.eye(6)
     inverse = _inverse_inertia(model, q, forces)
     if inverse.size and np.max(np.linalg.cond(inverse)) > _SINGULAR:
         rank = int(np.min(np.linalg.matrix_rank(inverse, rtol=1.0 / _SINGULAR)))
@@ -110,7 +117,7 @@ def unit_response(
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a direction of length zero.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    force = _force(model, (link, offset), _unit(direction), _ZERO, 'link')[None]
+    force = _unit_force(model, link, offset, direction)
     s = States(model, q=q)
     du = s.empty(packed.nv)
     room = np.empty((packed.nj, packed.nj)), np.empty((packed.nj, 6)), np.empty(packed.nv)
@@ -163,40 +170,40 @@ def contact_propagators(model: Model, q: npt.ArrayLike) -> ContactPropagators:
     return ContactPropagators(S, U, d_inv, Q, W)
 
 
-_ZERO = np.zeros(3)
+def _place(model: Model, point: Point, argument: str) -> Floats:
+    """Where a force acts, as the kernels read it: lane and joint of the body, p_K (3).
 
-
-def _force(model: Model, point: Point, force: Floats, moment: Floats, argument: str) -> Floats:
-    """A force as the kernels read it, (FORCE_WORDS,); `argument` is what an error message calls the point."""
-    link, offset = '', _ZERO
-    if isinstance(point, str):
-        link = point
-    else:
+    Args:
+        model: robot.
+        point: the point.
+        argument: what an error message calls it.
+    """
+    link: str = point  # type: ignore[assignment]
+    offset: npt.ArrayLike = (0.0, 0.0, 0.0)
+    if not isinstance(point, str):
         try:
-            link, offset = point  # type: ignore[assignment]
+            link, offset = point
         except (TypeError, ValueError) as error:
             expected = 'the name of a link or (link, offset)'
             raise ArgumentError(f'{argument} has {point!r}; expected {expected}') from error
     frame = packed_form(model).frame(link, argument)
     p_LP = vector(f"offset on '{link}'", offset, 3)
-    p_KP = frame[1:4] + frame[4:13].reshape(3, 3) @ p_LP
-    words = np.concatenate([[frame[0], frame[13]], p_KP, force, moment])
-    assert words.shape == (FORCE_WORDS,)
-    return words
+    return np.concatenate([frame[[0, 13]], frame[1:4] + frame[4:13].reshape(3, 3) @ p_LP])
 
 
-def _unit(direction: npt.ArrayLike) -> Floats:
+def _unit_force(model: Model, link: str, offset: npt.ArrayLike, direction: npt.ArrayLike) -> Floats:
+    """A unit force at a point of a link, as the kernels read it: (1, FORCE_WORDS)."""
     d = vector('direction', direction, 3)
-    length = float(np.linalg.norm(d))
-    if length == 0.0:
+    largest = np.abs(d).max()
+    if largest == 0.0:
         raise ArgumentError('direction has the length 0; expected a direction in world axes')
-    return d / length
+    d = d / largest  # so that its square does not overflow
+    return np.concatenate([_place(model, (link, offset), 'link'), d / np.linalg.norm(d), np.zeros(3)])[None]
 
 
-def _inverse_inertia(model: Model, q: npt.ArrayLike, forces: list[Floats]) -> Floats:
+def _inverse_inertia(model: Model, q: npt.ArrayLike, forces: Floats) -> Floats:
     s = States(model, q=q)
     r = len(forces)
     G = s.empty(r, r)
-    if r:
-        s.run(_contact_inertia, s['q'], np.stack(forces), np.empty((r, model.nv)), G)
+    s.run(_contact_inertia, s['q'], forces, np.empty((r, model.nv)), G)
     return G

@@ -9,7 +9,7 @@ for what cannot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,8 +48,16 @@ class States:
         n: its length; 0 without one.
     """
 
-    def __init__(self, model: Model, **arguments: npt.ArrayLike) -> None:
+    def __init__(self, model: Model, *, joint_torques: bool = False, **arguments: npt.ArrayLike) -> None:
+        """Convert the arguments.
+
+        Args:
+            model: robot.
+            joint_torques: whether tau may also hold the joints' rows alone.
+            **arguments: q, q0, q1, u, du, tau.
+        """
         self._model = model
+        self._joint_torques = joint_torques
         self._packed = packed_form(model)
         self._arrays = {name: to_floats(name, x) for name, x in arguments.items()}
         first = next(iter(self._arrays.values()))
@@ -91,13 +99,13 @@ class States:
 
     def wrenches(self, f_ext: Mapping[str, npt.ArrayLike] | None) -> Floats | None:
         """External wrenches as the kernels read them: (n, k, WRENCH_WORDS), or None."""
-        if not f_ext:
+        if f_ext is None:
             return None
         if not isinstance(f_ext, Mapping):
             raise ArgumentError(
                 f'f_ext is a {type(f_ext).__name__}; expected a dict of link names to wrenches'
             )
-        rows = np.empty((max(self.n, 1), len(f_ext), WRENCH_WORDS))
+        rows = np.empty((self.n if self.batched else 1, len(f_ext), WRENCH_WORDS))
         for k, (link, wrench) in enumerate(f_ext.items()):
             name = f"f_ext['{link}']"
             values = to_floats(name, wrench)
@@ -114,7 +122,7 @@ class States:
         packed = self._packed
         if name.startswith('q'):
             return (packed.nq,)
-        return (packed.nv, packed.nj) if name == 'tau' else (packed.nv,)
+        return (packed.nv, packed.nj) if name == 'tau' and self._joint_torques else (packed.nv,)
 
     def _check(self, name: str, array: Floats) -> None:
         sizes = self._sizes(name)
@@ -125,19 +133,15 @@ class States:
         if name.startswith('q') and self._model.floating_base:
             self._check_quaternions(name, array)
 
-    def _label(self, name: str, index: int) -> str:
-        """What stands at an index of q, u, du or tau."""
-        size = {'q': self._packed.nq}.get(name[0], self._packed.nv)
+    def _label(self, index: int, size: int) -> str:
+        """What stands at an index of q, u, du or tau, which has the given size: the joints come last."""
         joint = index - (size - self._packed.nj)
-        return (
-            f" of joint '{self._model.joint_names[joint]}'"
-            if 0 <= joint < self._packed.nj
-            else ' of the base'
-        )
+        return f" of joint '{self._model.joint_names[joint]}'" if joint >= 0 else ' of the base'
 
     def _check_quaternions(self, name: str, q: Floats) -> None:
         length2 = np.sum(q[..., 3:7] ** 2, axis=-1)
-        for state in np.argwhere(np.abs(length2 - 1.0) > QUATERNION_TOLERANCE)[:1]:
+        # A little stricter than the kernels, which round otherwise: what they refuse is refused here as well.
+        for state in np.argwhere(np.abs(length2 - 1.0) > QUATERNION_TOLERANCE * (1.0 - 1e-9))[:1]:
             where = f'{name}[{state[0]}, 3:7]' if q.ndim == 2 else f'{name}[3:7]'
             length = float(np.sqrt(length2[tuple(state)]))
             raise ArgumentError(
@@ -147,6 +151,8 @@ class States:
 
 def to_floats(name: str, value: npt.ArrayLike) -> Floats:
     """A contiguous float64 array of anything that holds real numbers."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+        raise ArgumentError(f'{name} has masked values; expected a value everywhere')
     try:
         array: npt.NDArray[Any] = np.asarray(value)
     except ValueError as error:
@@ -155,19 +161,25 @@ def to_floats(name: str, value: npt.ArrayLike) -> Floats:
         raise ArgumentError(f'{name} holds {array.dtype} values; expected real numbers')
     if array.dtype is _FLOAT64 and array.flags.c_contiguous and array.flags.aligned:
         return array
-    fresh = np.empty(
-        array.shape
-    )  # not astype: it may keep a float64 type that is equal, but not the same object
+    # Not astype, which may keep a float64 type that is equal, but not the same object.
+    fresh = np.empty(array.shape)
     fresh[...] = array
     return fresh
 
 
-def check_finite(name: str, array: Floats, label: object = None) -> None:
-    """Raise an ArgumentError that names the first element that is not finite."""
-    for index in np.argwhere(~np.isfinite(array))[:1]:
-        where = ', '.join(str(i) for i in index)
-        what = label(name, int(index[-1])) if callable(label) else ''
-        raise ArgumentError(f'{name}[{where}]{what} is {array[tuple(index)]}; expected a finite number')
+def check_finite(name: str, array: Floats, label: Callable[[int, int], str] = lambda *_: '') -> None:
+    """Raise an ArgumentError that names the first element that is not finite.
+
+    Args:
+        name: of the argument.
+        array: its values.
+        label: what stands at an index of the last axis, given the index and the length of the axis.
+    """
+    if np.isfinite(array).all():
+        return
+    index = np.argwhere(~np.isfinite(array))[0]
+    where, what = ', '.join(str(i) for i in index), label(int(index[-1]), array.shape[-1])
+    raise ArgumentError(f'{name}[{where}]{what} is {array[tuple(index)]}; expected a finite number')
 
 
 def vector(name: str, value: npt.ArrayLike, size: int) -> Floats:

@@ -91,16 +91,14 @@ def forward_dynamics(
         ArgumentError: a wrong shape, a value that is not finite, an unknown link or method.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
+    flags = FRICTION if friction else 0
     if method == 'aba':
         du: Floats = empty(packed.nv)
-        if f_ext is None and not _aba.run(
-            packed.address, 0, q, u, tau, None, FRICTION if friction else 0, du
-        ):
+        if f_ext is None and not _aba.run(packed.address, 0, q, u, tau, None, flags, du):
             return du
     elif method != 'cholesky':
         raise ArgumentError(f"method is '{method}'; expected 'aba' or 'cholesky'")
-    flags = FRICTION if friction else 0
-    s = States(model, q=q, u=u, tau=tau)
+    s = States(model, joint_torques=True, q=q, u=u, tau=tau)
     du = s.empty(packed.nv)
     if method == 'aba':
         s.run(_aba, s['q'], s['u'], s['tau'], s.wrenches(f_ext), flags, du)
@@ -262,14 +260,10 @@ def hybrid_dynamics(
             in part.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    mask = np.asarray(prescribed)
-    if mask.shape != (packed.nv,) or mask.dtype != np.bool_:
-        raise ArgumentError(
-            f'prescribed is an array {mask.shape} of {mask.dtype}; expected ({packed.nv},) of bool'
-        )
+    mask = _mask(prescribed, packed.nv)
     if model.floating_base and len(set(mask[:6])) > 1:
         raise ArgumentError(f'prescribed[:6] is {mask[:6]}; expected all True or all False')
-    s = States(model, q=q, u=u, du=du, tau=tau)
+    s = States(model, joint_torques=True, q=q, u=u, du=du, tau=tau)
     s.check()
     forces = s['tau']
     if forces.shape[-1] != packed.nv:
@@ -318,3 +312,14 @@ def velocity_product_matrices(model: Model, q: npt.ArrayLike) -> tuple[Floats, F
     C = products[:, :, :nv].copy()
     B = products[:, :, nv:] - C[:, :, i] - C[:, :, j]
     return (B, C) if s.batched else (B[0], C[0])
+
+
+def _mask(prescribed: npt.ArrayLike, nv: int) -> npt.NDArray[np.bool_]:
+    """(nv,) bool."""
+    try:
+        mask = np.asarray(prescribed)
+    except ValueError as error:
+        raise ArgumentError(f'prescribed is not an array: {error}') from error
+    if mask.shape != (nv,) or mask.dtype != np.bool_:
+        raise ArgumentError(f'prescribed is an array {mask.shape} of {mask.dtype}; expected ({nv},) of bool')
+    return mask

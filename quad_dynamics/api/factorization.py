@@ -77,6 +77,11 @@ def factorize(M: npt.ArrayLike) -> Factorization:
     asymmetry = np.abs(matrix - matrix.T).max(initial=0.0)
     if asymmetry > _ASYMMETRY * np.abs(matrix).max(initial=0.0):
         raise ArgumentError(f'M differs from its transpose by {asymmetry:.3g}; expected a symmetric matrix')
+    return _factor(matrix)
+
+
+def _factor(matrix: Floats) -> Factorization:
+    """Factor a matrix that is known to be good."""
     lower = matrix.copy()
     status = factor_llt.run(len(matrix), lower)
     if status == 0:
@@ -93,14 +98,14 @@ def solve_all(M: Floats, b: Floats) -> Floats:
     Raises:
         ArgumentError: a matrix is singular.
     """
-    if M.ndim == 3:
-        return np.stack([solve_all(*pair) for pair in zip(M, b, strict=True)]) if len(M) else b
-    factored = factorize(M)
-    if factored.method != 'llt':
+    batch = [_factor(matrix) for matrix in M.reshape(-1, *M.shape[-2:])]
+    failed = next((one.failed_row for one in batch if one.method != 'llt'), None)
+    if failed is not None:
         warnings.warn(
-            f'the mass matrix is not positive definite: LLT failed at row {factored.failed_row}, '
-            'LDLT was used. The inertial parameters are not those of real bodies.',
+            f'the mass matrix is not positive definite: LLT failed at row {failed}, LDLT was used. '
+            'The inertial parameters are not those of real bodies.',
             FactorizationWarning,
             stacklevel=3,
         )
-    return factored.solve(b)
+    solved = [one.solve(right) for one, right in zip(batch, b.reshape(-1, b.shape[-1]), strict=True)]
+    return np.array(solved).reshape(b.shape)

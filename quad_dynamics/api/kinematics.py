@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States, packed_form
+from quad_dynamics.api.door import States, check_finite, packed_form
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
@@ -134,12 +134,15 @@ def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Fl
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    step = _number('dt', dt)
     packed = model._packed if type(model) is Model else packed_form(model)
     moved: Floats = empty(packed.nq)
-    if not _integrate.run(packed.address, 0, q, u, step, moved):
+    if type(dt) is float and not _integrate.run(packed.address, 0, q, u, dt, moved):
         return moved
+    step = _number('dt', dt)
     s = States(model, q=q, u=u)
+    s.check()
+    with np.errstate(over='ignore'):
+        check_finite('u * dt', s['u'] * step)
     moved = s.empty(packed.nq)
     s.run(_integrate, s['q'], s['u'], step, moved)
     return moved
@@ -184,12 +187,21 @@ def random_configuration(model: Model, rng: np.random.Generator, n: int | None =
 
     Returns:
         (nq,) or (n, nq).
+
+    Raises:
+        ArgumentError: an argument of a wrong kind.
     """
-    count = 1 if n is None else n
+    packed_form(model)
+    if not isinstance(rng, np.random.Generator):
+        raise ArgumentError(f'rng is a {type(rng).__name__}; expected a numpy.random.Generator')
+    if n is not None and (not isinstance(n, int | np.integer) or n < 0):
+        raise ArgumentError(f'n is {n!r}; expected a number >= 0 or None')
+    count = 1 if n is None else int(n)
     reach = np.where(model.is_prismatic, 1.0, np.pi)
     low = np.where(np.isfinite(model.q_min), model.q_min, -reach)
     high = np.where(np.isfinite(model.q_max), model.q_max, reach)
-    joints = rng.uniform(low, high, (count, model.nj))
+    share = rng.uniform(size=(count, model.nj))
+    joints = low * (1.0 - share) + high * share
     if model.floating_base:
         quaternion = rng.normal(size=(count, 4))
         quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
@@ -199,6 +211,10 @@ def random_configuration(model: Model, rng: np.random.Generator, n: int | None =
 
 def _number(name: str, value: object) -> float:
     """A finite number."""
-    if not isinstance(value, float | int | np.floating | np.integer) or not np.isfinite(value):
+    try:
+        number = float(value) if isinstance(value, float | int | np.floating | np.integer) else np.nan
+    except OverflowError:
+        number = np.inf
+    if not np.isfinite(number):
         raise ArgumentError(f'{name} is {value!r}; expected a finite number')
-    return float(value)
+    return number

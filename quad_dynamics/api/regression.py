@@ -15,6 +15,7 @@ from quad_dynamics.kernels.regressor import FRICTION_COLUMNS, ROTOR_COLUMNS
 from quad_dynamics.kernels.regressor import accumulate as _accumulate
 from quad_dynamics.kernels.regressor import regressor as _regressor
 from quad_dynamics.model.model import Model
+from quad_dynamics.model.packing import Packed
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,8 +48,7 @@ def regressor(
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    flags = (FRICTION_COLUMNS if friction else 0) | (ROTOR_COLUMNS if rotors else 0)
-    columns = 10 * packed.nb + packed.nj * (2 * bool(friction) + bool(rotors))
+    flags, columns = _columns(packed, friction, rotors)
     Y: Floats = empty((packed.nv, columns))
     if not _regressor.run(packed.address, 0, q, u, du, flags, Y):
         return Y
@@ -74,7 +74,13 @@ class NormalEquations:
     yty: float
     n: int
 
-    def __add__(self, other: NormalEquations) -> NormalEquations:
+    def __add__(self, other: object) -> NormalEquations:
+        if not isinstance(other, NormalEquations):
+            return NotImplemented
+        if self.YtY.shape != other.YtY.shape:
+            raise ArgumentError(
+                f'normal equations of {len(self.Yty)} and {len(other.Yty)} parameters cannot be added'
+            )
         return NormalEquations(
             self.YtY + other.YtY, self.Yty + other.Yty, self.yty + other.yty, self.n + other.n
         )
@@ -106,11 +112,9 @@ def accumulate_regressor(
         ArgumentError: a wrong shape, a value that is not finite, a negative weight.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    flags = (FRICTION_COLUMNS if friction else 0) | (ROTOR_COLUMNS if rotors else 0)
-    columns = 10 * packed.nb + packed.nj * (2 * bool(friction) + bool(rotors))
+    flags, columns = _columns(packed, friction, rotors)
     s = States(model, q=q, u=u, du=du, tau=tau)
-    if s['tau'].shape[-1:] == (packed.nj,) != (packed.nv,):
-        raise ArgumentError(f'tau has the shape {np.shape(tau)}; expected ({packed.nv},) or (N, {packed.nv})')
+    s.check()
     w = None if weights is None else _weights(weights, s['u'].shape)
     Y, YtY, Yty = empty((packed.nv, columns)), np.zeros((columns, columns)), np.zeros(columns + 1)
     s.run(_accumulate, s['q'], s['u'], s['du'], s['tau'], w, flags, Y, YtY, Yty)
@@ -127,3 +131,9 @@ def _weights(weights: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
     for where in np.argwhere(w < 0.0)[:1]:
         raise ArgumentError(f'weights{where.tolist()} is {w[tuple(where)]:g}; expected >= 0')
     return np.ascontiguousarray(np.broadcast_to(w, shape))
+
+
+def _columns(packed: Packed, friction: bool, rotors: bool) -> tuple[int, int]:
+    """Flags for the kernel, and number of columns."""
+    flags = (FRICTION_COLUMNS if friction else 0) | (ROTOR_COLUMNS if rotors else 0)
+    return flags, 10 * packed.nb + packed.nj * ((2 if friction else 0) + (1 if rotors else 0))

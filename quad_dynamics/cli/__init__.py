@@ -8,11 +8,13 @@ Every command is a module with `HELP` (one line), `DESCRIPTION` (with examples),
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 
+from quad_dynamics import __version__
 from quad_dynamics.errors import QuadDynamicsError
 
 COMMANDS: dict[str, str] = {
@@ -20,8 +22,11 @@ COMMANDS: dict[str, str] = {
     'warm-up': 'quad_dynamics.cli.warm_up_command',
 }
 
+_INTERRUPTED = 130  # what shells report for a process that Ctrl-C ended: 128 + SIGINT
+
 _DESCRIPTION = """\
-Rigid-body dynamics of quadruped robots: from a URDF file to torques, contacts and identified parameters.
+Rigid-body dynamics of quadruped robots: from a URDF file to torques, contacts and identified
+parameters.
 
 'quad_dynamics COMMAND --help' explains a command, with examples.
 """
@@ -32,7 +37,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='quad_dynamics', description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = parser.add_subparsers(title='commands', metavar='COMMAND', required=True)
+    parser.add_argument('--version', action='version', version=f'quad_dynamics {__version__}')
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title='commands', metavar='COMMAND')
     for name, module_name in COMMANDS.items():
         module = importlib.import_module(module_name)
         command = commands.add_parser(
@@ -47,20 +54,53 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 good, 1 problems, 2 wrong usage.
+    """Run a command and return its exit code: 0 good, 1 problems, 2 wrong usage, 130 interrupted.
 
     Args:
         argv: arguments without the program's name; None for those of the process.
     """
-    arguments = make_parser().parse_args(argv)
     try:
-        code = int(arguments.run(arguments))
-        sys.stdout.flush()
-        return code
+        return _run(argv)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:  # `... | head` has seen enough
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        _complain(_what_failed(error))
+    return 1
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        parser = make_parser()
+        arguments = parser.parse_args(argv)
+        if arguments.run is None:
+            parser.print_help(sys.stderr)
+            return 2
+        return int(arguments.run(arguments))
     except QuadDynamicsError as error:
-        print(f'error: {error}', file=sys.stderr)
+        _complain(str(error))
         return 1
-    except BrokenPipeError:
-        # `... | head` closed the pipe; without this the interpreter complains once more at exit.
+    finally:
+        if sys.stdout is not None:  # None: it was closed before we started
+            sys.stdout.flush()
+
+
+def _what_failed(error: OSError) -> str:
+    if error.filename:
+        return f'{error.filename}: {error.strerror}'
+    # A stream has no name; what has no number either, such as a library that does not load, says all itself.
+    return f'the output cannot be written: {error.strerror}' if error.errno else str(error)
+
+
+def _complain(text: str) -> None:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(f'error: {text}', file=sys.stderr)
+
+
+def _discard_output() -> None:
+    """Let the rest of the output go nowhere; else the interpreter fails to write it at exit, and says so."""
+    with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1

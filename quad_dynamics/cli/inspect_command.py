@@ -20,18 +20,18 @@ from quad_dynamics.model.urdf import Joint
 HELP = 'show what a robot file is, and everything that is wrong with it'
 
 DESCRIPTION = f"""\
-Show a robot as the library understands it: its tree, joints, masses, legs, feet and contact points; and every
-problem of its file at once, by name and line.
+Show a robot as the library understands it: its tree, joints, masses, legs, feet and contact
+points; and every problem of its file at once, by name and line.
 
 bundled robots: {', '.join(bundled_robots())}
 
 examples:
-  quad_dynamics inspect mini_cheetah                   a bundled robot
-  quad_dynamics inspect my_robot.urdf                  a file (with my_robot.yaml beside it, if there is one)
-  quad_dynamics inspect my_robot.urdf.xacro            xacro is expanded first
-  quad_dynamics inspect my_robot.urdf --strict         doubts are problems, too: good for continuous
-  integration quad_dynamics inspect arm.urdf --fixed-base          do not let the tree decide whether the
-  base floats quad_dynamics inspect my_robot.urdf --description other.yaml
+  quad_dynamics inspect mini_cheetah                         a bundled robot
+  quad_dynamics inspect robot.urdf                           a file, and robot.yaml beside it
+  quad_dynamics inspect robot.urdf.xacro                     xacro is expanded first
+  quad_dynamics inspect robot.urdf --strict                  doubts are problems, too (for CI)
+  quad_dynamics inspect arm.urdf --fixed-base                the base does not float
+  quad_dynamics inspect robot.urdf --description other.yaml  with this robot description
 
 exit code: 0 the model is good, 1 it has problems, 2 wrong usage
 """
@@ -87,7 +87,8 @@ def print_model(terminal: Terminal, model: Model) -> None:
     _print_standing(terminal, model)
     _print_warnings(terminal, model.warnings)
     tick = '✓ ' if terminal.unicode else ''
-    terminal.line(terminal.paint(f'{tick}no problems', 'green'))
+    doubts = f', {_count(model.warnings, "doubt")}' if model.warnings else ''
+    terminal.line(terminal.paint(f'{tick}no problems{doubts}', 'green'))
 
 
 def _print_tree(terminal: Terminal, model: Model) -> None:
@@ -149,12 +150,12 @@ def _print_masses(terminal: Terminal, model: Model) -> None:
             (
                 name,
                 f'{pi[i, 0]:.6g}',
-                f'{rotors[i, 0]:.6g}' if rotors[i, 0] else '-',
+                _mass(rotors[i, 0]),
                 ' '.join(f'{value + 0.0:.4g}' for value in np.round(com, 9)),
                 others,
             )
         )
-    rows.append(('total', f'{pi[:, 0].sum():.6g}', f'{rotors[:, 0].sum():.6g}', '', ''))
+    rows.append(('total', f'{pi[:, 0].sum():.6g}', _mass(rotors[:, 0].sum()), '', ''))
     terminal.table(('body', 'links', 'rotors', 'com of links', 'links fixed to it'), rows, right=(1, 2))
 
 
@@ -199,8 +200,7 @@ def _print_standing(terminal: Terminal, model: Model) -> None:
 
 
 def _print_problems(terminal: Terminal, error: ModelError) -> None:
-    n = len(error.problems)
-    terminal.line(terminal.paint(f'{error.source}: {n} problem{"s" if n > 1 else ""}', 'red'))
+    terminal.line(terminal.paint(f'{error.source}: {_count(error.problems, "problem")}', 'red'))
     for problem in error.problems:
         terminal.line(f'  - {problem}')
     _print_warnings(terminal, error.warnings)
@@ -221,6 +221,14 @@ def _axis(axis: npt.NDArray[np.float64]) -> str:
         if np.allclose(axis, -unit, atol=1e-9):
             return '-' + letter
     return ' '.join(f'{value:.3g}' for value in axis)
+
+
+def _count(items: Sequence[str], word: str) -> str:
+    return f'{len(items)} {word}{"s" if len(items) != 1 else ""}'
+
+
+def _mass(value: float) -> str:
+    return f'{value:.6g}' if value else '-'
 
 
 def _number(value: float) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -15,9 +16,12 @@ class Terminal:
     """Writes to a stream; knows whether it takes colour and box characters."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stdout
-        self.colour = self.stream.isatty() and 'NO_COLOR' not in os.environ
+        # A process whose output was closed has no sys.stdout; its exit code still tells.
+        self.stream: TextIO = stream or sys.stdout or io.StringIO()
+        plain = 'NO_COLOR' in os.environ or os.environ.get('TERM') == 'dumb'
+        self.colour = self.stream.isatty() and not plain
         self.unicode = _can_encode(self.stream, '├└│─✓')
+        self._encoding = (getattr(self.stream, 'encoding', None) or 'utf-8') if self.unicode else 'ascii'
 
     def paint(self, text: str, style: str) -> str:
         """The text in a style: bold, dim, red, green or yellow."""
@@ -25,9 +29,8 @@ class Terminal:
 
     def line(self, text: str = '') -> None:
         """Write one line."""
-        if not self.unicode:
-            text = text.encode('ascii', 'replace').decode('ascii')
-        self.stream.write(text + '\n')
+        # Names of files may hold bytes that are no text.
+        self.stream.write(text.encode(self._encoding, 'replace').decode(self._encoding) + '\n')
 
     def heading(self, text: str) -> None:
         """Write a heading after an empty line."""

@@ -18,6 +18,7 @@ from quad_dynamics.model import layout as L
 
 # Below this angle [rad], sin(x)/x and its like are taken from their series; the error is below 1e-18.
 _SMALL = 1e-4
+_LARGEST = 1.7976931348623157e308
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, FLOAT, OBJECT)
@@ -40,6 +41,11 @@ def integrate(A, n, q, u, dt, out):
     if not math.isfinite(dt):
         return 3
     q, u, out = data(q), data(u), data(out)
+    overflows = False
+    for i in range(max(n, 1) * nv):
+        overflows |= abs(u[i] * dt) > _LARGEST
+    if overflows:
+        return 4
     for i in range(max(n, 1)):
         iq, iu = i * nq, i * nv
         if nv > nj:

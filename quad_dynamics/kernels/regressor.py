@@ -178,7 +178,7 @@ def write_joint_row(A, at, above):
 
 @formula
 def store_base_motions(A):
-    """Motion of the base at unit speed of each of its coordinates: [1; 0] for v_WB_W, [0; R_WB] for w_WB_B."""
+    """Motion of the base at unit speed of each coordinate: [1; 0] for v_WB_W, [0; R_WB] for w_WB_B."""
     at, R = load_int(A, L.SCRATCH) + L.BASE_MOTION, base_rotation(A)
     for row in range(3):
         for i in range(3):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from quad_dynamics.model.description import ContactPoint, Motor, RobotDescription, Rotor, StandingPose
-from quad_dynamics.model.problems import Problems
+from quad_dynamics.model.problems import Problems, why_unreadable
 from quad_dynamics.model.urdf import Urdf, Vector3
 
 TOP_KEY = 'quad_dynamics'
@@ -24,45 +24,80 @@ _STANDING_KEYS = ('base_height', 'joints')
 _MAX_BYTES = 1024 * 1024
 
 
-def load_yaml(path: Path, problems: Problems) -> Mapping[str, Any] | None:
-    """Read the mapping below `quad_dynamics:` of a YAML file; None if it has no such key or is broken."""
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            problems.error(f'{path.name}: the file is longer than {_MAX_BYTES} bytes')
-            return None
-        text = path.read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        problems.error(f'{path.name}: cannot be read ({error})')
+def load_yaml(path: Path, problems: Problems, shown: str) -> Mapping[str, Any] | None:
+    """Read the mapping below `quad_dynamics:` of a YAML file; None if it has no such key or is broken.
+
+    Args:
+        path: of the file.
+        problems: receives what is found.
+        shown: how to call the file in messages.
+    """
+    problem = why_unreadable(path, 'a YAML file', _MAX_BYTES)
+    if problem:
+        problems.error(f'{shown}: {problem}')
         return None
     try:
-        data = _safe_load(text)
+        data, twice = _safe_load(path.read_text(encoding='utf-8'))
+    except OSError as error:
+        problems.error(f'{shown}: cannot be read: {error.strerror}')
+        return None
+    except UnicodeDecodeError as error:
+        problems.error(f'{shown}: byte {error.start} is not valid UTF-8; is this a text file?')
+        return None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        problems.error(f'{path.name}: broken YAML: {" ".join(str(error).split())}')
+        problems.error(f'{shown}: broken YAML: {" ".join(str(error).split())}')
         return None
     if not isinstance(data, dict) or TOP_KEY not in data:
         return None
+    for text in twice:
+        problems.error(f'{shown}: {text}')
     return as_description_mapping(data, problems)
 
 
-def _safe_load(text: str) -> Any:
-    """yaml.safe_load without aliases, which make a small file unfold to gigabytes."""
+def _safe_load(text: str) -> tuple[Any, list[str]]:
+    """yaml.safe_load without aliases, which make a small file unfold to gigabytes.
+
+    Returns:
+        The data, and a sentence for each key that stands twice in one mapping: YAML forbids it, but the
+        loader keeps the last value and drops the others without a word.
+    """
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()
-        seen: set[int] = set()
-        stack = [] if root is None else [root]
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:  # an alias is the same node once more
-                raise yaml.YAMLError('aliases (*name) are not supported')
-            seen.add(id(node))
-            children = node.value if isinstance(node.value, list) else []
-            stack.extend(
-                part for child in children for part in (child if isinstance(child, tuple) else (child,))
-            )
-        return None if root is None else loader.construct_document(root)
+        if root is None:
+            return None, []
+        twice = [text for node in _nodes(root) for text in _keys_twice(node)]
+        return loader.construct_document(root), twice
     finally:
         loader.dispose()
+
+
+def _nodes(root: yaml.Node) -> Iterator[yaml.Node]:
+    """The node and all below it, in the order of the file."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:  # an alias is the same node once more
+            raise yaml.YAMLError('aliases (*name) are not supported')
+        seen.add(id(node))
+        yield node
+        children = node.value if isinstance(node.value, list) else []
+        parts = [part for child in children for part in (child if isinstance(child, tuple) else (child,))]
+        stack.extend(reversed(parts))
+
+
+def _keys_twice(node: yaml.Node) -> Iterator[str]:
+    """A sentence for each key of a mapping that it has had before."""
+    first: dict[tuple[str, str], int] = {}
+    for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+        if not isinstance(key, yaml.ScalarNode):
+            continue
+        line = key.start_mark.line + 1
+        name = (key.tag, key.value)
+        if name in first:
+            yield f"line {line}: the key '{key.value}' stands in line {first[name]} already; expected once"
+        first.setdefault(name, line)
 
 
 def as_description_mapping(data: Mapping[str, Any], problems: Problems) -> Mapping[str, Any] | None:

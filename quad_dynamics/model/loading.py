@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +18,13 @@ from quad_dynamics.errors import ArgumentError, ModelError, ModelWarning
 from quad_dynamics.model.builder import build_model
 from quad_dynamics.model.description_reader import as_description_mapping, load_yaml
 from quad_dynamics.model.model import STANDARD_GRAVITY, Model
-from quad_dynamics.model.problems import Problems
+from quad_dynamics.model.problems import Problems, why_unreadable
 from quad_dynamics.model.urdf_reader import read_urdf
 from quad_dynamics.model.xml_tree import MAX_CHARACTERS, XmlError, decode_xml
 
+_EXPECTED = 'a .urdf or .xacro file'
+_SUFFIXES = re.compile(r'(\.(urdf|xacro|xml))+$', re.IGNORECASE)
+_LONGEST_NAME = 200  # of what is shown in a message
 _ROBOTS = Path(__file__).resolve().parent.parent / 'robots'
 
 Description = Mapping[str, Any] | str | os.PathLike[str] | None
@@ -91,27 +96,38 @@ def _find(source: str | os.PathLike[str]) -> tuple[str, str, str]:
         path = _ROBOTS / name / f'{name}.urdf'
         return _read_file(path, name), str(path), name
     path = Path(name)
+    if not name or not _exists(path):
+        shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + '...'
+        raise ModelError(shown, [_no_such_file(shown)])
+    text = _read_file(path, name)  # xacro reads the file itself, but says less clearly what is wrong with it
+    return _expand_xacro(path) if path.suffix == '.xacro' else text, str(path), name
+
+
+def _exists(path: Path) -> bool:
     try:
-        is_file = path.is_file()
-    except (OSError, ValueError):  # a name too long for the system, or with a NUL
-        is_file = False
-    if not is_file:
-        known = ', '.join(bundled_robots())
-        shown = name if len(name) <= 200 else name[:197] + '...'
-        raise ModelError(
-            shown, [f'there is no such file, and no bundled robot of this name; bundled are: {known}']
-        )
-    text = _expand_xacro(path) if path.suffix == '.xacro' else _read_file(path, name)
-    return text, str(path), name
+        path.stat()
+    except PermissionError:  # it may exist; reading it says what is wrong
+        return True
+    except (OSError, ValueError):  # also: a name too long for the system, or with a NUL
+        return False
+    return True
+
+
+def _no_such_file(name: str) -> str:
+    known = bundled_robots()
+    near = difflib.get_close_matches(_SUFFIXES.sub('', Path(name).name).lower(), known, 1)
+    hint = f"did you mean '{near[0]}'? " if near else ''
+    return f'there is no such file, and no bundled robot of this name; {hint}bundled are: {", ".join(known)}'
 
 
 def _read_file(path: Path, shown: str) -> str:
+    problem = why_unreadable(path, _EXPECTED, MAX_CHARACTERS)
+    if problem:
+        raise ModelError(shown, [problem])
     try:
-        if path.stat().st_size > MAX_CHARACTERS:
-            raise ModelError(shown, [f'the file is longer than {MAX_CHARACTERS} bytes'])
         return decode_xml(path.read_bytes())
     except OSError as error:
-        raise ModelError(shown, [f'the file cannot be read: {error.strerror}']) from error
+        raise ModelError(shown, [f'cannot be read: {error.strerror}']) from error
     except XmlError as error:
         raise ModelError(shown, [str(error)]) from error
 
@@ -141,11 +157,12 @@ def _description_data(description: Description, path: str, problems: Problems) -
                 f'description is of type {type(description).__name__}; expected a path or a mapping'
             )
         n_errors = problems.n_errors
-        data = load_yaml(Path(description), problems)
+        shown = os.fspath(description)
+        data = load_yaml(Path(description), problems, shown)
         if data is None and problems.n_errors == n_errors:
-            problems.error(f"{os.fspath(description)}: the file has no top key 'quad_dynamics:'")
+            problems.error(f"{shown}: the file has no top key 'quad_dynamics:'")
         return data
     if not path:
         return None
-    beside = Path(path).with_name(Path(path).name.split('.')[0] + '.yaml')
-    return load_yaml(beside, problems) if beside.is_file() else None
+    beside = Path(path).with_name(_SUFFIXES.sub('', Path(path).name) + '.yaml')
+    return load_yaml(beside, problems, beside.name) if beside.is_file() else None

@@ -30,14 +30,16 @@ class Packed:
         arena: (words,) float64.
         address: of the arena in memory.
         nq: as in the model; likewise nv, nj, nb.
+        mass: of all that moves [kg].
     """
 
-    __slots__ = ('_axes', '_frames', '_known', 'address', 'arena', 'nb', 'nj', 'nq', 'nv')
+    __slots__ = ('_axes', '_frames', '_known', 'address', 'arena', 'mass', 'nb', 'nj', 'nq', 'nv')
 
     def __init__(self, model: Model) -> None:
         self.arena = build_arena(model)
         self.address = self.arena.ctypes.data
         self.nq, self.nv, self.nj, self.nb = model.nq, model.nv, model.nj, model.nb
+        self.mass = model.total_mass
         self._axes, self._frames = model.joint_axis, model.frames
         self._known: dict[str, Floats] = {}
 
@@ -51,10 +53,16 @@ class Packed:
         Raises:
             ArgumentError: no link has that name.
         """
-        words = self._known.get(name)
-        if words is None:
+        try:
+            return self._known[name]
+        except KeyError:
             words = self._known[name] = self._make_frame(name, argument)
-        return words
+            return words
+        except TypeError as error:
+            raise ArgumentError(f'{argument} is {name!r}; expected the name of a link') from error
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError('a packed model is tied to its place in memory; copy the model instead')
 
     def _make_frame(self, name: str, argument: str) -> Floats:
         frame = self._frames.get(name)

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import stat
+from pathlib import Path
+
 from quad_dynamics.errors import ModelError
 
 # A broken file of a million elements must not produce a message of a million lines.
@@ -56,6 +59,29 @@ class Problems:
         if hidden > 0 and len(problems) == _MOST_PROBLEMS:
             problems.append(f'and {hidden} more problems')
         if strict:
-            problems.extend(f'{warning} (an error because strict=True)' for warning in self.warnings)
+            problems.extend(f'{warning} (an error in strict mode)' for warning in self.warnings)
         if problems:
             raise ModelError(self.source, problems, () if strict else self.warnings)
+
+
+def why_unreadable(path: Path, expected: str, most_bytes: int) -> str:
+    """Say why a path cannot be read as a file; '' if it can.
+
+    Only regular files are read: pipes may block, and devices may never end.
+
+    Args:
+        path: of the file.
+        expected: what kind of file it should be, for the message.
+        most_bytes: the largest size that is read.
+    """
+    try:
+        status = path.stat()
+    except ValueError:  # a NUL in the path
+        return 'there is no such file'
+    except OSError as error:
+        return f'cannot be read: {error.strerror}'
+    if stat.S_ISDIR(status.st_mode):
+        return f'is a directory; expected {expected}'
+    if not stat.S_ISREG(status.st_mode):
+        return f'is not a regular file; expected {expected}'
+    return f'the file is longer than {most_bytes} bytes' if status.st_size > most_bytes else ''

@@ -39,6 +39,7 @@ T = TypeVar('T')
 MAX_MAGNITUDE = 1e9
 MAX_LINKS = 2000
 _NUMBER = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?')
+_XACRO = re.compile(r'\$[{(]')
 _AXIS_TOLERANCE = 1e-3
 _LINK_TAGS = ('inertial', 'visual', 'collision')
 _JOINT_TAGS = (
@@ -73,6 +74,11 @@ def read_urdf(text: str, problems: Problems, path: str = '') -> Urdf | None:
     if tree.root.tag != 'robot':
         problems.error(f'the root element is <{tree.root.tag}>; expected <robot>')
         return None
+    sign = '' if path.endswith('.xacro') else _xacro_sign(tree)
+    if sign:  # each of its expressions would be a problem of its own
+        cure = 'name it .urdf.xacro' if path else 'expand it first'
+        problems.error(f'this looks like xacro: {cure} ({sign})')
+        return None
     return _Reader(tree, problems, path).read(text)
 
 
@@ -84,6 +90,7 @@ class _Reader:
         self.problems = problems
         self.path = path
         self.mesh_paths = MeshPaths(path)
+        self.joint_names = {element.get('name', '') for element in tree.root.findall('joint')}
 
     def read(self, text: str) -> Urdf | None:
         root = self.tree.root
@@ -213,7 +220,7 @@ class _Reader:
             axis = self._child(element, 'axis', where, self._axis)
             limit = self._limit(element, kind, where)
             damping, friction = self._child(element, 'dynamics', where, self._dynamics) or (0.0, 0.0)
-            mimic = self._child(element, 'mimic', where, self._mimic)
+            mimic = self._child(element, 'mimic', where, lambda e, w: self._mimic(e, w, name))
         axis = axis or (1.0, 0.0, 0.0)  # the default of URDF
         return Joint(name, kind, parent, child, origin, axis, limit, damping, friction, mimic, line)
 
@@ -228,7 +235,7 @@ class _Reader:
         else:
             found = f"has the unknown type '{kind}'"
         hint = (
-            '; for a free base remove this joint and load with floating_base=True'
+            '; for a free base remove this joint and load with floating_base=True (--floating-base)'
             if kind == 'floating'
             else ''
         )
@@ -307,14 +314,19 @@ class _Reader:
         friction = self._not_negative(element, 'friction', where)
         return damping or 0.0, friction or 0.0
 
-    def _mimic(self, element: Element, where: str) -> Mimic | None:
+    def _mimic(self, element: Element, where: str, name: str) -> Mimic | None:
+        """What the joint of that name mimics; None if that is no other joint."""
         joint = element.get('joint')
         if not joint:
             self.problems.error(f'{where}: <mimic> names no joint')
             return None
         multiplier = self._number(element, 'multiplier', f'{where}: mimic')
         offset = self._number(element, 'offset', f'{where}: mimic')
-        self.problems.warn('mimic joints are taken as independent joints: {}', where)
+        known = joint in self.joint_names and joint != name
+        note = '' if known else f" (mimics '{joint}', which is no other joint of the robot)"
+        self.problems.warn('mimic joints are taken as independent joints: {}', where + note)
+        if not known:
+            return None
         return Mimic(joint, 1.0 if multiplier is None else multiplier, offset or 0.0)
 
     def _origin(self, element: Element, where: str) -> Origin:
@@ -372,7 +384,7 @@ class _Reader:
     def _parse(self, text: str, count: int, where: str, largest: float | None) -> tuple[float, ...] | None:
         words = text.split()
         expected = 'a finite number' if count == 1 else f'{count} finite numbers'
-        shown = text if len(text) <= 60 else text[:57] + '...'
+        shown = _shorten(text)
         # float() alone would also take 'nan', 'inf', '1_000' and digits of other scripts.
         if len(words) != count or not all(_NUMBER.fullmatch(word) and word.isascii() for word in words):
             self.problems.error(f"{where} is '{shown}'; expected {expected}")
@@ -403,6 +415,27 @@ class _Reader:
                 self.problems.warn(
                     'unknown elements were ignored: {}', f'<{child.tag}> in {where} (meant: <{close[0]}>?)'
                 )
+
+
+def _xacro_sign(tree: XmlTree) -> str:
+    """Where xacro is left in the text; '' if nowhere.
+
+    The declaration of its namespace alone is no sign: some files keep it after they were expanded. What
+    extensions such as <gazebo> have in their attributes is their own affair.
+    """
+    for element in tree.root.iter():
+        if not callable(element.tag) and element.tag.startswith('xacro:'):
+            return f'line {tree.line(element)} has <{element.tag}>'
+    parts = (part for tag in ('link', 'joint', 'material') for part in tree.root.findall(tag))
+    for element in (tree.root, *(inner for part in parts for inner in part.iter())):
+        for value in element.attrib.values():
+            if _XACRO.search(value):
+                return f"line {tree.line(element)} has '{_shorten(value)}'"
+    return ''
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + '...'
 
 
 def _elements(parent: Element) -> Iterator[Element]:

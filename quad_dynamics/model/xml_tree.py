@@ -45,7 +45,7 @@ def decode_xml(raw: bytes) -> str:
     """Turn the bytes of an XML file into text.
 
     Raises:
-        XmlError: the bytes are in no encoding that we know.
+        XmlError: the bytes are in no encoding that we know, or no text at all.
     """
     if raw.startswith((b'\xff\xfe', b'\xfe\xff')):
         encoding = 'utf-16'
@@ -55,9 +55,15 @@ def decode_xml(raw: bytes) -> str:
         if encoding not in _LEGACY_ENCODINGS:
             encoding = 'utf-8-sig'
     try:
-        return raw.decode(encoding)
+        text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise XmlError(f'byte {error.start} is not valid {encoding}; expected UTF-8 text') from error
+        name = encoding.removesuffix('-sig').upper()
+        raise XmlError(f'byte {error.start} is not valid {name}; is this a text file?') from error
+    if '\0' in text:
+        raise XmlError(f'character {text.index(chr(0))} is NUL; is this a text file?')
+    if not text.strip():
+        raise XmlError('the file is empty')
+    return text
 
 
 class _TreeMaker:
