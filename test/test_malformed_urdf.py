@@ -295,7 +295,7 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         [
             'the robot has no movable joint and its base is fixed, so nothing can move; expected a '
             'movable joint, or '
-            'floating_base=True'
+            'floating_base=True (--floating-base)'
         ],
     ),
     # ---- shapes and paths
@@ -589,9 +589,9 @@ def test_mesh_beside_a_lone_file(tmp_path: Path) -> None:
 DOUBTS: dict[str, tuple[str, str, str]] = {
     'triangle': (
         *links('izz="0.1"', 'izz="0.3"'),
-        'links whose principal moments violate the triangle inequality (no real body has them, '
-        'largest moment over sum of '
-        'the others): arm (1.500)',
+        'the inertia of some links is that of no real body: it violates the triangle inequality, which does '
+        'not affect results in practice, because they are computed with it as it stands (largest principal '
+        'moment over sum of the others, at most 1 for a real body): arm (1.500)',
     ),
     'massless': (
         '<link name="tool"/>',

@@ -270,6 +270,12 @@ class TestInstallation:
         assert os.access(installation.script, os.X_OK)
         assert 'usage' in installation.run(installation.script, '--help').stdout.lower()
 
+    def test_metadata_have_the_readme(self, installation: Installation) -> None:
+        code = f"from importlib.metadata import metadata; print(metadata('{NAME}').as_string())"
+        text = installation.python(code).stdout
+        assert 'Description-Content-Type: text/markdown' in text
+        assert (ROOT / 'README.md').read_text(encoding='utf-8').strip() in text
+
     def test_ament_index_knows_it(self, installation: Installation) -> None:
         done = installation.python('import os; print(os.environ["AMENT_PREFIX_PATH"])')
         assert done.stdout.strip() == str(installation.prefix)

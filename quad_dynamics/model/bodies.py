@@ -26,8 +26,9 @@ _TRIANGLE_TOLERANCE = 1e-3
 _MASSLESS = 'links with mass 0 and inertia 0 were taken as massless: {}'
 _POINT_LIKE = 'links whose inertia is singular (usable only because they are fixed to others): {}'
 _TRIANGLE = (
-    'links whose principal moments violate the triangle inequality (no real body has them, largest moment '
-    'over sum of the others): {}'
+    'the inertia of some links is that of no real body: it violates the triangle inequality, which does not '
+    'affect results in practice, because they are computed with it as it stands (largest principal moment '
+    'over sum of the others, at most 1 for a real body): {}'
 )
 
 

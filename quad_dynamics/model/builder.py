@@ -96,7 +96,7 @@ class _Build:
         if not self.joints and not self.floating:
             problems.error(
                 'the robot has no movable joint and its base is fixed, so nothing can move; '
-                'expected a movable joint, or floating_base=True'
+                'expected a movable joint, or floating_base=True (--floating-base)'
             )
         row = {main: i for i, main in enumerate(self.bodies)}
         self.body_of = {link: row.get(main, -1) for link, main in topology.main_link.items()}

@@ -55,7 +55,6 @@ def find_topology(urdf: Urdf, problems: Problems) -> Topology | None:
     child_joints: dict[str, list[Joint]] = {link.name: [] for link in urdf.links}
     for joint in usable:
         child_joints[joint.parent].append(joint)
-    _check_mimics(urdf, problems)
     _check_loops(parent_joint, problems)
     roots = [link.name for link in urdf.links if link.name and link.name not in parent_joint]
     all_usable = len(usable) == len(urdf.joints)
@@ -107,16 +106,6 @@ def _check_loops(parent_joint: dict[str, Joint], problems: Problems) -> None:
             shown = ' -> '.join(f"'{name}'" for name in reversed([*loop[:10], link]))
             problems.error(f'the links form a loop: {shown}; expected a tree')
         finished.update(path)
-
-
-def _check_mimics(urdf: Urdf, problems: Problems) -> None:
-    names = {joint.name for joint in urdf.joints}
-    for joint in urdf.joints:
-        if joint.mimic and (joint.mimic.joint not in names or joint.mimic.joint == joint.name):
-            problems.error(
-                f"joint '{joint.name}' (line {joint.line}): it mimics '{joint.mimic.joint}', "
-                'which is no other joint of the robot'
-            )
 
 
 def _walk(
