@@ -125,12 +125,11 @@ def mass_matrix(model: Model, q: npt.ArrayLike) -> Floats:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    nv = packed.nv
-    M: Floats = empty((nv, nv))
+    M: Floats = empty(packed.square)
     if not _crba.run(packed.address, 0, q, M):
         return M
     s = States(model, q=q)
-    M = s.empty(nv, nv)
+    M = s.empty(*packed.square)
     s.run(_crba, s['q'], M)
     return M
 
@@ -150,12 +149,11 @@ def coriolis_matrix(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    nv = packed.nv
-    C: Floats = empty((nv, nv))
+    C: Floats = empty(packed.square)
     if not _coriolis.run(packed.address, 0, q, u, C):
         return C
     s = States(model, q=q, u=u)
-    C = s.empty(nv, nv)
+    C = s.empty(*packed.square)
     s.run(_coriolis, s['q'], s['u'], C)
     return C
 

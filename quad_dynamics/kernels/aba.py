@@ -9,8 +9,6 @@ parent: U becomes I^A S + [0; gear J r].
 
 from __future__ import annotations
 
-from typing import Any
-
 from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import subtract_wrenches, wrench_count
@@ -47,12 +45,15 @@ from quad_dynamics.kernels.tree import (
     take,
     velocity_wrench,
 )
+from quad_dynamics.kernels.types import Address, Bool, Int, Mat3, Number, Object, Sym3, Vec3, Vec6
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
-def forward_dynamics(A, n, q, u, tau, wrenches, flags, du):
+def forward_dynamics(
+    A: Address, n: Int, q: Object, u: Object, tau: Object, wrenches: Object, flags: Int, du: Object
+) -> Int:
     """Accelerations of n states.
 
     Args:
@@ -93,7 +94,7 @@ def forward_dynamics(A, n, q, u, tau, wrenches, flags, du):
 
 
 @formula
-def start_pack(A, at):
+def start_pack(A: Address, at: Int) -> None:
     """Articulated inertia and bias wrench of the bodies of a pack, before anything is attached to them."""
     m, h, J = inertia_in_A(A, at)
     store_rigid(A, at, m, h, J)
@@ -102,7 +103,7 @@ def start_pack(A, at):
 
 
 @formula
-def store_rigid(A, at, m, h, J):
+def store_rigid(A: Address, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
     """Write a rigid inertia as an articulated one: M = m 1, H = -[h]."""
     store6(A, at + L.ART_M, (m, 0.0, m, 0.0, 0.0, m))
     store9(A, at + L.ART_H, (0.0, h[2], -h[1], -h[2], 0.0, h[0], h[1], -h[0], 0.0))
@@ -110,7 +111,7 @@ def store_rigid(A, at, m, h, J):
 
 
 @routine
-def apply_torques(A, u, iu, tau, it, flags):
+def apply_torques(A: Address, u: Address, iu: Int, tau: Address, it: Int, flags: Int) -> None:
     """Put the joint torques tau[it : it + nj], less friction, into the row TAU."""
     if flags & FRICTION:
         for j in range(load_int(A, L.NJ)):
@@ -121,19 +122,19 @@ def apply_torques(A, u, iu, tau, it, flags):
 
 
 @formula
-def load_articulated(A, at):
+def load_articulated(A: Address, at: Int) -> tuple[Sym3, Mat3, Sym3]:
     """The articulated inertia M (6), H (9), J (6) of the bodies of a pack."""
     return load6(A, at + L.ART_M), load9(A, at + L.ART_H), load6(A, at + L.ART_J)
 
 
 @formula
-def articulated_mul(M, H, J, v, w):
+def articulated_mul(M: Sym3, H: Mat3, J: Sym3, v: Vec3, w: Vec3) -> tuple[Vec3, Vec3]:
     """I^A [v; w]."""
     return add(sym_mul(M, v), rotate(H, w)), add(unrotate(H, v), sym_mul(J, w))
 
 
 @formula
-def reduce_inertia(A, at, up):
+def reduce_inertia(A: Address, at: Int, up: Int) -> None:
     """U, 1/d, and what the parents feel of the inertia: I^A - U U^T / d."""
     M, H, J = load_articulated(A, at)
     S_v, S_w = load3(A, at + L.AXIS_V), load3(A, at + L.AXIS_W)
@@ -147,7 +148,7 @@ def reduce_inertia(A, at, up):
 
 
 @formula
-def add_articulated(A, up, M, H, J, f, n, factor):
+def add_articulated(A: Address, up: Int, M: Sym3, H: Mat3, J: Sym3, f: Vec3, n: Vec3, factor: Number) -> None:
     """Add I^A - [f; n] [f; n]^T factor to the articulated inertia of the parents."""
     g, k = scale(f, factor), scale(n, factor)
     add_to6(A, up + L.ART_M, (
@@ -164,7 +165,7 @@ def add_articulated(A, up, M, H, J, f, n, factor):
 
 
 @formula
-def reduce_bias(A, at, up):
+def reduce_bias(A: Address, at: Int, up: Int) -> None:
     """u = tau - S . (p^A + I^A c), and what the parents feel of the bias: p^A + I^A c + U u / d."""
     M, H, J = load_articulated(A, at)
     f, n = articulated_mul(M, H, J, load3(A, at + L.BIAS_V), load3(A, at + L.BIAS_W))
@@ -177,7 +178,7 @@ def reduce_bias(A, at, up):
 
 
 @formula
-def rotor_bias(A, at, up):
+def rotor_bias(A: Address, at: Int, up: Int) -> Vec3:
     """Moment on the parent that turns the spinning rotors with it: gear J qd (w x r)."""
     r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
     spin = load(A, at + L.ROTOR_K) * load(A, at + L.QD)
@@ -188,7 +189,7 @@ def rotor_bias(A, at, up):
 
 
 @routine
-def solve_base(A, tau, i, has_base_rows):
+def solve_base(A: Address, tau: Address, i: Int, has_base_rows: Bool) -> None:
     """Acceleration of the base, gravity apart; that of a fixed base is against gravity."""
     if load_int(A, L.FLOATING) != 0:
         factor_base(A)
@@ -202,7 +203,7 @@ def solve_base(A, tau, i, has_base_rows):
 
 
 @formula
-def factor_base(A):
+def factor_base(A: Address) -> None:
     """Factor the articulated inertia of the base, summed over the lanes, as L D L^T into the scratch."""
     M, H, J = load_articulated(A, pack_at(A, 0))
     M, H, J = (tuple(lane_sum(x) for x in block) for block in (M, H, J))
@@ -210,11 +211,11 @@ def factor_base(A):
     rows = [[M[i] for i in row] for row in symmetric]
     rows += [[H[j], H[3 + j], H[6 + j], *(J[i] for i in symmetric[j])] for j in range(3)]
     at = load_int(A, L.SCRATCH)
-    lower: list[list[Any]] = []
-    pivots: list[Any] = []
+    lower: list[list[Number]] = []
+    pivots: list[Number] = []
     for i in range(6):
         lower.append([])
-        w: list[Any] = []  # row i of L D
+        w: list[Number] = []  # row i of L D
         for j in range(i):
             x = rows[i][j]
             for k in range(j):
@@ -231,7 +232,7 @@ def factor_base(A):
 
 
 @formula
-def solve_factored_base(A, b):
+def solve_factored_base(A: Address, b: Vec6) -> Vec6:
     """Solve the factored 6 x 6 system of the base for b (6)."""
     at = load_int(A, L.SCRATCH)
     x = list(b)
@@ -247,7 +248,7 @@ def solve_factored_base(A, b):
 
 
 @formula
-def accelerate_base(A, at, f, n_B):
+def accelerate_base(A: Address, at: Int, f: Vec3, n_B: Vec3) -> None:
     """a_0 = (I^A)^-1 (f - p^A), in all lanes."""
     bias = [lane_sum(x) for x in load6(A, at + L.FORCE_F)]
     wrench = f + rotate(base_rotation(A), n_B)
@@ -255,7 +256,7 @@ def accelerate_base(A, at, f, n_B):
 
 
 @formula
-def hold_root(A, at):
+def hold_root(A: Address, at: Int) -> None:
     """The root of a fixed base accelerates against gravity."""
     store6(A, at + L.ACC_V, (-A[L.GRAVITY], -A[L.GRAVITY + 1], -A[L.GRAVITY + 2], 0.0, 0.0, 0.0))
 
@@ -264,7 +265,7 @@ def hold_root(A, at):
 
 
 @formula
-def release_pack(A, at, up):
+def release_pack(A: Address, at: Int, up: Int) -> None:
     """qdd = (u - U . a_parent) / d; the bodies accelerate with it."""
     a, alpha = load3(A, up + L.ACC_V), load3(A, up + L.ACC_W)
     u = load(A, at + L.U_TAU) - dot(load3(A, at + L.U_F), a) - dot(load3(A, at + L.U_N), alpha)
@@ -272,7 +273,7 @@ def release_pack(A, at, up):
 
 
 @routine
-def write_accelerations(A, du, i):
+def write_accelerations(A: Address, du: Address, i: Int) -> None:
     """Write du[i : i + nv]."""
     if load_int(A, L.FLOATING) != 0:
         write_base_acceleration(A, pack_at(A, 0), du, i)
@@ -280,7 +281,7 @@ def write_accelerations(A, du, i):
 
 
 @formula
-def write_base_acceleration(A, at, du, i):
+def write_base_acceleration(A: Address, at: Int, du: Address, i: Int) -> None:
     """The base's acceleration with gravity; angular part in body axes."""
     a = (A[at + L.ACC_V], A[at + L.ACC_V + LANES], A[at + L.ACC_V + 2 * LANES])
     alpha = (A[at + L.ACC_W], A[at + L.ACC_W + LANES], A[at + L.ACC_W + 2 * LANES])

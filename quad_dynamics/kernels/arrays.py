@@ -21,6 +21,7 @@ import numpy as np
 from numba.extending import NativeValue, unbox
 
 from quad_dynamics.kernels.trace import AddressType, ObjectType, formula, load_int, memory_at, routine
+from quad_dynamics.kernels.types import Address, Bool, Int, Object
 from quad_dynamics.model import layout as L
 
 _WORD = 8
@@ -42,31 +43,31 @@ def _unbox_address(typ: Any, obj: Any, c: Any) -> NativeValue:
 
 
 @formula
-def word(obj, offset):
+def word(obj: Object | Int, offset: Int) -> Int:
     """The 64 bits at an offset [bytes] in an object."""
     return load_int(memory_at(obj + offset), 0)
 
 
 @formula
-def data(array):
+def data(array: Object) -> Address:
     """The numbers of an array."""
     return memory_at(word(array, _DATA))
 
 
 @routine
-def is_none(A, obj):
+def is_none(A: Address, obj: Object) -> Bool:
     """Whether an argument is None."""
     return obj_address(obj) == load_int(A, L.NONE_OBJECT)
 
 
 @formula
-def obj_address(obj):
+def obj_address(obj: Object) -> Int:
     """The address of an object, as an integer."""
     return obj + 0
 
 
 @routine
-def is_array(A, obj, ndim):
+def is_array(A: Address, obj: Object, ndim: Int) -> Bool:
     """Whether an argument is a contiguous array of float64 with ndim dimensions."""
     if word(obj, _TYPE) != load_int(A, L.ARRAY_TYPE) or word(obj, _DTYPE) != load_int(A, L.FLOAT64_DTYPE):
         return False
@@ -77,7 +78,7 @@ def is_array(A, obj, ndim):
 
 
 @routine
-def extent(obj, axis):
+def extent(obj: Object, axis: Int) -> Int:
     """Length of an array along an axis."""
     return word(word(obj, _SHAPE), 8 * axis)
 

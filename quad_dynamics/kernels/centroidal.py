@@ -36,11 +36,12 @@ from quad_dynamics.kernels.tree import (
     parent_of,
     place_bodies,
 )
+from quad_dynamics.kernels.types import Address, Int, Number, Object, Vec3
 from quad_dynamics.model import layout as L
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def centroidal_map(A, n, q, com, A_G):
+def centroidal_map(A: Address, n: Int, q: Object, com: Object, A_G: Object) -> Int:
     """Centre of mass and centroidal momentum matrix of n configurations.
 
     Args:
@@ -68,7 +69,7 @@ def centroidal_map(A, n, q, com, A_G):
 
 
 @formula
-def write_com(A, com, at):
+def write_com(A: Address, com: Address, at: Int) -> Vec3:
     """Centre of mass from the base's origin, also returned."""
     m, h, _ = sum_base_inertia(A)
     c = scale(h, 1.0 / m)
@@ -78,7 +79,7 @@ def write_com(A, com, at):
 
 
 @formula
-def write_column(A, lane, c, A_G, column, nv):
+def write_column(A: Address, lane: Int, c: Vec3, A_G: Address, column: Int, nv: Int) -> None:
     """Momentum of a joint's subtree about the centre of mass."""
     f, n = read3(A, lane + L.FORCE_F), read3(A, lane + L.FORCE_N)
     for k, x in enumerate(f + sub(n, cross(c, f))):
@@ -86,7 +87,7 @@ def write_column(A, lane, c, A_G, column, nv):
 
 
 @formula
-def write_base_columns(A, c, A_G, start, nv):
+def write_base_columns(A: Address, c: Vec3, A_G: Address, start: Int, nv: Int) -> None:
     """Momentum of the whole robot, moving as one body with the base."""
     m, h, J = sum_base_inertia(A)
     R = base_rotation(A)
@@ -102,7 +103,7 @@ def write_base_columns(A, c, A_G, start, nv):
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def centroidal_bias(A, n, q, u, bias):
+def centroidal_bias(A: Address, n: Int, q: Object, u: Object, bias: Object) -> Int:
     """Rate of change of the centroidal momentum of n states when du is zero; bias: (n, 6) out."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
@@ -122,7 +123,7 @@ def centroidal_bias(A, n, q, u, bias):
 
 
 @formula
-def write_bias(A, at, bias, start):
+def write_bias(A: Address, at: Int, bias: Address, start: Int) -> None:
     """The wrench that the whole robot needs, about the centre of mass."""
     m, h, _ = sum_base_inertia(A)
     f = tuple(lane_sum(x) for x in load3(A, at + L.FORCE_F))
@@ -132,7 +133,7 @@ def write_bias(A, at, bias, start):
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def energy(A, n, q, u, out):
+def energy(A: Address, n: Int, q: Object, u: Object, out: Object) -> Int:
     """Kinetic and potential energy of n states; out: (n, 2)."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
@@ -158,7 +159,7 @@ def energy(A, n, q, u, out):
 
 
 @routine
-def kinetic_energy(A):
+def kinetic_energy(A: Address) -> Number:
     """Sum over bodies and rotors."""
     total = pack_energy(A, pack_at(A, 0))
     for k in range(1, load_int(A, L.PACKS)):
@@ -167,7 +168,7 @@ def kinetic_energy(A):
 
 
 @formula
-def pack_energy(A, at):
+def pack_energy(A: Address, at: Int) -> Number:
     """v . (I v) / 2, summed over the lanes."""
     v, w = load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
     l, k = inertia_mul(*inertia_in_A(A, at), v, w)
@@ -175,7 +176,7 @@ def pack_energy(A, at):
 
 
 @formula
-def rotor_energy(A, at, up):
+def rotor_energy(A: Address, at: Int, up: Int) -> Number:
     """gear^2 J qd^2 / 2 + gear J qd (r . w), summed over the lanes; empty lanes have qd times zero."""
     r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
     qd = load(A, at + L.QD) * (load(A, at + L.REVOLUTE) + load(A, at + L.PRISMATIC))
@@ -184,7 +185,7 @@ def rotor_energy(A, at, up):
 
 
 @formula
-def pack_weight(A, at):
+def pack_weight(A: Address, at: Int) -> tuple[Number, Number]:
     """Mass, and mass times gravity times position, summed over the lanes."""
     m, h, _ = inertia_in_A(A, at)
     g = (A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2])

@@ -12,16 +12,17 @@ import math
 from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.registry import INT, OBJECT, kernel
 from quad_dynamics.kernels.trace import routine
+from quad_dynamics.kernels.types import Address, Int, Object
 
 
 @kernel(INT, OBJECT)
-def factor_llt(n, M):
+def factor_llt(n: Int, M: Object) -> Int:
     """Factor M (n, n) in place, L its lower triangle; returns 0, or 1 + the row whose pivot is not > 0."""
     return factor(data(M), 0, n)
 
 
 @routine
-def factor(M, start, n):
+def factor(M: Address, start: Int, n: Int) -> Int:
     """Factor the n x n matrix at M[start] in place, as `factor_llt`."""
     for i in range(n):
         row_i = start + i * n
@@ -41,7 +42,7 @@ def factor(M, start, n):
 
 
 @kernel(INT, INT, OBJECT, OBJECT)
-def solve_llt(n, count, M, b):
+def solve_llt(n: Int, count: Int, M: Object, b: Object) -> Int:
     """Solve L L^T x = b in place, for `count` right-hand sides b (count, n)."""
     for i in range(count):
         solve(data(M), 0, n, data(b), i * n)
@@ -49,7 +50,7 @@ def solve_llt(n, count, M, b):
 
 
 @routine
-def solve(M, start, n, b, at):
+def solve(M: Address, start: Int, n: Int, b: Address, at: Int) -> None:
     """Solve with the factor at M[start] for b[at : at + n], in place."""
     for i in range(n):
         x = b[at + i]

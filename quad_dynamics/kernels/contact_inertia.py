@@ -37,6 +37,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     point_of_body,
 )
+from quad_dynamics.kernels.types import Address, Int, Number, Object, Vec3, Vec6
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
@@ -44,7 +45,7 @@ FORCE_WORDS = 11
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
-def contact_inertia(A, n, q, forces, T, G):
+def contact_inertia(A: Address, n: Int, q: Object, forces: Object, T: Object, G: Object) -> Int:
     """J M^-1 J^T for given forces, in n configurations.
 
     Args:
@@ -81,7 +82,7 @@ def contact_inertia(A, n, q, forces, T, G):
 
 
 @routine
-def articulate(A):
+def articulate(A: Address) -> None:
     """U and 1/d of all joints, and the factored system of the base; after `place_bodies`."""
     for k in range(load_int(A, L.PACKS)):
         start_rigid(A, pack_at(A, k))
@@ -92,13 +93,13 @@ def articulate(A):
 
 
 @formula
-def start_rigid(A, at):
+def start_rigid(A: Address, at: Int) -> None:
     """The inertia of the bodies of a pack alone, as an articulated inertia."""
     store_rigid(A, at, *inertia_in_A(A, at))
 
 
 @routine
-def propagate(A, forces, at, T, to):
+def propagate(A: Address, forces: Address, at: Int, T: Address, to: Int) -> None:
     """Write what the force at forces[at] leaves at the base (6) and at each joint to T[to : to + nv]."""
     nv, skip = load_int(A, L.NV), base_rows(A)
     fill_zero(T, to, nv)
@@ -116,13 +117,13 @@ def propagate(A, forces, at, T, to):
 
 
 @formula
-def place_force(A, lane, p_K, force, moment):
+def place_force(A: Address, lane: Int, p_K: Vec3, force: Vec3, moment: Vec3) -> tuple[Vec3, Vec3]:
     """The force as a wrench about the origin of A."""
     return force, add(moment, cross(point_of_body(A, lane, p_K), force))
 
 
 @formula
-def pass_joint(A, lane, f, n):
+def pass_joint(A: Address, lane: Int, f: Vec3, n: Vec3) -> tuple[Number, Vec3, Vec3]:
     """S . F, and chi^T F = F - U (S . F) / d."""
     left = dot(read3(A, lane + L.AXIS_V), f) + dot(read3(A, lane + L.AXIS_W), n)
     x = left * A[lane + L.D_INV]
@@ -130,14 +131,14 @@ def pass_joint(A, lane, f, n):
 
 
 @formula
-def write_wrench(T, to, f, n):
+def write_wrench(T: Address, to: Int, f: Vec3, n: Vec3) -> None:
     """Write [f; n] to T[to : to + 6]."""
     for k, x in enumerate(f + n):
         T[to + k] = x
 
 
 @formula
-def halfway_base(A, T, to):
+def halfway_base(A: Address, T: Address, to: Int) -> None:
     """L^-1 F_b in place, so that F_a . (I^A)^-1 F_b is a product of two of them with 1/D in between."""
     at = load_int(A, L.SCRATCH) + L.BASE_L
     x = [T[to + i] for i in range(6)]
@@ -151,7 +152,9 @@ def halfway_base(A, T, to):
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
-def contact_propagators(A, n, q, S, U, d_inv, Q, W):
+def contact_propagators(
+    A: Address, n: Int, q: Object, S: Object, U: Object, d_inv: Object, Q: Object, W: Object
+) -> Int:
     """Joint motions, propagators, Q and W of n configurations, in frame A.
 
     Args:
@@ -182,7 +185,7 @@ def contact_propagators(A, n, q, S, U, d_inv, Q, W):
 
 
 @routine
-def write_Q_W(A, Q, to_Q, W, to_W):
+def write_Q_W(A: Address, Q: Address, to_Q: Int, W: Address, to_W: Int) -> None:
     """Write Q (nj nj) and W (nj 6), after `articulate`."""
     nj = load_int(A, L.NJ)
     fill_zero(Q, to_Q, nj * nj)
@@ -198,14 +201,16 @@ def write_Q_W(A, Q, to_Q, W, to_W):
 
 
 @formula
-def start_row(A, lane):
+def start_row(A: Address, lane: Int) -> tuple[Vec3, Vec3]:
     """F = -U / d."""
     x = -A[lane + L.D_INV]
     return scale(read3(A, lane + L.U_F), x), scale(read3(A, lane + L.U_N), x)
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
-def unit_response(A, n, q, forces, Q, W, T, du):
+def unit_response(
+    A: Address, n: Int, q: Object, forces: Object, Q: Object, W: Object, T: Object, du: Object
+) -> Int:
     """Accelerations M^-1 J^T f that forces cause, each on its own, in n configurations.
 
     Args:
@@ -231,7 +236,7 @@ def unit_response(A, n, q, forces, Q, W, T, du):
 
 
 @routine
-def respond(A, Q, W, T, du, to):
+def respond(A: Address, Q: Address, W: Address, T: Address, du: Address, to: Int) -> None:
     """qdd_i = sum_j Q_ij (S_j . F) / d_j + W_i a_b."""
     nj, skip = load_int(A, L.NJ), base_rows(A)
     a_b = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -248,7 +253,7 @@ def respond(A, Q, W, T, du, to):
 
 
 @formula
-def write_base_response(A, a_b, du, to):
+def write_base_response(A: Address, a_b: Vec6, du: Address, to: Int) -> None:
     """Acceleration of the base; angular part in body axes."""
     for k, x in enumerate(a_b[:3] + unrotate(base_rotation(A), a_b[3:])):
         du[to + k] = x

@@ -43,12 +43,13 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     take,
 )
+from quad_dynamics.kernels.types import Address, Int, Number, Object, Vec3
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def coriolis_matrix(A, n, q, u, C):
+def coriolis_matrix(A: Address, n: Int, q: Object, u: Object, C: Object) -> Int:
     """Coriolis matrices of n states.
 
     Args:
@@ -73,7 +74,7 @@ def coriolis_matrix(A, n, q, u, C):
 
 
 @routine
-def move_all(A, u, i):
+def move_all(A: Address, u: Address, i: Int) -> None:
     """True velocities: C, other than C u, does depend on the linear velocity of the base."""
     if load_int(A, L.FLOATING) != 0:
         move_base_truly(A, pack_at(A, 0), (u[i], u[i + 1], u[i + 2]), (u[i + 3], u[i + 4], u[i + 5]))
@@ -83,13 +84,13 @@ def move_all(A, u, i):
 
 
 @formula
-def move_base_truly(A, at, v, w_B):
+def move_base_truly(A: Address, at: Int, v: Vec3, w_B: Vec3) -> None:
     """Velocity of the base: [v_WB_W; w_WB_W]."""
     store6(A, at + L.VEL_V, v + rotate(base_rotation(A), w_B))
 
 
 @routine
-def compose_factors(A):
+def compose_factors(A: Address) -> None:
     """Inertia and Coriolis factor of every subtree, and the forces of every joint."""
     for k in range(load_int(A, L.PACKS)):
         store_own_inertia(A, pack_at(A, k))
@@ -99,7 +100,7 @@ def compose_factors(A):
 
 
 @formula
-def store_factor(A, at):
+def store_factor(A: Address, at: Int) -> None:
     """p and D of the bodies of a pack alone, and dS/dt = v x S."""
     m, h, J = load_inertia(A, at)
     v, w = load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
@@ -115,7 +116,7 @@ def store_factor(A, at):
 
 
 @formula
-def compose_pack(A, at, up):
+def compose_pack(A: Address, at: Int, up: Int) -> None:
     """Add inertia and factor to the parent's, and compute the joint's forces.
 
     F1 = I dS/dt + B S goes to FORCE, F2 = I S to U, the angular part of F3 = B^T S to BIAS_W (the linear one
@@ -150,7 +151,7 @@ def compose_pack(A, at, up):
 
 
 @routine
-def write_coriolis(A, C, start):
+def write_coriolis(A: Address, C: Address, start: Int) -> None:
     """Write C[start : start + nv nv]."""
     # In local variables, or they would be read again after every number that is written.
     nj, nv, table = load_int(A, L.NJ), load_int(A, L.NV), load_int(A, L.JOINTS)
@@ -175,7 +176,7 @@ def write_coriolis(A, C, start):
 
 
 @formula
-def project_both(A, lane_i, lane_j):
+def project_both(A: Address, lane_i: Int, lane_j: Int) -> tuple[Number, Number]:
     """C_ij = S_i . F1_j and C_ji = dS_i/dt . F2_j + S_i . F3_j, for joint i between j and the base."""
     S_v, S_w = read3(A, lane_i + L.AXIS_V), read3(A, lane_i + L.AXIS_W)
     dS_v, dS_w = read3(A, lane_i + L.DAXIS_V), read3(A, lane_i + L.DAXIS_W)
@@ -185,7 +186,7 @@ def project_both(A, lane_i, lane_j):
 
 
 @formula
-def write_base_entries(A, lane, C, column, nv, row):
+def write_base_entries(A: Address, lane: Int, C: Address, column: Int, nv: Int, row: Int) -> None:
     """The base rows of one joint's column and the base columns of its row.
 
     The motion of the base is [1; 0] for v_WB_W, constant, and [0; R_WB] for w_WB_B, with the derivative [v x
@@ -204,7 +205,7 @@ def write_base_entries(A, lane, C, column, nv, row):
 
 
 @formula
-def write_base_block(A, C, start, nv):
+def write_base_block(A: Address, C: Address, start: Int, nv: Int) -> None:
     """The 6 x 6 block of the base; the columns of v_WB_W are zero."""
     base = pack_at(A, 0)
     R = base_rotation(A)

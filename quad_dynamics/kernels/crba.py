@@ -38,11 +38,12 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     store_inertia,
 )
+from quad_dynamics.kernels.types import Address, Int, Number, Object, Sym3, Vec3
 from quad_dynamics.model import layout as L
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT)
-def mass_matrix(A, n, q, M):
+def mass_matrix(A: Address, n: Int, q: Object, M: Object) -> Int:
     """Mass matrices of n configurations.
 
     Args:
@@ -63,7 +64,7 @@ def mass_matrix(A, n, q, M):
 
 
 @routine
-def composite_inertias(A):
+def composite_inertias(A: Address) -> None:
     """Inertia of every body with all that it carries (rows I_M, I_H, I_J), and F_j = I^c_j S_j.
 
     FORCE_F, FORCE_N hold F_j with the momentum of joint j's rotor, U_N its angular part in the axes of the
@@ -76,13 +77,13 @@ def composite_inertias(A):
 
 
 @formula
-def store_own_inertia(A, at):
+def store_own_inertia(A: Address, at: Int) -> None:
     """The inertia of the bodies of a pack alone."""
     store_inertia(A, at, *inertia_in_A(A, at))
 
 
 @formula
-def compose_pack(A, at, up):
+def compose_pack(A: Address, at: Int, up: Int) -> None:
     """Add the composite inertia to the parent's; momentum F at unit joint speed."""
     m, h, J = load_inertia(A, at)
     add_inertia(A, up, m, h, J)
@@ -96,7 +97,7 @@ def compose_pack(A, at, up):
 
 
 @routine
-def write_mass_matrix(A, M, start):
+def write_mass_matrix(A: Address, M: Address, start: Int) -> None:
     """Write M[start : start + nv nv] from the composite inertias."""
     # In local variables, or they would be read again after every number that is written.
     nj, nv, table = load_int(A, L.NJ), load_int(A, L.NV), load_int(A, L.JOINTS)
@@ -121,14 +122,14 @@ def write_mass_matrix(A, M, start):
 
 
 @formula
-def project(A, lane_i, lane_j):
+def project(A: Address, lane_i: Int, lane_j: Int) -> Number:
     """S_i . F_j of two bodies given by their lanes."""
     linear = dot(read3(A, lane_i + L.AXIS_V), read3(A, lane_j + L.FORCE_F))
     return linear + dot(read3(A, lane_i + L.AXIS_W), read3(A, lane_j + L.FORCE_N))
 
 
 @formula
-def write_base_column(A, lane, M, column, nv, row):
+def write_base_column(A: Address, lane: Int, M: Address, column: Int, nv: Int, row: Int) -> None:
     """The base rows of one joint's column and the base columns of its row; angular part in body axes."""
     for i, x in enumerate(read3(A, lane + L.FORCE_F) + read3(A, lane + L.U_N)):
         M[column + i * nv] = x
@@ -136,14 +137,14 @@ def write_base_column(A, lane, M, column, nv, row):
 
 
 @formula
-def sum_base_inertia(A):
+def sum_base_inertia(A: Address) -> tuple[Number, Vec3, Sym3]:
     """Mass, first moment and inertia of the whole robot about the base's origin, summed over the lanes."""
     m, h, J = load_inertia(A, pack_at(A, 0))
     return lane_sum(m), tuple(lane_sum(x) for x in h), tuple(lane_sum(x) for x in J)
 
 
 @formula
-def write_base_block(A, M, start, nv):
+def write_base_block(A: Address, M: Address, start: Int, nv: Int) -> None:
     """The 6 x 6 block of the base: linear velocity in world axes, angular velocity in body axes."""
     m, h, J = sum_base_inertia(A)
     R = base_rotation(A)

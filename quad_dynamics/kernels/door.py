@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from quad_dynamics.kernels.arrays import data, extent, is_array, is_none
 from quad_dynamics.kernels.trace import load_int, routine
+from quad_dynamics.kernels.types import Address, Bool, Int, Object
 from quad_dynamics.model import layout as L
 
 # A quaternion whose squared length is off by more than this is refused; a smaller error is normalised away.
@@ -19,7 +20,7 @@ QUATERNION_TOLERANCE = 1e-3
 
 
 @routine
-def all_finite(x, count):
+def all_finite(x: Address, count: Int) -> Bool:
     """Whether x[:count] holds neither NaN nor inf."""
     bad = False
     for i in range(count):
@@ -28,7 +29,7 @@ def all_finite(x, count):
 
 
 @routine
-def has_shape(A, n, size, x):
+def has_shape(A: Address, n: Int, size: Int, x: Object) -> Bool:
     """Whether x is an array (size,) for n = 0, else (n, size)."""
     if n == 0:
         return is_array(A, x, 1) and extent(x, 0) == size
@@ -36,19 +37,19 @@ def has_shape(A, n, size, x):
 
 
 @routine
-def good_vector(A, n, size, x):
+def good_vector(A: Address, n: Int, size: Int, x: Object) -> Bool:
     """Whether x holds finite vectors of the given size."""
     return has_shape(A, n, size, x) and all_finite(data(x), max(n, 1) * size)
 
 
 @routine
-def good_optional(A, n, size, x):
+def good_optional(A: Address, n: Int, size: Int, x: Object) -> Bool:
     """As `good_vector`; None stands for zeros."""
     return is_none(A, x) or good_vector(A, n, size, x)
 
 
 @routine
-def good_configuration(A, n, q):
+def good_configuration(A: Address, n: Int, q: Object) -> Bool:
     """Whether q holds finite configurations with unit quaternions."""
     nq = load_int(A, L.NQ)
     if not good_vector(A, n, nq, q):

@@ -12,6 +12,7 @@ from quad_dynamics.kernels.arrays import data, extent, is_none
 from quad_dynamics.kernels.spatial import add, cross
 from quad_dynamics.kernels.trace import formula, routine
 from quad_dynamics.kernels.tree import point_of_body
+from quad_dynamics.kernels.types import Address, Int, Object, Vec3
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
@@ -19,13 +20,13 @@ WRENCH_WORDS = 10
 
 
 @routine
-def wrench_count(A, wrenches):
+def wrench_count(A: Address, wrenches: Object) -> Int:
     """Number of wrenches for each state, from the argument: None, or an array (n, count, WRENCH_WORDS)."""
     return 0 if is_none(A, wrenches) else extent(wrenches, 1)
 
 
 @routine
-def subtract_wrenches(A, wrenches, state, count):
+def subtract_wrenches(A: Address, wrenches: Object, state: Int, count: Int) -> None:
     """Subtract the external wrenches of a state from the wrenches that the bodies need."""
     x = data(wrenches)
     for k in range(state * count, (state + 1) * count):
@@ -35,7 +36,7 @@ def subtract_wrenches(A, wrenches, state, count):
 
 
 @formula
-def subtract_wrench(A, lane, offset, force, moment):
+def subtract_wrench(A: Address, lane: Int, offset: Vec3, force: Vec3, moment: Vec3) -> None:
     """Subtract one wrench, given at a point of the body in that lane."""
     moment = add(moment, cross(point_of_body(A, lane, offset), force))
     for i in range(3):

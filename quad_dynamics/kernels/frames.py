@@ -24,13 +24,14 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     point_of_body,
 )
+from quad_dynamics.kernels.types import Address, Int, Object, Vec3
 from quad_dynamics.model import layout as L
 
 FRAME_WORDS = 14
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def frame_pose(A, n, q, frame, pose):
+def frame_pose(A: Address, n: Int, q: Object, frame: Object, pose: Object) -> Int:
     """Poses of a frame in n configurations; pose: (n, 12) out, R_WF row by row, then p_WF."""
     nq = load_int(A, L.NQ)
     if not good_configuration(A, n, q):
@@ -46,13 +47,13 @@ def frame_pose(A, n, q, frame, pose):
 
 
 @formula
-def frame_position(A, lane, frame):
+def frame_position(A: Address, lane: Int, frame: Address) -> Vec3:
     """p_AF."""
     return point_of_body(A, lane, (frame[1], frame[2], frame[3]))
 
 
 @formula
-def write_pose(A, lane, frame, pose, at):
+def write_pose(A: Address, lane: Int, frame: Address, pose: Address, at: Int) -> None:
     """R_AF and p_AF."""
     R = matmul(read9(A, lane + L.ROT), tuple(frame[4 + k] for k in range(9)))
     for k, x in enumerate(R + frame_position(A, lane, frame)):
@@ -60,7 +61,7 @@ def write_pose(A, lane, frame, pose, at):
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def frame_jacobian(A, n, q, frame, J):
+def frame_jacobian(A: Address, n: Int, q: Object, frame: Object, J: Object) -> Int:
     """Jacobians of a frame in n configurations; J: (n, 6, nv) out, [v_WF_W; w_WF_W] = J u."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
@@ -73,7 +74,7 @@ def frame_jacobian(A, n, q, frame, J):
 
 
 @routine
-def write_jacobian(A, frame, J, start):
+def write_jacobian(A: Address, frame: Address, J: Address, start: Int) -> None:
     """Write J[start : start + 6 nv] of a frame, after `place_bodies`."""
     nv, skip = load_int(A, L.NV), base_rows(A)
     fill_zero(J, start, 6 * nv)
@@ -87,7 +88,7 @@ def write_jacobian(A, frame, J, start):
 
 
 @formula
-def write_joint_column(A, lane, p, J, column, nv):
+def write_joint_column(A: Address, lane: Int, p: Vec3, J: Address, column: Int, nv: Int) -> None:
     """Velocity at p and angular velocity for unit joint speed."""
     S_v, S_w = read3(A, lane + L.AXIS_V), read3(A, lane + L.AXIS_W)
     for k, x in enumerate(add(S_v, cross(S_w, p)) + S_w):
@@ -95,7 +96,7 @@ def write_joint_column(A, lane, p, J, column, nv):
 
 
 @formula
-def write_base_columns(A, p, J, start, nv):
+def write_base_columns(A: Address, p: Vec3, J: Address, start: Int, nv: Int) -> None:
     """Columns of the base: v_WB_W moves everything alike, w_WB_B turns everything about the base."""
     R = base_rotation(A)
     for i in range(3):
@@ -106,7 +107,7 @@ def write_base_columns(A, p, J, start, nv):
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
-def frame_motion(A, n, q, u, frame, motion):
+def frame_motion(A: Address, n: Int, q: Object, u: Object, frame: Object, motion: Object) -> Int:
     """Velocity and bias acceleration of a frame in n states; motion: (n, 12) out, [v; w; a; alpha].
 
     [a; alpha] = dJ/dt u: a is the classical acceleration of the frame's origin when du is zero.
@@ -126,7 +127,7 @@ def frame_motion(A, n, q, u, frame, motion):
 
 
 @routine
-def accelerate_freely(A):
+def accelerate_freely(A: Address) -> None:
     """Spatial accelerations of all bodies when du is zero."""
     hold_base(A, pack_at(A, 0))
     for k in range(1, load_int(A, L.PACKS)):
@@ -134,14 +135,14 @@ def accelerate_freely(A):
 
 
 @formula
-def hold_base(A, at):
+def hold_base(A: Address, at: Int) -> None:
     """Spatial acceleration of the base at du = 0: [-w x v; 0], since its origin moves with v."""
     v, w = load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
     store6(A, at + L.ACC_V, cross(v, w) + (0.0, 0.0, 0.0))
 
 
 @formula
-def write_motion(A, lane, frame, motion, at):
+def write_motion(A: Address, lane: Int, frame: Address, motion: Address, at: Int) -> None:
     """Velocity and acceleration at the frame's origin p: v + w x p and a + alpha x p + w x (v + w x p)."""
     p = frame_position(A, lane, frame)
     v, w = read3(A, lane + L.VEL_V), read3(A, lane + L.VEL_W)

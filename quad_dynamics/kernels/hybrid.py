@@ -49,11 +49,24 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     take,
 )
+from quad_dynamics.kernels.types import Address, Int, Number, Object
 from quad_dynamics.model import layout as L
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
-def hybrid_dynamics(A, n, q, u, du, tau, given, wrenches, flags, du_out, tau_out):
+def hybrid_dynamics(
+    A: Address,
+    n: Int,
+    q: Object,
+    u: Object,
+    du: Object,
+    tau: Object,
+    given: Object,
+    wrenches: Object,
+    flags: Int,
+    du_out: Object,
+    tau_out: Object,
+) -> Int:
     """Accelerations and generalised forces of n states.
 
     Args:
@@ -109,14 +122,14 @@ def hybrid_dynamics(A, n, q, u, du, tau, given, wrenches, flags, du_out, tau_out
 
 
 @routine
-def add_friction(A, u, i, factor):
+def add_friction(A: Address, u: Address, i: Int, factor: Number) -> None:
     """Add factor times the friction of each joint to the row TAU."""
     for j in range(load_int(A, L.NJ)):
         A[lane_of(A, j) + L.TAU] += factor * friction(A, j, u[i + j])
 
 
 @formula
-def reduce_pack(A, at, up):
+def reduce_pack(A: Address, at: Int, up: Int) -> None:
     """What the parents feel of the bodies of a pack, through joints that are free to move or not."""
     M, H, J = load_articulated(A, at)
     given, qdd = load(A, at + L.GIVEN), load(A, at + L.QDD)
@@ -142,7 +155,7 @@ def reduce_pack(A, at, up):
 
 
 @routine
-def settle_base(A, du, tau, given, i):
+def settle_base(A: Address, du: Address, tau: Address, given: Address, i: Int) -> None:
     """Solve for the base's acceleration, or take it and find the wrench that it needs."""
     base = pack_at(A, 0)
     if load_int(A, L.FLOATING) == 0:
@@ -157,14 +170,14 @@ def settle_base(A, du, tau, given, i):
 
 
 @formula
-def find_base_wrench(A, at):
+def find_base_wrench(A: Address, at: Int) -> None:
     """f_0 = I^A a + p^A, spread over the lanes."""
     f, n = articulated_mul(*load_articulated(A, at), load3(A, at + L.ACC_V), load3(A, at + L.ACC_W))
     add_to6(A, at + L.FORCE_F, f + n)
 
 
 @formula
-def resolve_pack(A, at, up):
+def resolve_pack(A: Address, at: Int, up: Int) -> None:
     """The acceleration or the torque of each joint, whichever is not given."""
     a, alpha = load3(A, up + L.ACC_V), load3(A, up + L.ACC_W)
     d, given = load(A, at + L.D), load(A, at + L.GIVEN)

@@ -14,6 +14,7 @@ from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.registry import ARENA, FLOAT, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import quat_mul
 from quad_dynamics.kernels.trace import load_int, routine
+from quad_dynamics.kernels.types import Address, Int, Number, Object, Quat, Vec3
 from quad_dynamics.model import layout as L
 
 # Below this angle [rad], sin(x)/x and its like are taken from their series; the error is below 1e-18.
@@ -22,7 +23,7 @@ _LARGEST = 1.7976931348623157e308
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, FLOAT, OBJECT)
-def integrate(A, n, q, u, dt, out):
+def integrate(A: Address, n: Int, q: Object, u: Object, dt: Number, out: Object) -> Int:
     """Configurations after n motions.
 
     Args:
@@ -64,7 +65,7 @@ def integrate(A, n, q, u, dt, out):
 
 
 @routine
-def exponential(x, y, z):
+def exponential(x: Number, y: Number, z: Number) -> Quat:
     """Unit quaternion of the rotation vector (x, y, z)."""
     angle = math.hypot(math.hypot(x, y), z)  # without overflow
     half = 0.5 * angle
@@ -73,7 +74,7 @@ def exponential(x, y, z):
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def difference(A, n, q0, q1, u):
+def difference(A: Address, n: Int, q0: Object, q1: Object, u: Object) -> Int:
     """Velocities (n, nv) that lead from q0 to q1 (n, nq) in unit time; the base turns the shorter way."""
     nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
     if not good_configuration(A, n, q0):
@@ -96,7 +97,7 @@ def difference(A, n, q0, q1, u):
 
 
 @routine
-def logarithm(d):
+def logarithm(d: Quat) -> Vec3:
     """Rotation vector of a quaternion, of length at most pi."""
     x, y, z, w = d
     if w < 0.0:

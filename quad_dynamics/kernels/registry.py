@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled functions that Python calls: `@kernel` declares one, `KERNELS` lists them.
 
-A kernel is loaded from the disk cache, or compiled, when it is first called, not when it is imported. The
-compiled entry point is then called directly (`kernel.run`), without numba's dispatcher, which would spend 150
-ns on finding out the types; the kernels check the types of arrays themselves (`door`).
+A kernel is loaded from the disk cache, or compiled, when it is first called, not when it is imported. It is
+then called directly (`kernel.run`, see `entry`), without numba's dispatcher, which would spend 200 ns on
+finding out the types; the kernels check the types of arrays themselves (see `door`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numba import njit, types
 
 from quad_dynamics.kernels.arrays import check_layout
 from quad_dynamics.kernels.disk_cache import DiskCache
+from quad_dynamics.kernels.entry import make_entry
 from quad_dynamics.kernels.trace import FASTMATH, AddressType, ObjectType
 
 # Types of arguments: the address of the arena (a Python int), arrays and other objects, and numbers.
@@ -30,6 +31,7 @@ INT = types.int64
 FLOAT = types.float64
 
 KERNELS: dict[str, Kernel] = {}
+_dispatchers: list[Any] = []  # they own the compiled code
 
 _lock = threading.RLock()
 # A process that is forked while another thread compiles must not inherit a lock that nobody will release.
@@ -66,7 +68,10 @@ class Kernel:
             cache = dispatcher._cache = _AnnouncingCache(self.name, announce)
             with cache:
                 dispatcher.compile(self.signature)
-            self.run = dispatcher.overloads[self.signature].entry_point
+            compiled = dispatcher.overloads[self.signature]
+            address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+            self.run = make_entry(self.name, self.signature, address)
+            _dispatchers.append(dispatcher)
             return cache.missed
 
     def _load_and_run(self, *args: Any) -> int:

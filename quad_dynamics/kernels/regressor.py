@@ -45,6 +45,7 @@ from quad_dynamics.kernels.tree import (
     parent_of,
     place_bodies,
 )
+from quad_dynamics.kernels.types import Address, Int, Number, Object, Vec3
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
@@ -53,7 +54,7 @@ ROTOR_COLUMNS = 2
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
-def regressor(A, n, q, u, du, flags, Y):
+def regressor(A: Address, n: Int, q: Object, u: Object, du: Object, flags: Int, Y: Object) -> Int:
     """Regressors of n states.
 
     Args:
@@ -81,7 +82,7 @@ def regressor(A, n, q, u, du, flags, Y):
 
 
 @routine
-def count_columns(A, flags):
+def count_columns(A: Address, flags: Int) -> Int:
     """Number of columns of Y."""
     nj = load_int(A, L.NJ)
     columns = 10 * load_int(A, L.NB)
@@ -93,7 +94,18 @@ def count_columns(A, flags):
 
 
 @routine
-def write_regressor(A, q, iq, u, du, iu, flags, Y, start, columns):
+def write_regressor(
+    A: Address,
+    q: Address,
+    iq: Int,
+    u: Address,
+    du: Address,
+    iu: Int,
+    flags: Int,
+    Y: Address,
+    start: Int,
+    columns: Int,
+) -> None:
     """Write the regressor of one state to Y[start : start + nv columns]."""
     nv, skip = load_int(A, L.NV), base_rows(A)
     place_bodies(A, q, iq)
@@ -135,7 +147,7 @@ def write_regressor(A, q, iq, u, du, iu, flags, Y, start, columns):
 
 
 @formula
-def prepare(A, at):
+def prepare(A: Address, at: Int) -> None:
     """Motion of the bodies of a pack in their links' axes: R_AL, a, w, alpha, and G = [alpha] + [w][w]."""
     R = matmul(load9(A, at + L.ROT), load9(A, at + L.LINK_R))
     w, alpha = unrotate(R, load3(A, at + L.VEL_W)), unrotate(R, load3(A, at + L.ACC_W))
@@ -152,7 +164,7 @@ def prepare(A, at):
 
 
 @formula
-def power_row(A, at, S_v, S_w):
+def power_row(A: Address, at: Int, S_v: Vec3, S_w: Vec3) -> None:
     """Ten numbers for each body of a pack: power of its wrench at the motion [S_v; S_w], by parameter."""
     R, p = load9(A, at + L.REG_R), load3(A, at + L.POS)
     s, t = unrotate(R, add(S_v, cross(S_w, p))), unrotate(R, S_w)
@@ -171,13 +183,13 @@ def power_row(A, at, S_v, S_w):
 
 
 @formula
-def write_joint_row(A, at, above):
+def write_joint_row(A: Address, at: Int, above: Int) -> None:
     """The row of the joints of the pack `above`, for the bodies of the pack `at`."""
     power_row(A, at, load3(A, above + L.AXIS_V), load3(A, above + L.AXIS_W))
 
 
 @formula
-def store_base_motions(A):
+def store_base_motions(A: Address) -> None:
     """Motion of the base at unit speed of each coordinate: [1; 0] for v_WB_W, [0; R_WB] for w_WB_B."""
     at, R = load_int(A, L.SCRATCH) + L.BASE_MOTION, base_rotation(A)
     for row in range(3):
@@ -189,7 +201,7 @@ def store_base_motions(A):
 
 
 @formula
-def write_base_row(A, at, row):
+def write_base_row(A: Address, at: Int, row: Int) -> None:
     """The row of one coordinate of the base, for the bodies of a pack."""
     motion = load_int(A, L.SCRATCH) + L.BASE_MOTION + 6 * row
     S = [A[motion + i] for i in range(6)]
@@ -197,14 +209,14 @@ def write_base_row(A, at, row):
 
 
 @formula
-def copy_row(A, lane, Y, to):
+def copy_row(A: Address, lane: Int, Y: Address, to: Int) -> None:
     """Copy the ten numbers of one lane to Y[to : to + 10]."""
     for i in range(10):
         Y[to + i] = A[lane + L.REG_ROW + i * LANES]
 
 
 @routine
-def write_friction_columns(A, u, iu, Y, start, columns):
+def write_friction_columns(A: Address, u: Address, iu: Int, Y: Address, start: Int, columns: Int) -> None:
     """qd in the columns of viscous friction, its sign in those of Coulomb friction."""
     nj, skip = load_int(A, L.NJ), base_rows(A)
     for j in range(nj):
@@ -215,7 +227,7 @@ def write_friction_columns(A, u, iu, Y, start, columns):
 
 
 @routine
-def write_rotor_columns(A, Y, start, columns):
+def write_rotor_columns(A: Address, Y: Address, start: Int, columns: Int) -> None:
     """What a rotor of unit axial inertia needs: torque at its joint, moment on the parent."""
     skip = base_rows(A)
     for k in range(1, load_int(A, L.PACKS)):
@@ -232,7 +244,7 @@ def write_rotor_columns(A, Y, start, columns):
 
 
 @formula
-def turn_unit_rotors(A, at, up):
+def turn_unit_rotors(A: Address, at: Int, up: Int) -> None:
     """Joint torque (TAU) and moment on the parent (FORCE) for rotors of unit axial inertia."""
     gear = load(A, at + L.ROTOR_GEAR)
     r = scale(rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS)), gear)
@@ -243,7 +255,7 @@ def turn_unit_rotors(A, at, up):
 
 
 @formula
-def write_base_moment(A, lane, Y, column, columns):
+def write_base_moment(A: Address, lane: Int, Y: Address, column: Int, columns: Int) -> None:
     """The moment on the base, in body axes, in rows 3 to 5."""
     n = unrotate(base_rotation(A), read3(A, lane + L.FORCE_N))
     for i in range(3):
@@ -254,7 +266,19 @@ def write_base_moment(A, lane, Y, column, columns):
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT, OBJECT)
-def accumulate(A, n, q, u, du, tau, weights, flags, Y, YtY, Yty):
+def accumulate(
+    A: Address,
+    n: Int,
+    q: Object,
+    u: Object,
+    du: Object,
+    tau: Object,
+    weights: Object,
+    flags: Int,
+    Y: Object,
+    YtY: Object,
+    Yty: Object,
+) -> Int:
     """Add Y^T W Y and Y^T W tau of n states to the sums.
 
     Args:
@@ -295,7 +319,17 @@ def accumulate(A, n, q, u, du, tau, weights, flags, Y, YtY, Yty):
 
 
 @routine
-def add_row(A, Y, row, columns, flags, w, tau, YtY, Yty):
+def add_row(
+    A: Address,
+    Y: Address,
+    row: Int,
+    columns: Int,
+    flags: Int,
+    w: Number,
+    tau: Number,
+    YtY: Address,
+    Yty: Address,
+) -> None:
     """Add one row of Y to the sums, in the segments of columns where it is not zero."""
     nj, nb, skip = load_int(A, L.NJ), load_int(A, L.NB), base_rows(A)
     Yty[columns] += w * tau * tau
@@ -330,7 +364,17 @@ def add_row(A, Y, row, columns, flags, w, tau, YtY, Yty):
 
 
 @routine
-def add_triangle(Y, y, w, tau, first, last, columns, YtY, Yty):
+def add_triangle(
+    Y: Address,
+    y: Int,
+    w: Number,
+    tau: Number,
+    first: Int,
+    last: Int,
+    columns: Int,
+    YtY: Address,
+    Yty: Address,
+) -> None:
     """Add the outer product of Y[y + first : y + last] with itself, upper triangle, and that with tau."""
     for a in range(first, last):
         wa = w * Y[y + a]
@@ -341,7 +385,9 @@ def add_triangle(Y, y, w, tau, first, last, columns, YtY, Yty):
 
 
 @routine
-def add_block(Y, y, w, first, last, first2, last2, columns, YtY):
+def add_block(
+    Y: Address, y: Int, w: Number, first: Int, last: Int, first2: Int, last2: Int, columns: Int, YtY: Address
+) -> None:
     """Add the outer product of two segments that do not overlap."""
     for a in range(first, last):
         wa = w * Y[y + a]

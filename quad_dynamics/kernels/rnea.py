@@ -43,6 +43,7 @@ from quad_dynamics.kernels.tree import (
     stop_bodies,
     take,
 )
+from quad_dynamics.kernels.types import Address, Bool, Int, Number, Object, Vec3
 from quad_dynamics.model import layout as L
 
 FRICTION = 1
@@ -52,7 +53,9 @@ NO_ACCELERATION = 8
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
-def inverse_dynamics(A, n, q, u, du, wrenches, flags, tau):
+def inverse_dynamics(
+    A: Address, n: Int, q: Object, u: Object, du: Object, wrenches: Object, flags: Int, tau: Object
+) -> Int:
     """Generalised forces of n states.
 
     Args:
@@ -94,7 +97,7 @@ def inverse_dynamics(A, n, q, u, du, wrenches, flags, tau):
 
 
 @routine
-def accelerate_bodies(A, given, du, i, flags):
+def accelerate_bodies(A: Address, given: Bool, du: Address, i: Int, flags: Int) -> None:
     """Accelerations of all bodies at du[i : i + nv], or at zero; gravity accelerates the base upward."""
     base = pack_at(A, 0)
     weight = 0.0 if flags & NO_GRAVITY else 1.0
@@ -111,21 +114,21 @@ def accelerate_bodies(A, given, du, i, flags):
 
 
 @formula
-def accelerate_base(A, at, weight, a, alpha_B):
+def accelerate_base(A: Address, at: Int, weight: Number, a: Vec3, alpha_B: Vec3) -> None:
     """Acceleration of the base, against gravity: [a - g; R_WB alpha_B]."""
     g = (A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2])
     store6(A, at + L.ACC_V, sub(a, scale(g, weight)) + rotate(base_rotation(A), alpha_B))
 
 
 @routine
-def store_wrenches(A):
+def store_wrenches(A: Address) -> None:
     """The wrench that each body needs."""
     for k in range(load_int(A, L.PACKS)):
         store_wrench(A, pack_at(A, k))
 
 
 @formula
-def store_wrench(A, at):
+def store_wrench(A: Address, at: Int) -> None:
     """Wrench about the origin of A that gives the bodies of a pack their acceleration.
 
     Newton and Euler in the body's own frame K, where its inertia is constant.
@@ -141,7 +144,7 @@ def store_wrench(A, at):
 
 
 @routine
-def sum_inward(A):
+def sum_inward(A: Address) -> None:
     """Sum the wrenches towards the base; the joint torques go to the row TAU."""
     for k in range(load_int(A, L.PACKS) - 1, 0, -1):
         at, up = pack_at(A, k), parent_of(A, k)
@@ -151,7 +154,7 @@ def sum_inward(A):
 
 
 @formula
-def sum_pack(A, at, up):
+def sum_pack(A: Address, at: Int, up: Int) -> None:
     """tau = S . F; F_parent += F."""
     f, n = load3(A, at + L.FORCE_F), load3(A, at + L.FORCE_N)
     store(A, at + L.TAU, dot(load3(A, at + L.AXIS_V), f) + dot(load3(A, at + L.AXIS_W), n))
@@ -159,7 +162,7 @@ def sum_pack(A, at, up):
 
 
 @formula
-def turn_rotors(A, at, up):
+def turn_rotors(A: Address, at: Int, up: Int) -> None:
     """Add the joint torque and the moment on the parent that the geared rotors need.
 
     A rotor has the angular momentum J gear qd along its axis r beyond that of a part fixed to the parent; the
@@ -174,7 +177,7 @@ def turn_rotors(A, at, up):
 
 
 @routine
-def write_forces(A, tau, i):
+def write_forces(A: Address, tau: Address, i: Int) -> None:
     """Write tau[i : i + nv]: the base's wrench (moment in body axes), then the joint torques."""
     if load_int(A, L.FLOATING) != 0:
         write_base_wrench(A, pack_at(A, 0), tau, i)
@@ -182,7 +185,7 @@ def write_forces(A, tau, i):
 
 
 @formula
-def write_base_wrench(A, at, tau, i):
+def write_base_wrench(A: Address, at: Int, tau: Address, i: Int) -> None:
     """Sum the base's wrench over the lanes."""
     f, n = load3(A, at + L.FORCE_F), load3(A, at + L.FORCE_N)
     n_B = unrotate(base_rotation(A), tuple(lane_sum(x) for x in n))

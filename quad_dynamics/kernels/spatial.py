@@ -8,29 +8,30 @@ matrix is a tuple of 9, row by row; a symmetric one a tuple of 6: xx, xy, yy, xz
 from __future__ import annotations
 
 from quad_dynamics.kernels.trace import formula, load, store
+from quad_dynamics.kernels.types import Address, Int, Mat3, Number, Quat, Sym3, Vec3, Vec6
 from quad_dynamics.model.layout import LANES
 
 
 @formula
-def load3(A, at):
+def load3(A: Address, at: Int) -> Vec3:
     """Three rows of lanes from address `at`."""
     return load(A, at), load(A, at + LANES), load(A, at + 2 * LANES)
 
 
 @formula
-def load6(A, at):
+def load6(A: Address, at: Int) -> Vec6:
     """Six rows of lanes from address `at`."""
     return load3(A, at) + load3(A, at + 3 * LANES)
 
 
 @formula
-def load9(A, at):
+def load9(A: Address, at: Int) -> Mat3:
     """Nine rows of lanes from address `at`."""
     return load6(A, at) + load3(A, at + 6 * LANES)
 
 
 @formula
-def store3(A, at, a):
+def store3(A: Address, at: Int, a: Vec3) -> None:
     """Write three rows of lanes to address `at`."""
     store(A, at, a[0])
     store(A, at + LANES, a[1])
@@ -38,76 +39,76 @@ def store3(A, at, a):
 
 
 @formula
-def store6(A, at, a):
+def store6(A: Address, at: Int, a: Vec6) -> None:
     """Write six rows of lanes to address `at`."""
     store3(A, at, (a[0], a[1], a[2]))
     store3(A, at + 3 * LANES, (a[3], a[4], a[5]))
 
 
 @formula
-def store9(A, at, a):
+def store9(A: Address, at: Int, a: Mat3) -> None:
     """Write nine rows of lanes to address `at`."""
     store6(A, at, (a[0], a[1], a[2], a[3], a[4], a[5]))
     store3(A, at + 6 * LANES, (a[6], a[7], a[8]))
 
 
 @formula
-def add_to3(A, at, a):
+def add_to3(A: Address, at: Int, a: Vec3) -> None:
     """Add to three rows of lanes at address `at`."""
     store3(A, at, add(load3(A, at), a))
 
 
 @formula
-def add_to6(A, at, a):
+def add_to6(A: Address, at: Int, a: Vec6) -> None:
     """Add to six rows of lanes at address `at`."""
     add_to3(A, at, (a[0], a[1], a[2]))
     add_to3(A, at + 3 * LANES, (a[3], a[4], a[5]))
 
 
 @formula
-def read3(A, at):
+def read3(A: Address, at: Int) -> Vec3:
     """Three numbers of one lane, from address `at`."""
     return A[at], A[at + LANES], A[at + 2 * LANES]
 
 
 @formula
-def read9(A, at):
+def read9(A: Address, at: Int) -> Mat3:
     """Nine numbers of one lane, from address `at`."""
     return read3(A, at) + read3(A, at + 3 * LANES) + read3(A, at + 6 * LANES)
 
 
 @formula
-def add(a, b):
+def add(a: Vec3, b: Vec3) -> Vec3:
     """a + b."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 @formula
-def sub(a, b):
+def sub(a: Vec3, b: Vec3) -> Vec3:
     """a - b."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @formula
-def scale(a, s):
+def scale(a: Vec3, s: Number) -> Vec3:
     """a s."""
     return a[0] * s, a[1] * s, a[2] * s
 
 
 @formula
-def dot(a, b):
+def dot(a: Vec3, b: Vec3) -> Number:
     """a . b."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 @formula
-def cross(a, b):
+def cross(a: Vec3, b: Vec3) -> Vec3:
     """a x b."""
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
 @formula
-def rotate(R, a):
+def rotate(R: Mat3, a: Vec3) -> Vec3:
     """R a."""
     return (
         R[0] * a[0] + R[1] * a[1] + R[2] * a[2],
@@ -117,7 +118,7 @@ def rotate(R, a):
 
 
 @formula
-def unrotate(R, a):
+def unrotate(R: Mat3, a: Vec3) -> Vec3:
     """R^T a."""
     return (
         R[0] * a[0] + R[3] * a[1] + R[6] * a[2],
@@ -127,13 +128,13 @@ def unrotate(R, a):
 
 
 @formula
-def transpose(R):
+def transpose(R: Mat3) -> Mat3:
     """R^T."""
     return R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]
 
 
 @formula
-def matmul(P, T):
+def matmul(P: Mat3, T: Mat3) -> Mat3:
     """P T, row by row."""
     return (
         P[0] * T[0] + P[1] * T[3] + P[2] * T[6],
@@ -149,7 +150,7 @@ def matmul(P, T):
 
 
 @formula
-def sym_mul(J, a):
+def sym_mul(J: Sym3, a: Vec3) -> Vec3:
     """J a, with J symmetric (6)."""
     return (
         J[0] * a[0] + J[1] * a[1] + J[3] * a[2],
@@ -159,7 +160,7 @@ def sym_mul(J, a):
 
 
 @formula
-def sym_rotate(R, J):
+def sym_rotate(R: Mat3, J: Sym3) -> Sym3:
     """R J R^T, symmetric (6)."""
     x = sym_mul(J, (R[0], R[1], R[2]))
     y = sym_mul(J, (R[3], R[4], R[5]))
@@ -175,7 +176,7 @@ def sym_rotate(R, J):
 
 
 @formula
-def inertia_mul(m, h, J, v, w):
+def inertia_mul(m: Number, h: Vec3, J: Sym3, v: Vec3, w: Vec3) -> tuple[Vec3, Vec3]:
     """Momentum [l; k] of a rigid inertia (mass, first moment, inertia about the origin) at [v; w]."""
     l = add(scale(v, m), cross(w, h))
     k = add(sym_mul(J, w), cross(h, v))
@@ -183,7 +184,7 @@ def inertia_mul(m, h, J, v, w):
 
 
 @formula
-def quat_to_rot(x, y, z, w):
+def quat_to_rot(x: Number, y: Number, z: Number, w: Number) -> Mat3:
     """Rotation (9) of a quaternion x y z w; its length does not matter."""
     s = 2.0 / (x * x + y * y + z * z + w * w)
     return (
@@ -194,7 +195,7 @@ def quat_to_rot(x, y, z, w):
 
 
 @formula
-def quat_mul(a, b):
+def quat_mul(a: Quat, b: Quat) -> Quat:
     """a b of quaternions x y z w (Hamilton)."""
     return (
         a[3] * b[0] + a[0] * b[3] + a[1] * b[2] - a[2] * b[1],

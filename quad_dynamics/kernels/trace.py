@@ -18,7 +18,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from llvmlite import ir
 from numba import njit, types
@@ -26,6 +26,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
+from quad_dynamics.kernels.types import Address, Int, Lanes, Number
 from quad_dynamics.model.layout import LANES
 
 # What LLVM may do with our formulas: fuse a*b + c, reorder sums, ignore the sign of zero. NaN and inf stay
@@ -33,8 +34,10 @@ from quad_dynamics.model.layout import LANES
 FASTMATH = {'contract', 'nsz', 'arcp', 'reassoc'}
 _FLAGS = tuple(sorted(FASTMATH))
 
+_Function = TypeVar('_Function', bound=Callable[..., Any])
+
 # A numba function of loops and branches, to be called from kernels only: it needs no wrapper for Python.
-routine = njit(
+routine: Callable[[_Function], _Function] = njit(
     forceinline=True, fastmath=FASTMATH, error_model='numpy', no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
 
@@ -151,7 +154,7 @@ class Memory:
         self.builder.store(stored, self.pointer(index, _FLOAT), align=8)
 
 
-def formula(function: Callable[..., Any]) -> Callable[..., Any]:
+def formula(function: _Function) -> _Function:
     """Let numba functions call `function` as a formula; it stays what it was, for formulas to call it."""
 
     class _Template(AbstractTemplate):  # type: ignore[misc]
@@ -267,32 +270,32 @@ def _lower_set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @routine
-def fill_zero(x, start, count):
+def fill_zero(x: Address, start: Int, count: Int) -> None:
     """x[start : start + count] = 0."""
     for i in range(start, start + count):
         x[i] = 0.0
 
 
 @formula
-def load(A, at):
+def load(A: Address, at: Int) -> Lanes:
     """Four lanes from A[at : at + 4]."""
     return Placeholder(A.builder, A.builder.load(A.pointer(at, _VECTOR), align=8))
 
 
 @formula
-def store(A, at, value):
+def store(A: Address, at: Int, value: Number) -> None:
     """Write four lanes to A[at : at + 4]; a float goes to all of them."""
     A.builder.store(_as_type(A.builder, value, _VECTOR), A.pointer(at, _VECTOR), align=8)
 
 
 @formula
-def load_int(A, at):
+def load_int(A: Address, at: Int) -> Int:
     """The int64 that has the bits of A[at]."""
     return Placeholder(A.builder, A.builder.load(A.pointer(at, _INT), align=8))
 
 
 @formula
-def join(*numbers):
+def join(*numbers: Number) -> Lanes:
     """Four floats as lanes."""
     builder = numbers[0].builder
     lanes = ir.Constant(_VECTOR, ir.Undefined)
@@ -302,13 +305,13 @@ def join(*numbers):
 
 
 @formula
-def memory_at(address):
+def memory_at(address: Int) -> Address:
     """The memory at an address that is given as an integer."""
     return Memory(address.builder, address.builder.inttoptr(address.value, _POINTER))
 
 
 @formula
-def lane_sum(value):
+def lane_sum(value: Lanes) -> Number:
     """Sum over the lanes, as (0 + 1) + (2 + 3)."""
     a, b, c, d = (
         Placeholder(value.builder, value.builder.extract_element(value.value, ir.Constant(ir.IntType(32), i)))
@@ -348,7 +351,7 @@ _COS = (
 
 
 @formula
-def sincos(angle):
+def sincos(angle: Lanes) -> tuple[Lanes, Lanes]:
     """sin and cos of four angles at once, to about one unit in the last place, for |angle| < SINCOS_LIMIT.
 
     Reduction by Cody and Waite to [-pi/4, pi/4], then polynomials, then the quadrant.

@@ -35,43 +35,44 @@ from quad_dynamics.kernels.spatial import (
     sym_rotate,
 )
 from quad_dynamics.kernels.trace import SINCOS_LIMIT, formula, join, load, load_int, routine, sincos, store
+from quad_dynamics.kernels.types import Address, Int, Lanes, Mat3, Number, Sym3, Vec3
 from quad_dynamics.model import layout as L
 
 # ---------------------------------------------------------------- addresses
 
 
 @formula
-def pack_at(A, k):
+def pack_at(A: Address, k: Int) -> Int:
     """Address of pack k."""
     return load_int(A, L.FIRST_PACK) + k * L.PACK_WORDS
 
 
 @formula
-def parent_of(A, k):
+def parent_of(A: Address, k: Int) -> Int:
     """Address of the pack that holds the parents of pack k."""
     return load_int(A, pack_at(A, k) + L.PARENT)
 
 
 @formula
-def joint_entry(A, j):
+def joint_entry(A: Address, j: Int) -> Int:
     """Address of joint j in the joint table."""
     return load_int(A, L.JOINTS) + j * L.JOINT_WORDS
 
 
 @formula
-def lane_of(A, j):
+def lane_of(A: Address, j: Int) -> Int:
     """Address of row 0 of the lane in which the body of joint j sits."""
     return load_int(A, joint_entry(A, j) + L.J_LANE)
 
 
 @formula
-def base_rows(A):
+def base_rows(A: Address) -> Int:
     """Number of base rows in u: 6 with a floating base, else 0."""
     return load_int(A, L.NV) - load_int(A, L.NJ)
 
 
 @formula
-def base_rotation(A):
+def base_rotation(A: Address) -> Mat3:
     """R_WB (9) as plain floats."""
     return read9(A, pack_at(A, 0) + L.ROT)
 
@@ -80,13 +81,13 @@ def base_rotation(A):
 
 
 @formula
-def take(A, at, x, start):
+def take(A: Address, at: Int, x: Address, start: Int) -> Lanes:
     """x[start + joint] for each body of a pack; empty lanes get that of joint 0."""
     return join(*[x[start + load_int(A, at + L.JOINT + lane)] for lane in range(L.LANES)])
 
 
 @routine
-def gather(A, row, x, start):
+def gather(A: Address, row: Int, x: Address, start: Int) -> None:
     """Copy a row's number of each joint to x[start], x[start + 1], ..."""
     # In local variables, or they would be read again after every number that is written.
     nj, table = load_int(A, L.NJ), load_int(A, L.JOINTS) + L.J_LANE
@@ -98,7 +99,7 @@ def gather(A, row, x, start):
 
 
 @routine
-def place_bodies(A, q, iq):
+def place_bodies(A: Address, q: Address, iq: Int) -> None:
     """Place all bodies at the configuration q[iq : iq + nq]."""
     if load_int(A, L.FLOATING) != 0:
         place_base(A, pack_at(A, 0), q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6])
@@ -109,7 +110,7 @@ def place_bodies(A, q, iq):
 
 
 @routine
-def turn_joints(A, q, iq):
+def turn_joints(A: Address, q: Address, iq: Int) -> None:
     """Sine and cosine of every joint angle. A prismatic joint has the angle zero."""
     far = False
     for j in range(load_int(A, L.NJ)):
@@ -125,7 +126,7 @@ def turn_joints(A, q, iq):
 
 
 @formula
-def turn_pack(A, at, q, iq):
+def turn_pack(A: Address, at: Int, q: Address, iq: Int) -> None:
     """Sine and cosine of the joint angles of a pack."""
     s, c = sincos(take(A, at, q, iq) * load(A, at + L.REVOLUTE))
     store(A, at + L.SIN, s)
@@ -133,13 +134,13 @@ def turn_pack(A, at, q, iq):
 
 
 @formula
-def place_base(A, at, x, y, z, w):
+def place_base(A: Address, at: Int, x: Number, y: Number, z: Number, w: Number) -> None:
     """Set R_WB from the base's quaternion, in all lanes."""
     store9(A, at + L.ROT, quat_to_rot(x, y, z, w))
 
 
 @formula
-def place_pack(A, at, up, q, iq):
+def place_pack(A: Address, at: Int, up: Int, q: Address, iq: Int) -> None:
     """Pose R_AK, p_AK and joint motion S of the bodies of the pack at `at`, from the parents' at `up`."""
     R_AP = load9(A, up + L.ROT)
     E = matmul(R_AP, load9(A, at + L.TREE_R))
@@ -161,7 +162,7 @@ def place_pack(A, at, up, q, iq):
 
 
 @formula
-def point_of_body(A, lane, p_K):
+def point_of_body(A: Address, lane: Int, p_K: Vec3) -> Vec3:
     """Position in A of a point that is given in the frame K of the body in a lane."""
     return add(read3(A, lane + L.POS), rotate(read9(A, lane + L.ROT), p_K))
 
@@ -170,7 +171,7 @@ def point_of_body(A, lane, p_K):
 
 
 @routine
-def move_bodies(A, u, iu):
+def move_bodies(A: Address, u: Address, iu: Int) -> None:
     """Move all bodies at the velocity u[iu : iu + nv]."""
     if load_int(A, L.FLOATING) != 0:
         move_base(A, pack_at(A, 0), u[iu + 3], u[iu + 4], u[iu + 5])
@@ -179,14 +180,14 @@ def move_bodies(A, u, iu):
 
 
 @formula
-def move_base(A, at, w_x, w_y, w_z):
+def move_base(A: Address, at: Int, w_x: Number, w_y: Number, w_z: Number) -> None:
     """Velocity of the base, seen by an observer that moves with its origin: [0; w_WB_W]."""
     w = rotate(base_rotation(A), (w_x, w_y, w_z))
     store6(A, at + L.VEL_V, (0.0, 0.0, 0.0) + w)
 
 
 @formula
-def move_pack(A, at, up, qd):
+def move_pack(A: Address, at: Int, up: Int, qd: Lanes) -> None:
     """Velocity v = v_parent + S qd and bias acceleration c = v x S qd of the bodies of a pack."""
     store(A, at + L.QD, qd)
     S_v, S_w = scale(load3(A, at + L.AXIS_V), qd), scale(load3(A, at + L.AXIS_W), qd)
@@ -197,14 +198,14 @@ def move_pack(A, at, up, qd):
 
 
 @routine
-def stop_bodies(A):
+def stop_bodies(A: Address) -> None:
     """All bodies at rest."""
     for k in range(load_int(A, L.PACKS)):
         stop_pack(A, pack_at(A, k))
 
 
 @formula
-def stop_pack(A, at):
+def stop_pack(A: Address, at: Int) -> None:
     """The bodies of a pack at rest."""
     store(A, at + L.QD, 0.0)
     store6(A, at + L.VEL_V, (0.0,) * 6)
@@ -215,7 +216,7 @@ def stop_pack(A, at):
 
 
 @formula
-def accelerate_pack(A, at, up, qdd):
+def accelerate_pack(A: Address, at: Int, up: Int, qdd: Number) -> None:
     """a = a_parent + c + S qdd of the bodies of a pack."""
     store(A, at + L.QDD, qdd)
     a = add(load3(A, up + L.ACC_V), load3(A, at + L.BIAS_V))
@@ -225,7 +226,7 @@ def accelerate_pack(A, at, up, qdd):
 
 
 @formula
-def origin_acceleration(A, at):
+def origin_acceleration(A: Address, at: Int) -> Vec3:
     """Classical acceleration of the origins of a pack's bodies: a + alpha x p + w x (v + w x p)."""
     p, v, w = load3(A, at + L.POS), load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
     a = add(load3(A, at + L.ACC_V), cross(load3(A, at + L.ACC_W), p))
@@ -236,7 +237,7 @@ def origin_acceleration(A, at):
 
 
 @formula
-def inertia_in_A(A, at):
+def inertia_in_A(A: Address, at: Int) -> tuple[Number, Vec3, Sym3]:
     """Mass, first moment (3) and inertia (6) of the bodies of a pack, about the origin of A in its axes."""
     m = load(A, at + L.MASS)
     R = load9(A, at + L.ROT)
@@ -258,7 +259,7 @@ def inertia_in_A(A, at):
 
 
 @formula
-def store_inertia(A, at, m, h, J):
+def store_inertia(A: Address, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
     """Write a rigid inertia to the rows I_M, I_H, I_J of a pack."""
     store(A, at + L.I_M, m)
     store3(A, at + L.I_H, h)
@@ -266,7 +267,7 @@ def store_inertia(A, at, m, h, J):
 
 
 @formula
-def add_inertia(A, at, m, h, J):
+def add_inertia(A: Address, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
     """Add a rigid inertia to that of a pack."""
     store(A, at + L.I_M, load(A, at + L.I_M) + m)
     add_to3(A, at + L.I_H, h)
@@ -274,13 +275,13 @@ def add_inertia(A, at, m, h, J):
 
 
 @formula
-def load_inertia(A, at):
+def load_inertia(A: Address, at: Int) -> tuple[Number, Vec3, Sym3]:
     """Read the rigid inertia in the rows I_M, I_H, I_J of a pack."""
     return load(A, at + L.I_M), load3(A, at + L.I_H), load6(A, at + L.I_J)
 
 
 @formula
-def velocity_wrench(m, h, J, v, w):
+def velocity_wrench(m: Number, h: Vec3, J: Sym3, v: Vec3, w: Vec3) -> tuple[Vec3, Vec3]:
     """v x* (I v): the wrench that keeps a body at its velocity [v; w]."""
     l, k = inertia_mul(m, h, J, v, w)
     return cross(w, l), add(cross(w, k), cross(v, l))
@@ -290,7 +291,7 @@ def velocity_wrench(m, h, J, v, w):
 
 
 @routine
-def friction(A, j, qd):
+def friction(A: Address, j: Int, qd: Number) -> Number:
     """Friction torque of joint j at speed qd: viscous and Coulomb."""
     entry = joint_entry(A, j)
     sign = 1.0 if qd > 0.0 else (-1.0 if qd < 0.0 else 0.0)

@@ -31,15 +31,16 @@ class Packed:
         address: of the arena in memory.
         nq: as in the model; likewise nv, nj, nb.
         mass: of all that moves [kg].
+        square: (nv, nv), the shape of the mass matrix.
     """
 
-    __slots__ = ('_axes', '_frames', '_known', 'address', 'arena', 'mass', 'nb', 'nj', 'nq', 'nv')
+    __slots__ = ('_axes', '_frames', '_known', 'address', 'arena', 'mass', 'nb', 'nj', 'nq', 'nv', 'square')
 
     def __init__(self, model: Model) -> None:
         self.arena = build_arena(model)
         self.address = self.arena.ctypes.data
         self.nq, self.nv, self.nj, self.nb = model.nq, model.nv, model.nj, model.nb
-        self.mass = model.total_mass
+        self.mass, self.square = model.total_mass, (model.nv, model.nv)
         self._axes, self._frames = model.joint_axis, model.frames
         self._known: dict[str, Floats] = {}
 
