@@ -9,7 +9,8 @@ import sys
 import tempfile
 import time
 
-_IMPORT = 'import quad_dynamics'
+# The functions are imported when they are first asked for, and numba with them: ask for all.
+_IMPORT = 'from quad_dynamics import *'
 _FIRST_CALL = """
 import quad_dynamics as qd, numpy as np, warnings
 warnings.simplefilter('ignore')

@@ -170,6 +170,10 @@ def contact_propagators(model: Model, q: npt.ArrayLike) -> ContactPropagators:
     return ContactPropagators(S, U, d_inv, Q, W)
 
 
+# Lane, joint and p_KF among the words of a frame.
+_PLACE = np.array([0, 13, 1, 2, 3])
+
+
 def _place(model: Model, point: Point, argument: str) -> Floats:
     """Where a force acts, as the kernels read it: lane and joint of the body, p_K (3).
 
@@ -178,17 +182,16 @@ def _place(model: Model, point: Point, argument: str) -> Floats:
         point: the point.
         argument: what an error message calls it.
     """
-    link: str = point  # type: ignore[assignment]
-    offset: npt.ArrayLike = (0.0, 0.0, 0.0)
-    if not isinstance(point, str):
-        try:
-            link, offset = point
-        except (TypeError, ValueError) as error:
-            expected = 'the name of a link or (link, offset)'
-            raise ArgumentError(f'{argument} has {point!r}; expected {expected}') from error
+    try:
+        link, offset = (point, None) if isinstance(point, str) else point
+    except (TypeError, ValueError) as error:
+        expected = 'the name of a link or (link, offset)'
+        raise ArgumentError(f'{argument} has {point!r}; expected {expected}') from error
     frame = packed_form(model).frame(link, argument)
-    p_LP = vector(f"offset on '{link}'", offset, 3)
-    return np.concatenate([frame[[0, 13]], frame[1:4] + frame[4:13].reshape(3, 3) @ p_LP])
+    place: Floats = frame[_PLACE]
+    if not isinstance(point, str):
+        place[2:] += frame[4:13].reshape(3, 3) @ vector(f"offset on '{link}'", offset, 3)  # type: ignore[arg-type]
+    return place
 
 
 def _unit_force(model: Model, link: str, offset: npt.ArrayLike, direction: npt.ArrayLike) -> Floats:
