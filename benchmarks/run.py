@@ -25,7 +25,7 @@ LIMITS_S = {'import_s': 1.0, 'first_call_s': 1.5, 'cold_compile_s': 60.0}
 def main() -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__, prog='python -m benchmarks.run')
-    parser.add_argument('--rounds', type=int, default=100, help='timings of each function; the best counts')
+    parser.add_argument('--rounds', type=int, default=400, help='timings of each function; the best counts')
     parser.add_argument('--output', type=Path, default=RESULTS, help='where to write the results')
     arguments = parser.parse_args()
 

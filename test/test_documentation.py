@@ -35,6 +35,11 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f'{page.name} links to {target}'
 
 
+@pytest.mark.parametrize('page', PAGES, ids=lambda path: path.name)
+def test_nothing_is_left_to_be_filled_in(page: Path) -> None:
+    assert re.findall(r'@[A-Z]+@|TODO|FIXME|XXX', page.read_text()) == []
+
+
 def test_every_public_function_is_described(qd: Any) -> None:
     text = (ROOT / 'docs' / 'dynamics.md').read_text()
     functions = [name for name in qd.__all__ if callable(getattr(qd, name)) and name[0].islower()]
