@@ -201,7 +201,8 @@ def _unit_force(model: Model, link: str, offset: npt.ArrayLike, direction: npt.A
     if largest == 0.0:
         raise ArgumentError('direction has the length 0; expected a direction in world axes')
     d = d / largest  # so that its square does not overflow
-    return np.concatenate([_place(model, (link, offset), 'link'), d / np.linalg.norm(d), np.zeros(3)])[None]
+    words = [_place(model, (link, offset), 'link'), d / np.linalg.norm(d), np.zeros(3)]
+    return np.concatenate(words).reshape(1, FORCE_WORDS)
 
 
 def _inverse_inertia(model: Model, q: npt.ArrayLike, forces: Floats) -> Floats:

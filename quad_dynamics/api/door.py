@@ -151,7 +151,7 @@ class States:
 
 def to_floats(name: str, value: npt.ArrayLike) -> Floats:
     """A contiguous float64 array of anything that holds real numbers."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+    if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
         raise ArgumentError(f'{name} has masked values; expected a value everywhere')
     try:
         array: npt.NDArray[Any] = np.asarray(value)
