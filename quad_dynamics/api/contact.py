@@ -201,8 +201,10 @@ def _unit_force(model: Model, link: str, offset: npt.ArrayLike, direction: npt.A
     if largest == 0.0:
         raise ArgumentError('direction has the length 0; expected a direction in world axes')
     d = d / largest  # so that its square does not overflow
-    words = [_place(model, (link, offset), 'link'), d / np.linalg.norm(d), np.zeros(3)]
-    return np.concatenate(words).reshape(1, FORCE_WORDS)
+    force: Floats = np.zeros((1, FORCE_WORDS))
+    force[0, :5] = _place(model, (link, offset), 'link')
+    force[0, 5:8] = d / np.linalg.norm(d)
+    return force
 
 
 def _inverse_inertia(model: Model, q: npt.ArrayLike, forces: Floats) -> Floats:
