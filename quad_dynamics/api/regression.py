@@ -11,8 +11,8 @@ from numpy import empty
 
 from quad_dynamics.api.door import States, check_finite, packed_form, to_floats
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.kernels.normal_equations import accumulate as _accumulate
 from quad_dynamics.kernels.regressor import FRICTION_COLUMNS, ROTOR_COLUMNS
-from quad_dynamics.kernels.regressor import accumulate as _accumulate
 from quad_dynamics.kernels.regressor import regressor as _regressor
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.packing import Packed

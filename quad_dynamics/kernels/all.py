@@ -11,6 +11,7 @@ from quad_dynamics.kernels import (  # noqa: F401
     frames,
     hybrid,
     manifold,
+    normal_equations,
     regressor,
     rnea,
 )

@@ -143,9 +143,8 @@ def reduce_pack(A: Address, at: Int, up: Int) -> None:
 
     f, n = articulated_mul(M, H, J, load3(A, at + L.BIAS_V), load3(A, at + L.BIAS_W))
     f, n = add(f, load3(A, at + L.FORCE_F)), add(n, load3(A, at + L.FORCE_N))
-    bias = dot(S_v, f) + dot(
-        S_w, n
-    )  # torque that holds the joint at qdd = 0 while the parent does not accelerate
+    # torque that holds the joint at qdd = 0 while the parent does not accelerate
+    bias = dot(S_v, f) + dot(S_w, n)
     x = given * qdd + free * (load(A, at + L.TAU) - bias)
     f, n = add(f, scale(U_f, x)), add(n, scale(U_n, x))
     add_to6(A, up + L.FORCE_F, f + add(n, rotor_bias(A, at, up)))

@@ -43,7 +43,7 @@ routine: Callable[[_Function], _Function] = njit(
 
 _INT = ir.IntType(64)
 _FLOAT = ir.DoubleType()
-_VECTOR = ir.VectorType(_FLOAT, LANES)
+VECTOR = ir.VectorType(_FLOAT, LANES)
 
 
 class LanesType(types.Type):  # type: ignore[misc]
@@ -56,7 +56,7 @@ class LanesType(types.Type):  # type: ignore[misc]
 @register_model(LanesType)
 class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, _VECTOR)
+        super().__init__(dmm, fe_type, VECTOR)
 
 
 class AddressType(types.Type):  # type: ignore[misc]
@@ -86,7 +86,7 @@ class _ObjectModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 _POINTER = _FLOAT.as_pointer()
-_NUMBA_TYPES = {_INT: types.int64, _FLOAT: types.float64, _VECTOR: LanesType(), _POINTER: AddressType()}
+_NUMBA_TYPES = {_INT: types.int64, _FLOAT: types.float64, VECTOR: LanesType(), _POINTER: AddressType()}
 _LLVM_TYPES = {numba_type: kind for kind, numba_type in _NUMBA_TYPES.items()} | {ObjectType(): _INT}
 
 
@@ -99,8 +99,8 @@ class Placeholder:
 
     def _binary(self, other: Any, float_op: str, int_op: str, swapped: bool = False) -> Placeholder:
         kind = self.value.type
-        if isinstance(other, Placeholder) and other.value.type == _VECTOR:
-            kind = _VECTOR
+        if isinstance(other, Placeholder) and other.value.type == VECTOR:
+            kind = VECTOR
         left, right = _as_type(self.builder, self, kind), _as_type(self.builder, other, kind)
         if swapped:
             left, right = right, left
@@ -218,13 +218,13 @@ def _pack(context: Any, builder: ir.IRBuilder, t: Any, result: Any) -> Any:
 def _as_type(builder: ir.IRBuilder, number: Any, kind: ir.Type) -> ir.Value:
     """The number as a value of the given type; a float becomes four equal lanes where lanes are asked for."""
     if not isinstance(number, Placeholder):
-        if kind == _VECTOR:
-            return ir.Constant(_VECTOR, [float(number)] * LANES)
+        if kind == VECTOR:
+            return ir.Constant(VECTOR, [float(number)] * LANES)
         return ir.Constant(kind, number if kind == _INT else float(number))
     if number.value.type == kind:
         return number.value
-    if kind == _VECTOR and number.value.type == _FLOAT:
-        undefined = ir.Constant(_VECTOR, ir.Undefined)
+    if kind == VECTOR and number.value.type == _FLOAT:
+        undefined = ir.Constant(VECTOR, ir.Undefined)
         first = builder.insert_element(undefined, number.value, ir.Constant(ir.IntType(32), 0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
         return builder.shuffle_vector(first, undefined, zeros)
@@ -279,13 +279,13 @@ def fill_zero(x: Address, start: Int, count: Int) -> None:
 @formula
 def load(A: Address, at: Int) -> Lanes:
     """Four lanes from A[at : at + 4]."""
-    return Placeholder(A.builder, A.builder.load(A.pointer(at, _VECTOR), align=8))
+    return Placeholder(A.builder, A.builder.load(A.pointer(at, VECTOR), align=8))
 
 
 @formula
 def store(A: Address, at: Int, value: Number) -> None:
     """Write four lanes to A[at : at + 4]; a float goes to all of them."""
-    A.builder.store(_as_type(A.builder, value, _VECTOR), A.pointer(at, _VECTOR), align=8)
+    A.builder.store(_as_type(A.builder, value, VECTOR), A.pointer(at, VECTOR), align=8)
 
 
 @formula
@@ -298,7 +298,7 @@ def load_int(A: Address, at: Int) -> Int:
 def join(*numbers: Number) -> Lanes:
     """Four floats as lanes."""
     builder = numbers[0].builder
-    lanes = ir.Constant(_VECTOR, ir.Undefined)
+    lanes = ir.Constant(VECTOR, ir.Undefined)
     for i, number in enumerate(numbers):
         lanes = builder.insert_element(lanes, number.value, ir.Constant(ir.IntType(32), i))
     return Placeholder(builder, lanes)
@@ -318,86 +318,3 @@ def lane_sum(value: Lanes) -> Number:
         for i in range(LANES)
     )
     return (a + b) + (c + d)
-
-
-# ---------------------------------------------------------------- sine and cosine of lanes
-
-# pi/2 in three parts, each the rounded rest of the one before, for the exact reduction of the argument.
-_HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
-_TWO_BY_PI = 0.6366197723675814
-
-# Beyond this angle [rad] the reduction loses digits, and the kernels take sin and cos of the C library
-# instead.
-SINCOS_LIMIT = 1e5
-
-# Minimax polynomials in y^2 (coefficients of fdlibm) on [-pi/4, pi/4], highest power first: sin y = y + y^3
-# P, cos y = 1 - y^2/2 + y^4 P.
-_SIN = (
-    1.58969099521155010221e-10,
-    -2.50507602534068634195e-08,
-    2.75573137070700676789e-06,
-    -1.98412698298579493134e-04,
-    8.33333333332248946124e-03,
-    -1.66666666666666324348e-01,
-)
-_COS = (
-    -1.13596475577881948265e-11,
-    2.08757232129817482790e-09,
-    -2.75573143513906633035e-07,
-    2.48015872894767294178e-05,
-    -1.38888888888741095749e-03,
-    4.16666666666666019037e-02,
-)
-
-
-@formula
-def sincos(angle: Lanes) -> tuple[Lanes, Lanes]:
-    """sin and cos of four angles at once, to about one unit in the last place, for |angle| < SINCOS_LIMIT.
-
-    Reduction by Cody and Waite to [-pi/4, pi/4], then polynomials, then the quadrant.
-    """
-    k = _vector_function('rint', angle * _TWO_BY_PI)
-    y = angle
-    for part in _HALF_PI:
-        y = _vector_function('fma', -k, _constant_lanes(k, part), y)
-    z = y * y
-    sin_y = y + y * z * _horner(_SIN, z)
-    cos_y = (1.0 - 0.5 * z) + z * z * _horner(_COS, z)
-
-    # k mod 4 in floating point: half = floor(k / 2), odd = k mod 2
-    half = _floor_half(k)
-    odd = k - 2.0 * half
-    sin_flips = half - 2.0 * _floor_half(half)
-    cos_flips = half + odd - 2.0 * _floor_half(half + odd)
-    sin = _where_nonzero(odd, cos_y, sin_y) * (1.0 - 2.0 * sin_flips)
-    cos = _where_nonzero(odd, sin_y, cos_y) * (1.0 - 2.0 * cos_flips)
-    return sin, cos
-
-
-def _horner(coefficients: tuple[float, ...], z: Placeholder) -> Placeholder:
-    total = z * coefficients[0] + coefficients[1]
-    for c in coefficients[2:]:
-        total = total * z + c
-    return total
-
-
-def _floor_half(k: Placeholder) -> Placeholder:
-    """floor(k / 2) of whole numbers."""
-    return _vector_function('rint', 0.5 * k - 0.25)
-
-
-def _vector_function(name: str, *args: Placeholder) -> Placeholder:
-    """Call an LLVM function of lanes, such as `rint` (nearest integer) or `fma` (a * b + c, rounded once)."""
-    builder = args[0].builder
-    function_type = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
-    function = cgutils.get_or_insert_function(builder.module, function_type, f'llvm.{name}.v{LANES}f64')
-    return Placeholder(builder, builder.call(function, [a.value for a in args]))
-
-
-def _constant_lanes(like: Placeholder, number: float) -> Placeholder:
-    return Placeholder(like.builder, ir.Constant(_VECTOR, [number] * LANES))
-
-
-def _where_nonzero(mask: Placeholder, a: Placeholder, b: Placeholder) -> Placeholder:
-    nonzero = mask.builder.fcmp_unordered('!=', mask.value, ir.Constant(_VECTOR, [0.0] * LANES))
-    return Placeholder(mask.builder, mask.builder.select(nonzero, a.value, b.value))

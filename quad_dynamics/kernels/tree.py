@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.kernels.sincos import SINCOS_LIMIT, sincos
 from quad_dynamics.kernels.spatial import (
     add,
     add_to3,
@@ -34,7 +35,7 @@ from quad_dynamics.kernels.spatial import (
     store9,
     sym_rotate,
 )
-from quad_dynamics.kernels.trace import SINCOS_LIMIT, formula, join, load, load_int, routine, sincos, store
+from quad_dynamics.kernels.trace import formula, join, load, load_int, routine, store
 from quad_dynamics.kernels.types import Address, Int, Lanes, Mat3, Number, Sym3, Vec3
 from quad_dynamics.model import layout as L
 

@@ -49,9 +49,7 @@ def _rows(count: int) -> int:
 
 # Pack: offsets of rows. Constants:
 PARENT = _rows(1)  # address of the parents' pack, int64, in the first lane
-JOINT = _rows(
-    1
-)  # index of the body's joint, int64; 0 in an empty lane, so that reading a state needs no branch
+JOINT = _rows(1)  # index of the body's joint, int64; 0 in an empty lane: reading a state needs no branch
 OWN_JOINT = _rows(1)  # the same, but -1 in an empty lane
 TREE_R = _rows(9)  # R_PK of the joint at q = 0, row by row
 TREE_P = _rows(3)  # p_PK [m]

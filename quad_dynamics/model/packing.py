@@ -71,9 +71,7 @@ class Packed:
             near = difflib.get_close_matches(str(name), self._frames, n=3)
             known = f'did you mean {near}?' if near else f'expected one of {list(self._frames)}'
             raise ArgumentError(f'{argument} names {name!r}, which is no link of the robot; {known}')
-        joint = (
-            frame.body - 1 if self.nb > self.nj else frame.body
-        )  # with a floating base, body 0 is the base
+        joint = frame.body - (self.nb - self.nj)  # with a floating base, body 0 is the base
         ints = self.arena.view(np.int64)
         if joint < 0:
             return np.concatenate([[ints[L.FIRST_PACK]], frame.p, frame.R.ravel(), [-1]])
