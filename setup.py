@@ -38,7 +38,7 @@ def share_tree(folder: str, target: str) -> list[tuple[str, list[str]]]:
 setup(
     name=PACKAGE_NAME,
     version='0.1.0',
-    description='Rigid-body dynamics, contact simulation, torque control and identification of quadrupeds.',
+    description='Robot models from URDF and rigid-body dynamics of floating-base robots.',
     long_description=README.read_text(encoding='utf-8'),
     long_description_content_type='text/markdown',
     maintainer='quad_dynamics maintainers',

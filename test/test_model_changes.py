@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,6 +112,125 @@ def test_only_the_changed_body_is_rewritten() -> None:
     np.testing.assert_array_equal(again.pi.reshape(-1, 10)[untouched], model.pi.reshape(-1, 10)[untouched])
 
 
+ODD = """\
+<?xml version='1.0'?>
+<!-- before -->
+<robot name='odd' >
+  <!-- ü -->
+  <link name="base" />
+  <link name="arm"><!-- inertial --><inertial><mass value="1"/>
+      <inertia ixx='1' ixy="0" ixz="0"  iyy="1" iyz="0" izz="1"></inertia></inertial>
+    <visual><geometry><box size="1 1 1" /></geometry></visual>
+  </link>
+  <link name="tool">
+    <inertial>
+      <mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>
+    </inertial>
+    <visual><geometry><sphere radius="1"/></geometry></visual>
+  </link>
+  <link name="hand"/>
+  <link name="palm">
+    <!-- nothing yet -->
+  </link>
+  <link name="weight">
+    <inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1" /></inertial >
+  </link>
+  <joint name="a" type="continuous"><parent link="base"/><child link="arm"/></joint>
+  <joint name="t" type="fixed"><parent link="arm"/><child link="tool"/></joint>
+  <joint name="h" type="continuous">
+    <parent link="tool"/>
+    <child  link = "hand" />
+    <dynamics note=" damping='9'" friction = '0.5' ></dynamics>
+  </joint>
+  <joint name="w" type="fixed"><parent link="hand"/><child link="weight"/></joint>
+  <joint name="p" type="fixed"><parent link="hand"/><child link="palm"/></joint>
+</robot >
+<!-- after > -->
+"""
+ODD_WRITTEN = {  # what stands instead of which lines of ODD
+    '  <link name="arm"><!-- inertial --><inertial><mass value="1"/>': [
+        '  <link name="arm"><!-- inertial --><inertial>',
+        '    <origin xyz="0.0 0.0 0.0" rpy="0 0 0"/>',
+        '    <mass value="4.0"/>',
+        '    <inertia ixx="4.0" ixy="0.0" ixz="0.0" iyy="4.0" iyz="0.0" izz="4.0"/>',
+        '  </inertial>',
+    ],
+    """      <inertia ixx='1' ixy="0" ixz="0"  iyy="1" iyz="0" izz="1"></inertia></inertial>""": [],
+    '    <inertial>': [],
+    '      <mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>': [],
+    '    </inertial>': [],
+    '  <link name="hand"/>': [
+        '  <link name="hand">',
+        '    <inertial>',
+        '      <origin xyz="0.0 0.0 0.0" rpy="0 0 0"/>',
+        '      <mass value="2.0"/>',
+        '      <inertia ixx="2.0" ixy="0.0" ixz="0.0" iyy="2.0" iyz="0.0" izz="2.0"/>',
+        '    </inertial>',
+        '  </link>',
+    ],
+    '    <inertial><mass value="1"/>'
+    '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1" /></inertial >': [],
+    '  <joint name="a" type="continuous"><parent link="base"/><child link="arm"/></joint>': [
+        '  <joint name="a" type="continuous"><parent link="base"/><child link="arm"/>'
+        '<dynamics damping="0.1" friction="0.0"/></joint>'
+    ],
+    """    <dynamics note=" damping='9'" friction = '0.5' ></dynamics>""": [
+        """    <dynamics note=" damping='9'" friction = "0.7" damping="0.2" ></dynamics>"""
+    ],
+}
+
+
+@pytest.mark.parametrize('newline', ['\n', '\r\n'], ids=['LF', 'CRLF'])
+def test_only_what_changed_is_written(newline: str, tmp_path: Path) -> None:
+    """Spaces in tags, quotes, line ends and comments after the end stay as they are."""
+    path = tmp_path / 'odd.urdf'
+    path.write_bytes(ODD.replace('\n', newline).encode())
+    model = load(str(path))
+    changed = model.with_pi(2.0 * model.pi).with_friction([0.1, 0.2], [0.0, 0.7])
+    expected = [new for line in ODD.split('\n') for new in ODD_WRITTEN.get(line, [line])]
+    assert changed.to_urdf().split(newline) == expected
+    again = reload(changed)
+    np.testing.assert_array_equal(again.pi, changed.pi)
+    np.testing.assert_array_equal(again.viscous, [0.1, 0.2])
+    np.testing.assert_array_equal(again.coulomb, [0.0, 0.7])
+
+
+@pytest.mark.parametrize(
+    ('link', 'written'),
+    [
+        ('<link name="hand"></link>', '<link name="hand">{nl}    <i/>{nl}  </link>'),
+        (
+            '<link name="hand">{nl}\t<!-- x -->{nl}  </link>',
+            '<link name="hand">{nl}\t<i/>{nl}\t<!-- x -->{nl}  </link>',
+        ),
+        (
+            '<link name="hand"><!-- x --></link>',
+            '<link name="hand">{nl}    <i/>{nl}    <!-- x --></link>',
+        ),
+    ],
+    ids=['empty', 'comment', 'inline'],
+)
+def test_place_of_a_new_inertial(link: str, written: str) -> None:
+    text = ODD.replace('<link name="hand"/>', link.replace('{nl}', '\n'))
+    model = load(text)
+    pi = model.pi.copy()
+    pi[10:] *= 2.0
+    out = model.with_pi(pi).to_urdf()
+    start = out.index('<link name="hand">')
+    part = out[start : out.index('</link>', start) + 7]
+    inertial = part[part.index('<inertial>') : part.index('</inertial>') + 11]
+    assert part.replace(inertial, '<i/>') == written.replace('{nl}', '\n')
+
+
+@pytest.mark.parametrize('name', ['mini_cheetah', 'a1', 'hyq'])
+def test_friction_changes_one_line_for_each_joint(name: str) -> None:
+    model = load(name)
+    changed = model.with_friction(model.viscous + 1.0)
+    old = set(model.urdf.text.splitlines())
+    assert sum(line not in old for line in changed.to_urdf().splitlines()) <= model.nj
+    np.testing.assert_array_equal(reload(changed).viscous, changed.viscous)
+
+
 def test_friction_only_touches_dynamics() -> None:
     model = load('a1')
     viscous = model.viscous.copy()
@@ -197,8 +317,20 @@ def test_gravity() -> None:
         model.with_gravity((0, 1))
     with pytest.raises(ArgumentError, match='gravity is not finite at index 1'):
         model.with_gravity((0, np.nan, 1))
-    with pytest.raises(ArgumentError, match='expected 3 finite numbers'):
+    with pytest.raises(ArgumentError, match=r'gravity has the shape \(2,\); expected \(3,\)'):
         load('two_link_arm', gravity=(0, 1))
+
+
+@pytest.mark.parametrize(
+    'gravity',
+    ['x', {}, 1j, (0, 0, 1j), np.array([0, 0, 1j]), (0, 0, 10**400), (0, (0, 1), 0), object()],
+    ids=lambda gravity: str(type(gravity).__name__),
+)
+def test_gravity_of_a_wrong_kind(gravity: object) -> None:
+    with pytest.raises(ArgumentError, match=r'gravity is not an array of numbers: .*; expected \(3,\)'):
+        load('two_link_arm', gravity=gravity)
+    with pytest.raises(ArgumentError, match=r'gravity is not an array of numbers'):
+        load('two_link_arm').with_gravity(gravity)  # type: ignore[arg-type]
 
 
 def test_with_pi_refuses() -> None:

@@ -182,6 +182,47 @@ def test_refused(case: str) -> None:
     assert caught.value.problems == tuple(expected)
 
 
+def test_mapping_of_tuples_and_arrays() -> None:
+    plain = {
+        'floating_base': True,
+        'feet': ['FL_foot'],
+        'contact_points': [{'link': 'FL_foot', 'position': [0.0, 0.5, 0.25], 'radius': 0.5}],
+        'rotors': {'FL_calf_joint': {'gear': 6, 'mass': 0.5, 'inertia': [0.25, 0.5, 0.25]}},
+        'standing': {'base_height': 0.5, 'joints': {'FL_calf_joint': -1.5}},
+    }
+    other = {
+        'floating_base': np.bool_(True),
+        'feet': np.array(['FL_foot']),
+        'contact_points': (
+            {'link': np.str_('FL_foot'), 'position': (0.0, np.float32(0.5), 0.25), 'radius': np.array(0.5)},
+        ),
+        'rotors': {
+            'FL_calf_joint': {
+                'gear': np.int64(6),
+                'mass': np.float64(0.5),
+                'inertia': np.array([0.25, 0.5, 0.25]),
+            }
+        },
+        'standing': {'base_height': np.float16(0.5), 'joints': {'FL_calf_joint': np.float64(-1.5)}},
+    }
+    expected = load(plain, 'mini_cheetah').description
+    assert load(other, 'mini_cheetah').description == expected
+    assert load({'quad_dynamics': other}, 'mini_cheetah').description == expected
+
+
+@pytest.mark.parametrize('position', [np.zeros(2), np.zeros((3, 1)), np.array([0, 0, np.nan]), (0, 0, 1j)])
+def test_wrong_arrays_are_refused(position: Any) -> None:
+    with pytest.raises(ModelError, match='expected 3 finite numbers'):
+        load({'contact_points': [{'link': 'FL_foot', 'position': position}]})
+
+
+def test_endless_mapping_is_refused() -> None:
+    endless: dict[str, Any] = {}
+    endless['feet'] = endless
+    with pytest.raises(ModelError, match='the robot has no link'):
+        load(endless)
+
+
 def test_problems_of_urdf_and_description_together() -> None:
     text = load({}).urdf.text.replace('<mass value="0.54"/>', '<mass value="-1"/>')
     with pytest.raises(ModelError) as caught:

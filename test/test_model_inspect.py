@@ -73,7 +73,10 @@ def test_base_options(capsys: pytest.CaptureFixture[str]) -> None:
     )
     code, out = inspect('two_link_arm', '--floating-base', capsys=capsys)
     assert code == 1
-    assert "link 'base_link' is the floating base, but neither it nor a link fixed to it has mass" in out
+    assert (
+        "link 'base_link' (line 19) is the floating base, but neither it nor a link fixed to it has mass"
+        in out
+    )
 
 
 def test_strict(capsys: pytest.CaptureFixture[str]) -> None:

@@ -217,6 +217,9 @@ def test_xacro(tmp_path: Path) -> None:
         '<robot name="r" xmlns:xacro="http://ros.org/wiki/xacro"><xacro:property name="height" '
         'value="0.25"/>',
     )
+    path = tmp_path / 'R.URDF.XACRO'
+    path.write_text(text)
+    assert_close(load(path).joint_p[0], [0.0, 0.0, 0.5], EXACT)
     path = tmp_path / 'r.urdf.xacro'
     path.write_text(text)
     assert_close(load(path).joint_p[0], [0.0, 0.0, 0.5], EXACT)
@@ -225,6 +228,33 @@ def test_xacro(tmp_path: Path) -> None:
     path.write_text(text.replace('${2 * height}', '${nothing}'))
     with pytest.raises(ModelError, match='xacro cannot expand the file'):
         load_model(path)
+
+
+@pytest.mark.parametrize('xyz', ['1e7 0 -0.209', '0 0 0', '1e9 0 0', '0 0 -1e-9'])
+def test_absurd_legs_have_a_finite_pose_or_none(xyz: str) -> None:
+    text = load('mini_cheetah').urdf.text.replace('xyz="0 0 -0.209"', f'xyz="{xyz}"', 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        model = load_model(text)
+    assert model.standing is None or np.isfinite(model.standing).all()
+
+
+def test_leg_that_cannot_reach_the_ground_leaves_no_crouch() -> None:
+    text = load('mini_cheetah').urdf.text.replace('xyz="0 0 -0.209"', 'xyz="1e7 0 -0.209"', 1)
+    assert load(text).standing is None
+
+
+@pytest.mark.parametrize('scale', [1e-3, 1e3])
+def test_crouch_does_not_depend_on_the_size(scale: float) -> None:
+    def grown(factor: float) -> Model:
+        places = {name: (x * factor, y * factor) for name, (x, y) in PLACES.items()}
+        return load(quadruped(places).replace('0 0 -0.3', f'0 0 {-0.3 * factor}'))
+
+    expected, actual = grown(1.0).standing, grown(scale).standing
+    assert expected is not None
+    assert actual is not None
+    assert_close(actual[7:], expected[7:], 1e-4)  # the search ends at an absolute distance of 1e-9 m
+    assert_close(actual[2] / scale, expected[2], 1e-4)
 
 
 def test_xacro_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

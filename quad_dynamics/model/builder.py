@@ -13,6 +13,7 @@ import numpy as np
 from quad_dynamics.model.bodies import (
     Pose,
     check_bodies,
+    check_bodies_without_tree,
     check_links,
     merged_pi,
     pose_of,
@@ -64,6 +65,7 @@ def build_model(
     description = read_description(description_data or {}, urdf, problems)
     topology = find_topology(urdf, problems)
     if topology is None:
+        check_bodies_without_tree(urdf, faulty, problems)
         problems.raise_errors(strict)
         raise AssertionError('a topology is missing only together with a problem')
     build = _Build(urdf, topology, description, floating_base, faulty, problems)
@@ -92,7 +94,7 @@ class _Build:
         self.joints = self._order_joints()
         self.bodies = self._bodies()
         self.pi = merged_pi(urdf, topology, self.poses, self.bodies)
-        check_bodies(topology, self.bodies, self.pi, faulty, problems)
+        check_bodies(urdf, topology, self.bodies, self.pi, faulty, problems)
         if not self.joints and not self.floating:
             problems.error(
                 'the robot has no movable joint and its base is fixed, so nothing can move; '

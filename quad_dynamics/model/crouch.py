@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from quad_dynamics.model.model import Model
 
 _EXTENSION = 0.8  # part of the stretched leg's length from hip to foot when standing
-_TOLERANCE = 1e-3  # of that length; a leg that misses its place by more stays at neutral
+_TOLERANCE = 1e-3  # of that length; a leg that misses its place by more cannot stand there
 _SWEEPS = 40
+_DAMPING = 1e-8  # of the trace of J J^T, so that it means the same for a flea and for a crane
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ class _Stance:
 
 
 def find_crouch(model: Model) -> Floats | None:
-    """Standing pose (nq,), the feet on the ground z = 0; None without feet or with a fixed base."""
+    """Standing pose (nq,), the feet on the ground z = 0; None if none is found.
+
+    There is none without feet, with a fixed base, or if a leg cannot reach its place.
+    """
     if not model.floating_base or not model.legs:
         return None
     stances = [_stance(model, leg) for leg in model.legs]
@@ -53,7 +57,10 @@ def find_crouch(model: Model) -> Floats | None:
     q = model.neutral
     for stance in stances:
         stance.place[2] = ground + stance.radius
-        q[7:] = _solve(model, stance, q[7:])
+        angles = _solve(model, stance, q[7:])
+        if angles is None:
+            return None
+        q[7:] = angles
     lowest = [float(_tip_and_joints(model, stance, q[7:])[0][2]) - stance.radius for stance in stances]
     q[2] = -min(lowest)
     return q
@@ -76,8 +83,11 @@ def _stance(model: Model, leg: Leg) -> _Stance:
     return _Stance(leg, stance.tip, radius, hip, swing, place)
 
 
-def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats:
-    """All joint angles, those of the leg changed so that it stands at its place; unchanged if it cannot."""
+def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
+    """All joint angles, those of the leg changed so that it stands at its place; None if it cannot.
+
+    A leg of one joint has no knee to bend and stays as it is.
+    """
     index = np.array(stance.leg.joint_indices, dtype=np.int64)
     if len(index) < 2:
         return angles
@@ -88,7 +98,7 @@ def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats:
         trial = np.clip(trial, model.q_min, model.q_max)
         if _descend(model, stance, trial) < _TOLERANCE * _EXTENSION * np.linalg.norm(stance.place):
             return trial
-    return angles
+    return None
 
 
 def _descend(model: Model, stance: _Stance, angles: Floats) -> float:
@@ -101,7 +111,11 @@ def _descend(model: Model, stance: _Stance, angles: Floats) -> float:
         if float(np.linalg.norm(miss)) < 1e-9:
             break
         J = np.where(slides[:, None], axes, np.cross(axes, tip - p)).T
-        step = J.T @ np.linalg.solve(J @ J.T + 1e-9 * np.eye(3), miss)
+        square = J @ J.T
+        damping = _DAMPING * float(np.trace(square))
+        if not damping > 0.0:  # no joint moves the tip
+            break
+        step = J.T @ np.linalg.solve(square + damping * np.eye(3), miss)
         angles[index] = np.clip(angles[index] + np.clip(step, -0.5, 0.5), low, high)
     return float(np.linalg.norm(stance.place - _tip_and_joints(model, stance, angles)[0]))
 

@@ -63,8 +63,8 @@ class Motor:
         voltage: of the battery [V].
         torque_constant: KT [N m/A].
         resistance: of the winding [Ohm].
-        damping: viscous friction at the joint, in addition to the URDF's <dynamics damping> [N m s/rad].
-        dry_friction: Coulomb friction at the joint, in addition to the URDF's <dynamics friction> [N m].
+        damping: viscous friction of the drive at the joint [N m s/rad]; a simulator adds it to the URDF's.
+        dry_friction: Coulomb friction of the drive at the joint [N m]; likewise.
     """
 
     joint: str

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from quad_dynamics.model.description import ContactPoint, Motor, RobotDescription, Rotor, StandingPose
@@ -22,6 +23,7 @@ _ROTOR_KEYS = ('gear', 'mass', 'inertia', 'position', 'rpy', 'axis')
 _MOTOR_KEYS = ('torque_limit', 'voltage', 'torque_constant', 'resistance', 'damping', 'dry_friction')
 _STANDING_KEYS = ('base_height', 'joints')
 _MAX_BYTES = 1024 * 1024
+_MAX_DEPTH = 8  # of a description that is a mapping; a good one has 4
 
 
 def load_yaml(path: Path, problems: Problems, shown: str) -> Mapping[str, Any] | None:
@@ -102,13 +104,26 @@ def _keys_twice(node: yaml.Node) -> Iterator[str]:
 
 def as_description_mapping(data: Mapping[str, Any], problems: Problems) -> Mapping[str, Any] | None:
     """The mapping below `quad_dynamics:`; a mapping without this key is taken as being it."""
-    inner = data.get(TOP_KEY, data)
+    inner = _plain(data.get(TOP_KEY, data))
     if inner is None:
         return {}
     if not isinstance(inner, Mapping):
         problems.error(f'{TOP_KEY}: is {_show(inner)}; expected a mapping')
         return None
     return inner
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """The value with tuples and arrays as lists, and numpy's numbers as Python's, as YAML would give them."""
+    if depth > _MAX_DEPTH:
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, depth + 1) for item in value]
+    return value
 
 
 def read_description(data: Mapping[str, Any], urdf: Urdf, problems: Problems) -> RobotDescription:

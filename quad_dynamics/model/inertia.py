@@ -87,6 +87,10 @@ def implausible_bodies(pi: Floats) -> list[tuple[int, str]]:
     for i, w in zip(good[bad], moments[bad], strict=True):
         shown = ', '.join(f'{value:.3g}' for value in w)
         found.append(
-            (int(i), f'inertia about the com is not positive definite (principal moments {shown} kg m^2)')
+            (
+                int(i),
+                f'inertia about the com is not positive definite (principal moments {shown} kg m^2; '
+                'expected all > 0)',
+            )
         )
     return sorted(found)

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError, ModelError, ModelWarning
 from quad_dynamics.model.builder import build_model
 from quad_dynamics.model.description_reader import as_description_mapping, load_yaml
-from quad_dynamics.model.model import STANDARD_GRAVITY, Model
+from quad_dynamics.model.model import STANDARD_GRAVITY, Model, _vector
 from quad_dynamics.model.problems import Problems, why_unreadable
 from quad_dynamics.model.urdf_reader import read_urdf
 from quad_dynamics.model.xml_tree import MAX_CHARACTERS, XmlError, decode_xml
@@ -60,7 +59,7 @@ def load_model(
         ModelError: the file cannot become a model; `problems` lists everything that is wrong with it.
         ArgumentError: an argument is of a wrong kind.
     """
-    g = _gravity(gravity)
+    g = _vector(STANDARD_GRAVITY if gravity is None else gravity, 3, 'gravity')
     if floating_base is not None and not isinstance(floating_base, bool):
         raise ArgumentError(f'floating_base is {floating_base!r}; expected True, False or None')
     text, path, shown = _find(source)
@@ -74,13 +73,6 @@ def load_model(
     for line in model.warnings:
         warnings.warn(f'{shown}: {line}', ModelWarning, stacklevel=2)
     return model
-
-
-def _gravity(gravity: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
-    g = np.array(STANDARD_GRAVITY if gravity is None else gravity, dtype=np.float64)
-    if g.shape != (3,) or not np.isfinite(g).all():
-        raise ArgumentError(f'gravity is {gravity!r}; expected 3 finite numbers')
-    return g
 
 
 def _find(source: str | os.PathLike[str]) -> tuple[str, str, str]:
@@ -100,7 +92,7 @@ def _find(source: str | os.PathLike[str]) -> tuple[str, str, str]:
         shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + '...'
         raise ModelError(shown, [_no_such_file(shown)])
     text = _read_file(path, name)  # xacro reads the file itself, but says less clearly what is wrong with it
-    return _expand_xacro(path) if path.suffix == '.xacro' else text, str(path), name
+    return _expand_xacro(path) if path.suffix.lower() == '.xacro' else text, str(path), name
 
 
 def _exists(path: Path) -> bool:

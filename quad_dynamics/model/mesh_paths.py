@@ -14,6 +14,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 _PACKAGE_SCHEMES = ('package', 'model')
+_SCHEME = re.compile(r'([A-Za-z][A-Za-z0-9+.-]+):')  # two characters or more: C: is a drive
+_EXPECTED = 'expected package://, model:// or a relative path'
 _LEVELS_TO_PACKAGE = 6
 _INNER_FOLDERS = ('urdf', 'urdfs', 'xacro', 'robots', 'robot', 'model', 'models', 'description')
 
@@ -51,10 +53,10 @@ class MeshPaths:
         """Say what is wrong with a path as it stands in the URDF; '' if nothing is."""
         if not filename.strip():
             return 'is empty'
-        path = unquote(filename).replace('\\', '/')
+        path = unquote(filename).replace('\\', '/').strip()
         if '\0' in path:
             return f'{filename!r} contains a NUL character'
-        scheme = re.match(r'([A-Za-z][A-Za-z0-9+.-]+)://', path)
+        scheme = _SCHEME.match(path)
         if scheme is None:
             return self._plain_problem(filename, path)
         kind, rest = scheme.group(1).lower(), path[scheme.end() :]
@@ -62,14 +64,16 @@ class MeshPaths:
             return _package_problem(filename, rest)
         if kind == 'file':
             return self._absolute_problem(filename, '/' + rest.lstrip('/'))
-        return f"'{filename}' has the scheme {kind}://; expected package://, model:// or a relative path"
+        return f"'{filename}' has the scheme {kind}:; {_EXPECTED}"
 
     def _plain_problem(self, filename: str, path: str) -> str:
+        if path.startswith(('~', '$')):
+            return f"'{filename}' starts with {path[0]}, which stands for another folder; {_EXPECTED}"
         if path.startswith('/') or re.match(r'[A-Za-z]:', path):
             return self._absolute_problem(filename, path)
         if _is_inside(f'{self._folder}/{path}', self._package):
             return ''
-        return f"'{filename}' leaves the robot's package"
+        return f"'{filename}' leaves the robot's package; expected a path inside it"
 
     def _absolute_problem(self, filename: str, path: str) -> str:
         if any(_is_inside(path, root) for root in self._roots):
@@ -85,7 +89,7 @@ def _package_problem(filename: str, rest: str) -> str:
     for part in inner.split('/'):
         depth += {'': 0, '.': 0, '..': -1}.get(part, 1)
         if depth < 0:
-            return f"'{filename}' leaves the package '{package}'"
+            return f"'{filename}' leaves the package '{package}'; expected a path inside it"
     return ''
 
 

@@ -185,7 +185,7 @@ class Model:
         """(nq,) a pose to stand in, the feet on the ground z = 0.
 
         As the robot description says; else, for a floating robot with feet, a crouch with the feet below
-        the hips that is found at the first use. None for all others.
+        the hips that is found at the first use. None for all others, and if there is no such crouch.
         """
         if self._standing is None:
             from quad_dynamics.model.crouch import find_crouch
@@ -288,9 +288,11 @@ def _restore(names: Iterable[str], values: Iterable[Any]) -> Model:
 def _vector(values: npt.ArrayLike, size: int, name: str) -> Floats:
     """A checked copy of (size,) finite numbers."""
     try:
+        if np.iscomplexobj(values):  # numpy would drop the imaginary part with a mere warning
+            raise TypeError('it is complex')
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f'{name} is not an array of numbers: {error}') from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f'{name} is not an array of numbers: {error}; expected ({size},)') from error
     if array.shape != (size,):
         raise ArgumentError(f'{name} has the shape {array.shape}; expected ({size},)')
     if not np.isfinite(array).all():

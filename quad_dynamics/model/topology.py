@@ -6,10 +6,15 @@ Nothing here recurses, so that a chain of thousands of links does not exhaust Py
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 
 from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.urdf import Joint, Urdf
+
+_MOST_SHOWN = 10
+# Near names are looked up for so many problems, among so many links with names so long; more takes seconds.
+_MOST_SEARCHES, _MOST_LINKS, _LONGEST_NAME = 5, 300, 60
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,23 @@ def _ends_exist(joint: Joint, names: set[str], problems: Problems) -> bool:
     good = True
     for role, link in (('parent', joint.parent), ('child', joint.child)):
         if link and link not in names:
-            problems.error(f"joint '{joint.name}' (line {joint.line}): {role} link '{link}' does not exist")
+            problems.error(
+                f"joint '{joint.name}' (line {joint.line}): {role} link '{link}' does not exist; "
+                f'{_known_links(link, names, problems.n_errors < _MOST_SEARCHES)}'
+            )
         good = good and link in names
     return good
+
+
+def _known_links(wrong: str, names: set[str], search: bool) -> str:
+    """The link that was meant, or some that there are."""
+    known = sorted(name for name in names if name)
+    short = [name for name in known[:_MOST_LINKS] if len(name) <= _LONGEST_NAME]
+    near = difflib.get_close_matches(wrong, short, 1) if search and len(wrong) <= _LONGEST_NAME else []
+    if near:
+        return f"did you mean '{near[0]}'?"
+    more = ', ...' if len(known) > _MOST_SHOWN else ''
+    return f'there are: {", ".join(known[:_MOST_SHOWN])}{more}'
 
 
 def _unique_parents(joints: list[Joint], problems: Problems) -> dict[str, Joint]:

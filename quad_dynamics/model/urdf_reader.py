@@ -74,7 +74,7 @@ def read_urdf(text: str, problems: Problems, path: str = '') -> Urdf | None:
     if tree.root.tag != 'robot':
         problems.error(f'the root element is <{tree.root.tag}>; expected <robot>')
         return None
-    sign = '' if path.endswith('.xacro') else _xacro_sign(tree)
+    sign = '' if path.lower().endswith('.xacro') else _xacro_sign(tree)
     if sign:  # each of its expressions would be a problem of its own
         cure = 'name it .urdf.xacro' if path else 'expand it first'
         problems.error(f'this looks like xacro: {cure} ({sign})')
@@ -127,10 +127,10 @@ class _Reader:
             element, 'mass', where, lambda e, w: self._number(e, 'value', f'{w}: mass', required=True)
         )
         if element.find('mass') is None:
-            self.problems.error(f'{where}: <inertial> has no <mass>')
+            self.problems.error(f'{where}: <inertial> has no <mass>; expected <mass value="..."/>')
         inertia = self._child(element, 'inertia', where, self._inertia)
         if element.find('inertia') is None:
-            self.problems.error(f'{where}: <inertial> has no <inertia>')
+            self.problems.error(f'{where}: <inertial> has no <inertia>; expected <inertia ixx="..." .../>')
         return None if mass is None or inertia is None else Inertial(mass, origin, inertia)
 
     def _inertia(self, element: Element, where: str) -> Tensor | None:
@@ -286,7 +286,9 @@ class _Reader:
             )
         lower, upper = limit.lower or 0.0, limit.upper or 0.0
         if lower > upper:
-            self.problems.error(f'{where}: limit lower {lower:g} is above upper {upper:g}')
+            self.problems.error(
+                f'{where}: limit lower {lower:g} is above upper {upper:g}; expected lower <= upper'
+            )
         return Limit(lower, upper, limit.velocity, limit.effort)
 
     def _limit_values(self, element: Element, where: str) -> Limit:
@@ -363,7 +365,7 @@ class _Reader:
         text = element.get(key)
         if text is None:
             if required:
-                self.problems.error(f'{where} has no {key}')
+                self.problems.error(f'{where} has no {key}; expected a finite number')
             return None
         values = self._parse(text, 1, f'{where} {key}', largest)
         return values[0] if values else None
@@ -377,13 +379,13 @@ class _Reader:
     def _numbers(self, element: Element, key: str, count: int, where: str) -> tuple[float, ...] | None:
         text = element.get(key)
         if text is None:
-            self.problems.error(f'{where} has no {key}')
+            self.problems.error(f'{where} has no {key}; expected {_expected(count)}')
             return None
         return self._parse(text, count, f'{where} {key}', MAX_MAGNITUDE)
 
     def _parse(self, text: str, count: int, where: str, largest: float | None) -> tuple[float, ...] | None:
         words = text.split()
-        expected = 'a finite number' if count == 1 else f'{count} finite numbers'
+        expected = _expected(count)
         shown = _shorten(text)
         # float() alone would also take 'nan', 'inf', '1_000' and digits of other scripts.
         if len(words) != count or not all(_NUMBER.fullmatch(word) and word.isascii() for word in words):
@@ -432,6 +434,10 @@ def _xacro_sign(tree: XmlTree) -> str:
             if _XACRO.search(value):
                 return f"line {tree.line(element)} has '{_shorten(value)}'"
     return ''
+
+
+def _expected(count: int) -> str:
+    return 'a finite number' if count == 1 else f'{count} finite numbers'
 
 
 def _shorten(text: str) -> str:

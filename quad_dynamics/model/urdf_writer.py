@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a changed model back into the text of its URDF, leaving everything else of the file as it was."""
+"""Writes a changed model back into the text of its URDF, leaving everything else of the file as it was.
+
+Only the pieces of text that change are replaced; the rest is not even parsed and written anew, so that line
+ends, quotes, comments and the spaces inside of tags stay.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.inertia import Floats, about_com, flat_inertia
-from quad_dynamics.model.xml_tree import declare_utf8, parse_xml, write_xml
+from quad_dynamics.model.xml_tree import XmlTree, declare_utf8, parse_xml
 
 if TYPE_CHECKING:
     from quad_dynamics.model.model import Model
 
 _KEYS = ('ixx', 'ixy', 'iyy', 'ixz', 'iyz', 'izz')
+_STEP = '  '  # of indentation
+_TAG = re.compile(rb'<(?:[^>"\']|"[^"]*"|\'[^\']*\')*>')
+_ATTRIBUTE = re.compile(r'\s([^\s=]+)\s*=\s*("[^"]*"|\'[^\']*\')')
 
 
 def write_model(model: Model) -> str:
@@ -29,20 +37,22 @@ def write_model(model: Model) -> str:
     joints = np.flatnonzero((model.viscous != model.file_viscous) | (model.coulomb != model.file_coulomb))
     if not len(bodies) and not len(joints):
         return declare_utf8(model.urdf.text)
-    tree = parse_xml(model.urdf.text)
-    links = {element.get('name', ''): element for element in tree.root.findall('link')}
+    edits = _Edits(parse_xml(model.urdf.text))
+    links = {element.get('name', ''): element for element in edits.tree.root.findall('link')}
     for i in bodies:
+        main = model.body_names[i]
         for frame in model.frames.values():
-            if frame.body == i:
-                _remove(links[frame.name], 'inertial')
-        _insert_first(links[model.body_names[i]], _inertial(pi[i], model.body_names[i]))
-    elements = {element.get('name', ''): element for element in tree.root.findall('joint')}
+            if frame.body == i and frame.name != main:
+                edits.remove_inertial(links[frame.name])
+        edits.set_inertial(links[main], _inertial(pi[i], main))
+    elements = {element.get('name', ''): element for element in edits.tree.root.findall('joint')}
     for i in joints:
-        _set_dynamics(elements[model.joint_names[i]], float(model.viscous[i]), float(model.coulomb[i]))
-    return write_xml(tree.root, tree.prologue)
+        edits.set_dynamics(elements[model.joint_names[i]], float(model.viscous[i]), float(model.coulomb[i]))
+    return declare_utf8(edits.apply())
 
 
-def _inertial(pi: Floats, body: str) -> Element:
+def _inertial(pi: Floats, body: str) -> list[str]:
+    """Lines of an <inertial>."""
     if pi[0] == 0.0 and pi[1:4].any():
         raise ArgumentError(f"body '{body}' has mass 0 but a first moment of mass; URDF cannot say this")
     if pi[0] == 0.0:
@@ -50,59 +60,133 @@ def _inertial(pi: Floats, body: str) -> Element:
     else:
         _, coms, inertias = about_com(pi[None])
         com, inertia = coms[0], flat_inertia(inertias[0])
-    element = Element('inertial')
-    SubElement(element, 'origin', {'xyz': ' '.join(map(_text, com)), 'rpy': '0 0 0'})
-    SubElement(element, 'mass', {'value': _text(pi[0])})
     values = dict(zip(_KEYS, map(_text, inertia), strict=True))
-    SubElement(element, 'inertia', {key: values[key] for key in sorted(_KEYS)})
-    return element
+    return [
+        '<inertial>',
+        f'{_STEP}<origin xyz="{" ".join(map(_text, com))}" rpy="0 0 0"/>',
+        f'{_STEP}<mass value="{_text(pi[0])}"/>',
+        f'{_STEP}<inertia {" ".join(_attribute(key, values[key]) for key in sorted(_KEYS))}/>',
+        '</inertial>',
+    ]
 
 
-def _set_dynamics(joint: Element, damping: float, friction: float) -> None:
-    dynamics = joint.find('dynamics')
-    if dynamics is None:
-        dynamics = Element('dynamics')
-        _append(joint, dynamics)
-    dynamics.set('damping', _text(damping))
-    dynamics.set('friction', _text(friction))
+def _attribute(key: str, value: str) -> str:
+    return f'{key}="{value}"'
 
 
 def _text(value: float) -> str:
     return repr(float(value))
 
 
-# ---- edits that keep the indentation
+class _Edits:
+    """Replacements in the text of one document; all places are those of the original."""
+
+    def __init__(self, tree: XmlTree) -> None:
+        self.tree, self.raw = tree, tree.raw
+        self.newline = '\r\n' if b'\r\n' in tree.raw else '\n'
+        self._pieces: list[tuple[int, int, str]] = []
+
+    def apply(self) -> str:
+        """The text with all replacements."""
+        parts, place = [], 0
+        for start, end, text in sorted(self._pieces):
+            parts += [self.raw[place:start], text.encode()]
+            place = end
+        return b''.join([*parts, self.raw[place:]]).decode()
+
+    # ---- what can be changed
+
+    def remove_inertial(self, link: Element) -> None:
+        """Take the <inertial> out, with the white space before it."""
+        child = link.find('inertial')
+        if child is not None:
+            start, end = self._span(child)
+            self._replace(self._before_space(start), end, '')
+
+    def set_inertial(self, link: Element, lines: list[str]) -> None:
+        """Write an <inertial> in the place of the old one, or as the first child."""
+        child = link.find('inertial')
+        if child is not None:
+            start, end = self._span(child)
+            self._replace(start, end, (self.newline + self._indent(start)).join(lines))
+            return
+        start, inside, closing = self._opening(link)
+        outer = self._indent(start)
+        inner = outer + _STEP if closing is None else self._inner_indent(start, inside)
+        text = ''.join(self.newline + inner + line for line in lines)
+        if closing is None:
+            tag = self.raw[start:inside].decode().removesuffix('/>').rstrip()
+            self._replace(start, inside, f'{tag}>{text}{self.newline}{outer}</link>')
+            return
+        content = self.raw[inside:closing]
+        if b'\n' not in content[: len(content) - len(content.lstrip())]:  # what follows stands in this line
+            text += self.newline + (inner if content.strip() else outer)
+        self._replace(inside, inside, text)
+
+    def set_dynamics(self, joint: Element, damping: float, friction: float) -> None:
+        """Write the friction that differs from what the joint has."""
+        values = {'damping': damping, 'friction': friction}
+        dynamics = joint.find('dynamics')
+        if dynamics is not None:
+            start, end, _ = self._opening(dynamics)
+            tag = self.raw[start:end].decode()
+            for key, value in values.items():
+                if float(dynamics.get(key, '0')) != value:
+                    tag = _with_attribute(tag, key, _text(value))
+            self._replace(start, end, tag)
+            return
+        start, inside, closing = self._opening(joint)
+        if closing is None:
+            raise AssertionError('a joint without parent and child is no joint')
+        place = self._before_space(closing)
+        text = f'<dynamics {" ".join(_attribute(key, _text(value)) for key, value in values.items())}/>'
+        if b'\n' in self.raw[place:closing]:
+            text = self.newline + self._inner_indent(start, inside) + text
+        self._replace(place, place, text)
+
+    # ---- places
+
+    def _replace(self, start: int, end: int, text: str) -> None:
+        self._pieces.append((start, end, text))
+
+    def _opening(self, element: Element) -> tuple[int, int, int | None]:
+        """Start and end of an element's opening tag, and start of the closing one (None for <x/>)."""
+        start, closing = self.tree.marks[id(element)]
+        tag = _TAG.match(self.raw, start)
+        if tag is None:
+            raise AssertionError('what was parsed starts with a tag')
+        return start, tag.end(), None if tag.group().endswith(b'/>') else closing
+
+    def _span(self, element: Element) -> tuple[int, int]:
+        """Start and end of an element."""
+        start, end, closing = self._opening(element)
+        return start, end if closing is None else self.raw.index(b'>', closing) + 1
+
+    def _before_space(self, place: int) -> int:
+        """Where the white space before a place starts."""
+        while self.raw[place - 1 : place].isspace():
+            place -= 1
+        return place
+
+    def _indent(self, place: int) -> str:
+        """White space at the start of the line of a place."""
+        line = self.raw[self.raw.rfind(b'\n', 0, place) + 1 : place]
+        return line[: len(line) - len(line.lstrip())].decode()
+
+    def _inner_indent(self, start: int, inside: int) -> str:
+        """Indentation of what is in an element, from its first child if that has a line of its own."""
+        end = inside
+        while self.raw[end : end + 1].isspace():
+            end += 1
+        own_line = b'\n' in self.raw[inside:end] and not self.raw.startswith(b'</', end)
+        return self._indent(end) if own_line else self._indent(start) + _STEP
 
 
-def _remove(parent: Element, tag: str) -> None:
-    for child in parent.findall(tag):
-        place = list(parent).index(child)
-        # What follows the child's end tag takes over the white space before its start tag.
-        if place > 0:
-            parent[place - 1].tail = child.tail if place == len(parent) - 1 else parent[place - 1].tail
-        elif len(parent) == 1:
-            parent.text = None
-        parent.remove(child)
-
-
-def _insert_first(link: Element, child: Element) -> None:
-    inner = link.text if link.text and not link.text.strip() and '\n' in link.text else '\n    '
-    _indent_children(child, inner)
-    child.tail = inner if len(link) else inner[:-2]
-    link.text = inner
-    link.insert(0, child)
-
-
-def _append(parent: Element, child: Element) -> None:
-    inner = parent.text if parent.text and not parent.text.strip() and '\n' in parent.text else '\n    '
-    child.tail = parent[-1].tail if len(parent) else inner[:-2]
-    if len(parent):
-        parent[-1].tail = inner
-    parent.append(child)
-
-
-def _indent_children(element: Element, outer: str) -> None:
-    element.text = outer + '  '
-    for child in element:
-        child.tail = outer + '  '
-    element[-1].tail = outer
+def _with_attribute(tag: str, key: str, value: str) -> str:
+    """An opening tag with an attribute set."""
+    for match in _ATTRIBUTE.finditer(tag):
+        if match.group(1) == key:
+            return tag[: match.start(2)] + f'"{value}"' + tag[match.end(2) :]
+    end = re.search(r'\s*/?>$', tag)
+    place = len(tag) if end is None else end.start()
+    return f'{tag[:place]} {key}="{value}"{tag[place:]}'

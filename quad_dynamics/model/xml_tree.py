@@ -2,7 +2,7 @@
 """Reads XML from strangers: an ElementTree with line numbers, and no DTD, entity or endless nesting.
 
 Expat is driven directly, without namespace processing: prefixes such as `xacro:` and their declarations then
-stay as they are, and the tree can be written back as it was.
+stay as they are.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ class XmlTree:
 
     Attributes:
         root: its root element; comments are kept as children.
-        prologue: the text before the root element (XML declaration, comments).
         lines: line number of each element, by id().
+        raw: the text in UTF-8.
+        marks: of each element, by id(): where in `raw` its opening tag starts, and where its closing tag does
+            (without meaning if it has none).
     """
 
     root: ElementTree.Element
-    prologue: str
     lines: dict[int, int] = field(repr=False)
+    raw: bytes = field(repr=False)
+    marks: dict[int, tuple[int, int]] = field(repr=False)
 
     def line(self, element: ElementTree.Element) -> int:
         """Line of the element's opening tag, counted from 1."""
@@ -82,11 +85,11 @@ class _TreeMaker:
         self.builder = ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
         self.depth = 0
         self.lines: dict[int, int] = {}
-        self.root_byte = -1
+        self.marks: dict[int, tuple[int, int]] = {}
+        self.starts: list[int] = []
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        if self.depth == 0:
-            self.root_byte = self.parser.CurrentByteIndex
+        self.starts.append(self.parser.CurrentByteIndex)
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise XmlError(
@@ -99,13 +102,14 @@ class _TreeMaker:
 
     def _end(self, tag: str) -> None:
         self.depth -= 1
-        self.builder.end(tag)
+        element = self.builder.end(tag)
+        self.marks[id(element)] = self.starts.pop(), self.parser.CurrentByteIndex
 
     def _data(self, text: str) -> None:
         self.builder.data(text)
 
     def _comment(self, text: str) -> None:
-        # Outside the root ElementTree has no place for comments; those before it are kept as the prologue.
+        # Outside the root ElementTree has no place for comments.
         if self.depth > 0:
             self.builder.comment(text)
 
@@ -141,15 +145,9 @@ def parse_xml(text: str) -> XmlTree:
         root = maker.builder.close()
     except expat.ExpatError as error:
         raise XmlError(f'broken XML: {error}') from error
-    return XmlTree(root, raw[: maker.root_byte].decode('utf-8'), maker.lines)
+    return XmlTree(root, maker.lines, raw, maker.marks)
 
 
 def declare_utf8(text: str) -> str:
     """The text with any other encoding in its XML declaration replaced: text is written as UTF-8."""
     return re.sub(r'\A(<\?xml[^>]*?encoding=["\'])[^"\']*(["\'])', r'\1utf-8\2', text, count=1)
-
-
-def write_xml(root: ElementTree.Element, prologue: str) -> str:
-    """Text of a tree, after its prologue."""
-    body = ElementTree.tostring(root, encoding='unicode')
-    return f'{declare_utf8(prologue)}{body.rstrip()}\n'
