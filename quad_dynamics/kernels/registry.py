@@ -34,8 +34,9 @@ KERNELS: dict[str, Kernel] = {}
 _dispatchers: list[Any] = []  # they own the compiled code
 
 _lock = threading.RLock()
-# A process that is forked while another thread compiles must not inherit a lock that nobody will release.
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+if hasattr(os, 'register_at_fork'):
+    # A process that is forked while another thread compiles must not inherit a lock that nobody will release.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Kernel:
@@ -63,6 +64,10 @@ class Kernel:
                 return False
             if numba.config.DISABLE_JIT:
                 raise RuntimeError('NUMBA_DISABLE_JIT is set, but the kernels have to be compiled')
+            if not getattr(sys, '_is_gil_enabled', lambda: True)():
+                raise RuntimeError(
+                    'the kernels rely on the global interpreter lock, which this Python has off'
+                )
             check_layout()
             dispatcher = njit(fastmath=FASTMATH, error_model='numpy')(self.function)
             cache = dispatcher._cache = _AnnouncingCache(self.name, announce)
