@@ -142,3 +142,14 @@ def test_copies_of_a_model_compute_the_same(qd: Any, model: Any) -> None:
     for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert np.array_equal(qd.mass_matrix(other, model.neutral), expected)
         assert other._packed.address != model._packed.address
+
+
+def test_kernel_passes_on_errors_of_its_entry(qd: Any, model: Any) -> None:
+    """A kernel that gets no address of an arena must not run."""
+    from quad_dynamics.kernels.crba import mass_matrix
+
+    M = qd.mass_matrix(model, model.neutral)
+    for arguments in (('no address', 0), (model._packed.address, 'no number'), (2**80, 0)):
+        with pytest.raises((TypeError, OverflowError)):
+            mass_matrix.run(*arguments, model.neutral, M)
+    assert mass_matrix.run(model._packed.address, 0, model.neutral, M) == 0
