@@ -12,44 +12,14 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import binding
+from llvmlite import binding, ir
 from numba import types
 
 from quad_dynamics.kernels.trace import AddressType, ObjectType
 
 _METH_FASTCALL = 0x0080
 
-# How each kind of argument is made of the Python object %o: instructions, and its type.
-_CONVERSIONS: dict[types.Type, tuple[str, str]] = {
-    ObjectType(): ('  %a{i} = ptrtoint ptr %o{i} to i64', 'i64'),
-    types.float64: ('  %a{i} = call double %as_double(ptr %o{i})', 'double'),
-    types.int64: ('  %a{i} = call i64 %as_long(ptr %o{i})', 'i64'),
-    AddressType(): ('  %l{i} = call i64 %as_long(ptr %o{i})\n  %a{i} = inttoptr i64 %l{i} to ptr', 'ptr'),
-}
-
-# Arguments of a kernel, as numba lays it out: where the result goes, where an error would go, then ours.
-_CODE = """
-define ptr @enter(ptr %self, ptr %arguments, i64 %count) {{
-  %result = alloca i64
-  %error = alloca ptr
-  %as_long = inttoptr i64 {PyLong_AsLongLong} to ptr
-  %as_double = inttoptr i64 {PyFloat_AsDouble} to ptr
-  %to_long = inttoptr i64 {PyLong_FromLongLong} to ptr
-  %occurred = inttoptr i64 {PyErr_Occurred} to ptr
-  %kernel = inttoptr i64 {kernel} to ptr
-{conversions}
-  %failed = call ptr %occurred()
-  %good = icmp eq ptr %failed, null
-  br i1 %good, label %run, label %leave
-run:
-  call i32 %kernel(ptr %result, ptr %error, {arguments})
-  %status = load i64, ptr %result
-  %boxed = call ptr %to_long(i64 %status)
-  ret ptr %boxed
-leave:
-  ret ptr null
-}}
-"""
+_INT, _FLOAT, _OBJECT = ir.IntType(64), ir.DoubleType(), ir.IntType(8).as_pointer()
 
 
 class _MethodDef(ctypes.Structure):
@@ -75,19 +45,7 @@ def make_entry(name: str, signature: tuple[types.Type, ...], kernel: int) -> Cal
         signature: types of the kernel's arguments. The caller passes as many: nobody counts them.
         kernel: address of the compiled kernel.
     """
-    conversions = []
-    for i, kind in enumerate(signature):
-        conversions.append(
-            f'  %p{i} = getelementptr ptr, ptr %arguments, i64 {i}\n  %o{i} = load ptr, ptr %p{i}'
-        )
-        conversions.append(_CONVERSIONS[kind][0].format(i=i))
-    code = _CODE.format(
-        kernel=kernel,
-        conversions='\n'.join(conversions),
-        arguments=', '.join(f'{_CONVERSIONS[kind][1]} %a{i}' for i, kind in enumerate(signature)),
-        **{name: _address_of(name) for name in _API},
-    )
-    module = binding.parse_assembly(code)
+    module = binding.parse_assembly(str(_write_code(signature, kernel)))
     module.verify()
     machine = binding.Target.from_default_triple().create_target_machine(opt=2)
     engine = binding.create_mcjit_compiler(module, machine)
@@ -97,14 +55,48 @@ def make_entry(name: str, signature: tuple[types.Type, ...], kernel: int) -> Cal
     return _new_builtin(ctypes.byref(method), None, None)  # type: ignore[no-any-return]
 
 
-_API = ('PyLong_AsLongLong', 'PyFloat_AsDouble', 'PyLong_FromLongLong', 'PyErr_Occurred')
+def _write_code(signature: tuple[types.Type, ...], kernel: int) -> ir.Module:
+    """The instructions: `enter(self, arguments, count)` as the interpreter calls it."""
+    module = ir.Module()
+    enter = ir.Function(module, ir.FunctionType(_OBJECT, [_OBJECT, _OBJECT.as_pointer(), _INT]), 'enter')
+    builder = ir.IRBuilder(enter.append_basic_block())
+    arguments = []
+    for i, kind in enumerate(signature):
+        item = builder.load(builder.gep(enter.args[1], [ir.Constant(_INT, i)]))
+        arguments.append(_convert(builder, kind, item))
+    failed = builder.call(_api(builder, 'PyErr_Occurred', _OBJECT), [])
+    with builder.if_then(builder.icmp_unsigned('!=', failed, ir.Constant(_OBJECT, None))):
+        builder.ret(ir.Constant(_OBJECT, None))
+    # As numba lays out a kernel: where the result goes, where an error would go, then its arguments.
+    result, error = builder.alloca(_INT), builder.alloca(_OBJECT)
+    inputs = [result, error, *arguments]
+    function_type = ir.FunctionType(ir.IntType(32), [x.type for x in inputs])
+    builder.call(_function(builder, kernel, function_type), inputs)
+    builder.ret(builder.call(_api(builder, 'PyLong_FromLongLong', _OBJECT, _INT), [builder.load(result)]))
+    return module
+
+
+def _convert(builder: ir.IRBuilder, kind: types.Type, item: ir.Value) -> ir.Value:
+    """A Python object as an argument of a kernel."""
+    if isinstance(kind, ObjectType):
+        return builder.ptrtoint(item, _INT)
+    if kind == types.float64:
+        return builder.call(_api(builder, 'PyFloat_AsDouble', _FLOAT, _OBJECT), [item])
+    number = builder.call(_api(builder, 'PyLong_AsLongLong', _INT, _OBJECT), [item])
+    return builder.inttoptr(number, _FLOAT.as_pointer()) if isinstance(kind, AddressType) else number
+
+
+def _api(builder: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Type) -> ir.Value:
+    """A function of the interpreter."""
+    address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    assert address is not None
+    return _function(builder, address, ir.FunctionType(result, arguments))
+
+
+def _function(builder: ir.IRBuilder, address: int, function_type: ir.FunctionType) -> ir.Value:
+    return builder.inttoptr(ir.Constant(_INT, address), function_type.as_pointer())
+
+
 _new_builtin = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
     ('PyCFunction_NewEx', ctypes.pythonapi)
 )
-
-
-def _address_of(name: str) -> int:
-    """Address of a function of the interpreter."""
-    address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-    assert address is not None
-    return address
