@@ -114,18 +114,18 @@ def accumulate_regressor(
     packed = model._packed if type(model) is Model else packed_form(model)
     flags, columns = _columns(packed, friction, rotors)
     s = States(model, q=q, u=u, du=du, tau=tau)
-    s.check()
-    w = None if weights is None else _weights(weights, s['u'].shape)
+    w = None if weights is None else _weights(weights, s)
     Y, YtY, Yty = empty((packed.nv, columns)), np.zeros((columns, columns)), np.zeros(columns + 1)
     s.run(_accumulate, s['q'], s['u'], s['du'], s['tau'], w, flags, Y, YtY, Yty)
     YtY += np.triu(YtY, 1).T
     return NormalEquations(YtY, Yty[:-1], float(Yty[-1]), s.n if s.batched else 1)
 
 
-def _weights(weights: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Weights for every row, in the given shape."""
-    w = to_floats('weights', weights)
+def _weights(weights: npt.ArrayLike, s: States) -> Floats:
+    """Weights for every row, in the shape of u."""
+    w, shape = to_floats('weights', weights), s['u'].shape
     if w.shape not in {shape, shape[-1:]}:
+        s.check()  # it may be u that is wrong
         raise ArgumentError(f'weights has the shape {w.shape}; expected {shape[-1:]} or {shape}')
     check_finite('weights', w)
     for where in np.argwhere(w < 0.0)[:1]:

@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any
 
 import numpy as np
-from numba.extending import NativeValue, unbox
 
-from quad_dynamics.kernels.trace import AddressType, ObjectType, formula, load_int, memory_at, routine
+from quad_dynamics.kernels.trace import formula, load_int, memory_at, routine
 from quad_dynamics.kernels.types import Address, Bool, Int, Object
 from quad_dynamics.model import layout as L
 
@@ -29,17 +27,6 @@ _HEAD = object.__basicsize__  # every Python object begins with this; its type i
 _TYPE = _HEAD - _WORD
 _DATA, _NDIM, _SHAPE, _DTYPE, _FLAGS = (_HEAD + _WORD * i for i in (0, 1, 2, 5, 6))
 _CONTIGUOUS_ALIGNED = 0x0101
-
-
-@unbox(ObjectType)
-def _unbox_object(typ: Any, obj: Any, c: Any) -> NativeValue:
-    return NativeValue(c.builder.ptrtoint(obj, c.context.get_value_type(typ)))
-
-
-@unbox(AddressType)
-def _unbox_address(typ: Any, obj: Any, c: Any) -> NativeValue:
-    number = c.pyapi.long_as_longlong(obj)
-    return NativeValue(c.builder.inttoptr(number, c.context.get_value_type(typ)))
 
 
 @formula

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pose, Jacobian, velocity and bias acceleration of a frame that is fixed to a body.
 
-The frame F comes as an array of FRAME_WORDS numbers: the address of its body's lane (a whole number), then
-p_KF (3) and R_KF (9) in the frame K of that body, then the index of its joint, -1 for the base.
+The frame F comes as an array of 14 numbers, as `Packed.frame` makes it: the address of its body's lane (a
+whole number), then p_KF (3) and R_KF (9) in the frame K of that body, then the index of its joint, -1 for
+the base.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ from quad_dynamics.kernels.tree import (
 )
 from quad_dynamics.kernels.types import Address, Int, Object, Vec3
 from quad_dynamics.model import layout as L
-
-FRAME_WORDS = 14
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)

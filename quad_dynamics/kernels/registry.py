@@ -22,7 +22,7 @@ from numba import njit, types
 from quad_dynamics.kernels.arrays import check_layout
 from quad_dynamics.kernels.disk_cache import DiskCache
 from quad_dynamics.kernels.entry import make_entry
-from quad_dynamics.kernels.trace import FASTMATH, AddressType, ObjectType
+from quad_dynamics.kernels.trace import OPTIONS, AddressType, ObjectType
 
 # Types of arguments: the address of the arena (a Python int), arrays and other objects, and numbers.
 ARENA = AddressType()
@@ -31,7 +31,6 @@ INT = types.int64
 FLOAT = types.float64
 
 KERNELS: dict[str, Kernel] = {}
-_dispatchers: list[Any] = []  # they own the compiled code
 
 _lock = threading.RLock()
 if hasattr(os, 'register_at_fork'):
@@ -52,6 +51,7 @@ class Kernel:
         self.signature = signature
         self.function = function
         self.run: Callable[..., int] = self._load_and_run
+        self._dispatcher: Any = None  # owns the compiled code
 
     def load(self, announce: bool = True) -> bool:
         """Make it ready to run; returns whether it had to be compiled.
@@ -69,14 +69,13 @@ class Kernel:
                     'the kernels rely on the global interpreter lock, which this Python has off'
                 )
             check_layout()
-            dispatcher = njit(fastmath=FASTMATH, error_model='numpy')(self.function)
+            dispatcher = self._dispatcher = njit(**OPTIONS)(self.function)
             cache = dispatcher._cache = _AnnouncingCache(self.name, announce)
             with cache:
                 dispatcher.compile(self.signature)
-            compiled = dispatcher.overloads[self.signature]
-            address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+            result = dispatcher.overloads[self.signature]
+            address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
             self.run = make_entry(self.name, self.signature, address)
-            _dispatchers.append(dispatcher)
             return cache.missed
 
     def _load_and_run(self, *args: Any) -> int:

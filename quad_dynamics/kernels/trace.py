@@ -36,10 +36,11 @@ _FLAGS = tuple(sorted(FASTMATH))
 
 _Function = TypeVar('_Function', bound=Callable[..., Any])
 
-# A numba function of loops and branches, to be called from kernels only: it needs no wrapper for Python.
-routine: Callable[[_Function], _Function] = njit(
-    forceinline=True, fastmath=FASTMATH, error_model='numpy', no_cpython_wrapper=True, no_cfunc_wrapper=True
-)
+# Python enters the kernels by another way than numba's wrappers (see `entry`), and routines not at all.
+OPTIONS = {'fastmath': FASTMATH, 'error_model': 'numpy', 'no_cpython_wrapper': True, 'no_cfunc_wrapper': True}
+
+# A numba function of loops and branches, to be called from kernels only.
+routine: Callable[[_Function], _Function] = njit(forceinline=True, **OPTIONS)
 
 _INT = ir.IntType(64)
 _FLOAT = ir.DoubleType()
