@@ -54,16 +54,25 @@ if TYPE_CHECKING:
         random_configuration,
     )
     from quad_dynamics.api.regression import NormalEquations, accumulate_regressor, regressor
+    from quad_dynamics.contact.points import contact_points
+    from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Stairs, Terrain
     from quad_dynamics.errors import (
         ArgumentError,
         FactorizationWarning,
         ModelError,
         ModelWarning,
         QuadDynamicsError,
+        SimulationDiverged,
     )
     from quad_dynamics.kernels.registry import warm_up
+    from quad_dynamics.model.description import ContactPoint
     from quad_dynamics.model.loading import load_model
     from quad_dynamics.model.model import Model
+    from quad_dynamics.simulation.command import JointCommand
+    from quad_dynamics.simulation.log import Log
+    from quad_dynamics.simulation.sensors import Readings, SensorSuite
+    from quad_dynamics.simulation.settings import SensorSettings, SimulatorSettings
+    from quad_dynamics.simulation.simulator import Simulator
 
 __version__ = '0.1.0'
 
@@ -106,12 +115,33 @@ _HOMES = {
         'random_configuration',
     ),
     'quad_dynamics.api.regression': ('NormalEquations', 'accumulate_regressor', 'regressor'),
+    'quad_dynamics.contact.terrain': (
+        'Box',
+        'HeightMap',
+        'Plane',
+        'Stairs',
+        'Terrain',
+    ),
+    'quad_dynamics.contact.points': ('contact_points',),
+    'quad_dynamics.model.description': ('ContactPoint',),
+    'quad_dynamics.simulation.command': ('JointCommand',),
+    'quad_dynamics.simulation.log': ('Log',),
+    'quad_dynamics.simulation.sensors': (
+        'Readings',
+        'SensorSuite',
+    ),
+    'quad_dynamics.simulation.settings': (
+        'SensorSettings',
+        'SimulatorSettings',
+    ),
+    'quad_dynamics.simulation.simulator': ('Simulator',),
     'quad_dynamics.errors': (
         'ArgumentError',
         'FactorizationWarning',
         'ModelError',
         'ModelWarning',
         'QuadDynamicsError',
+        'SimulationDiverged',
     ),
     'quad_dynamics.kernels.registry': ('warm_up',),
     'quad_dynamics.model.loading': ('load_model',),
@@ -121,14 +151,28 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     'ArgumentError',
+    'Box',
+    'ContactPoint',
     'ContactPropagators',
     'Factorization',
     'FactorizationWarning',
+    'HeightMap',
+    'JointCommand',
+    'Log',
     'Model',
     'ModelError',
     'ModelWarning',
     'NormalEquations',
+    'Plane',
     'QuadDynamicsError',
+    'Readings',
+    'SensorSettings',
+    'SensorSuite',
+    'SimulationDiverged',
+    'Simulator',
+    'SimulatorSettings',
+    'Stairs',
+    'Terrain',
     'accumulate_regressor',
     'center_of_mass',
     'centroidal_bias',
@@ -136,6 +180,7 @@ __all__ = [
     'centroidal_momentum_matrix',
     'com_jacobian',
     'contact_inertia',
+    'contact_points',
     'contact_propagators',
     'coriolis_matrix',
     'difference',

@@ -8,6 +8,7 @@ Every exception derives from `QuadDynamicsError` and also from the built-in clas
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class QuadDynamicsError(Exception):
@@ -47,3 +48,22 @@ class ModelWarning(UserWarning):
 
 class FactorizationWarning(UserWarning):
     """A mass matrix is not positive definite, so that LLT failed and LDLT was used instead."""
+
+
+class SimulationDiverged(QuadDynamicsError, RuntimeError):  # noqa: N818 (what happened, not an error in a call)
+    """A simulation has left what its time step can follow; the simulator is back in its last good state.
+
+    Attributes:
+        time: of the last good state [s].
+        q: (nq,) its configuration.
+        u: (nv,) its velocity.
+        log: what `run` had logged before, None from `step`.
+    """
+
+    def __init__(self, message: str, time: float, q: Any, u: Any) -> None:
+        super().__init__(message, time, q, u)
+        self.time, self.q, self.u = time, q, u
+        self.log: Any = None
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -14,4 +14,6 @@ from quad_dynamics.kernels import (  # noqa: F401
     normal_equations,
     regressor,
     rnea,
+    simulate,
+    terrain,
 )

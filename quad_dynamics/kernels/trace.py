@@ -41,6 +41,8 @@ OPTIONS = {'fastmath': FASTMATH, 'error_model': 'numpy', 'no_cpython_wrapper': T
 
 # A numba function of loops and branches, to be called from kernels only.
 routine: Callable[[_Function], _Function] = njit(forceinline=True, **OPTIONS)
+# The same, for what is large or called from many places; with `apart` it is compiled once, not at every call.
+subroutine: Callable[[_Function], _Function] = njit(**OPTIONS)
 
 _INT = ir.IntType(64)
 _FLOAT = ir.DoubleType()
@@ -296,6 +298,45 @@ def load_int(A: Address, at: Int) -> Int:
 
 
 @formula
+def apart(A: Address) -> None:
+    """Keep the subroutine that begins with this out of its callers; the memory only says where it stands."""
+    attributes = A.builder.function.attributes
+    attributes.discard('alwaysinline')
+    attributes.add('noinline')
+
+
+@formula
+def store_int(A: Address, at: Int, value: Int) -> None:
+    """Write an int64 to the bits of A[at]."""
+    A.builder.store(_as_type(A.builder, value, _INT), A.pointer(at, _INT), align=8)
+
+
+@formula
+def square_root(x: Number) -> Number:
+    """The root of a float or of four lanes."""
+    kind = x.value.type
+    name = 'llvm.sqrt.f64' if kind == _FLOAT else f'llvm.sqrt.v{LANES}f64'
+    root = cgutils.get_or_insert_function(x.builder.module, ir.FunctionType(kind, [kind]), name)
+    return Placeholder(x.builder, x.builder.call(root, [x.value]))
+
+
+@formula
+def zero_lanes(A: Address) -> Lanes:
+    """Four zeros; the memory only says where they are used."""
+    return Placeholder(A.builder, ir.Constant(VECTOR, [0.0] * LANES))
+
+
+@formula
+def split(value: Lanes) -> tuple[Number, Number, Number, Number]:
+    """Four lanes as floats."""
+    a, b, c, d = (
+        Placeholder(value.builder, value.builder.extract_element(value.value, ir.Constant(ir.IntType(32), i)))
+        for i in range(LANES)
+    )
+    return a, b, c, d
+
+
+@formula
 def join(*numbers: Number) -> Lanes:
     """Four floats as lanes."""
     builder = numbers[0].builder
@@ -314,8 +355,5 @@ def memory_at(address: Int) -> Address:
 @formula
 def lane_sum(value: Lanes) -> Number:
     """Sum over the lanes, as (0 + 1) + (2 + 3)."""
-    a, b, c, d = (
-        Placeholder(value.builder, value.builder.extract_element(value.value, ir.Constant(ir.IntType(32), i)))
-        for i in range(LANES)
-    )
+    a, b, c, d = split(value)
     return (a + b) + (c + d)

@@ -75,6 +75,7 @@ I_M, I_H, I_J = _rows(1), _rows(3), _rows(6)  # rigid inertia: mass, first momen
 ART_M, ART_H, ART_J = _rows(6), _rows(9), _rows(6)  # articulated inertia [M H; H^T J]
 U_F, U_N = _rows(3), _rows(3)  # articulated inertia times S, plus the coupling to the rotor
 D_INV, U_TAU = _rows(1), _rows(1)  # 1/d; u = tau - S . (p^A + I^A c)
+D_ROOT = _rows(1)  # simulation: the root of 1/d
 D, TAU_BIAS = _rows(1), _rows(1)  # hybrid dynamics: d; torque at which the joint does not accelerate
 DAXIS_V, DAXIS_W = _rows(3), _rows(3)  # d/dt S
 CORIOLIS_P, CORIOLIS_D = _rows(3), _rows(9)  # Coriolis factor [0 -[p]; 0 D]
@@ -87,4 +88,5 @@ PACK_WORDS = _used
 BASE_L = 0  # 6 x 6 unit lower factor of the base's articulated inertia, row by row
 BASE_D_INV = 36  # 6: inverse of its diagonal
 BASE_MOTION = 42  # 6 x 6: motion [v; w] of the base at unit speed of each of its coordinates
-SCRATCH_WORDS = 80
+BASE_D_ROOT = 78  # 6: the roots of BASE_D_INV
+SCRATCH_WORDS = 84

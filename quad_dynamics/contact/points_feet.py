@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contact points of the feet: these carry the robot, so they are chosen with more care than the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quad_dynamics.contact.points_bodies import Piece
+from quad_dynamics.contact.points_hull import DIRECTIONS, inner_balls, reduce_balls, support
+from quad_dynamics.model.inertia import Floats
+from quad_dynamics.model.model import Model
+
+MOST_FOOT_POINTS = 8
+_NEAR = 0.01  # a sphere belongs to a foot whose origin is no farther from its surface [m]
+_SOLE = (
+    0.1  # of the length of the last body: so near to its end is the foot's origin, and its sole is so thick
+)
+_ROUND = 0.15  # a foot is a ball if its lower side is one to this part of the radius
+_LOWER_SIDE = 0.7  # cosine of the angle to the leg up to which that is asked
+_FINEST, _COARSER = 0.02, 1.25  # of the foot's size, as for the other bodies
+
+
+@dataclass(frozen=True, eq=False)
+class Foot:
+    """A foot.
+
+    Attributes:
+        link: the foot link.
+        body: index of its body.
+        balls: (n, 4) in the body's frame [m], n > 0.
+    """
+
+    link: str
+    body: int
+    balls: Floats
+
+
+def foot_balls(model: Model, foot: str, pieces: list[list[Piece]]) -> Foot:
+    """Contact balls of a foot.
+
+    The collision spheres of the foot link. Else its other shapes: one ball if their lower side is round, at
+    most eight points if not. Else a sphere of the same body at the foot's origin, or the end of the
+    body if that is near. Else the origin itself.
+
+    Args:
+        model: the robot.
+        foot: name of the foot link.
+        pieces: collision shapes of each body.
+    """
+    frame = model.frames[foot]
+    if frame.body < 0:
+        return Foot(foot, frame.body, np.array([[*frame.p, 0.0]]))
+    body = pieces[frame.body]
+    own = [piece for piece in body if piece.link == foot]
+    spheres = [piece.balls for piece in own if piece.kind == 'sphere']
+    near = [piece.balls for piece in body if piece.kind == 'sphere' and _is_near(piece.balls[0], frame.p)]
+    if spheres or (near and not own):
+        return Foot(foot, frame.body, np.concatenate(spheres or near)[:MOST_FOOT_POINTS])
+    cloud = np.concatenate([np.zeros((0, 4)), *(piece.balls for piece in own or body)])
+    down = _leg_direction(model, foot)
+    if not own:
+        cloud = _end_of_body(cloud, frame.p, down)
+    if len(cloud) == 0:
+        return Foot(foot, frame.body, np.array([[*frame.p, 0.0]]))
+    centres = np.concatenate([frame.p[None], *(piece.centres for piece in own)])
+    ball = _round_foot(cloud, centres, down)
+    return Foot(foot, frame.body, _few(cloud, centres) if ball is None else ball)
+
+
+def _is_near(ball: Floats, p: Floats) -> bool:
+    return bool(np.linalg.norm(ball[:3] - p) <= ball[3] + _NEAR)
+
+
+def _end_of_body(cloud: Floats, p: Floats, down: Floats) -> Floats:
+    """Those balls at the end of a body that are its sole; none if the foot's origin is not near to it."""
+    thickness = _NEAR + _SOLE * float(np.linalg.norm(p))
+    reaches = cloud[:, :3] @ down + cloud[:, 3]
+    end = float(reaches.max(initial=-np.inf))
+    if abs(end - float(p @ down)) > thickness:
+        return cloud[:0]
+    return np.asarray(cloud[reaches >= end - thickness])
+
+
+def _leg_direction(model: Model, foot: str) -> Floats:
+    """Unit vector (3,) from the last joint to the foot in the body's frame; down if they coincide."""
+    p = model.frames[foot].p
+    length = float(np.linalg.norm(p))
+    return p / length if length > 0.0 else np.array([0.0, 0.0, -1.0])
+
+
+def _round_foot(cloud: Floats, centres: Floats, down: Floats) -> Floats | None:
+    """The ball (1, 4) that the lower side of a foot is, None if it is none.
+
+    Its centre is the origin of the foot's frame, else the deepest point inside: whichever fits first. It
+    reaches exactly as far down as the foot.
+    """
+    h = support(cloud)
+    lower = DIRECTIONS @ down >= _LOWER_SIDE
+    reach = float(support(cloud, down[None])[0])
+    deepest = centres[int((h - centres @ DIRECTIONS.T).min(axis=1).argmax())]
+    for centre in (centres[0], deepest):
+        radius = reach - float(centre @ down)
+        off = np.abs(h - DIRECTIONS @ centre - radius)[lower].max()
+        if off <= _ROUND * radius:
+            return np.array([[*centre, radius]])
+    return None
+
+
+def _few(cloud: Floats, centres: Floats) -> Floats:
+    """At most eight balls for the shapes of a foot."""
+    h = support(cloud)
+    tolerance = _FINEST * float((h + support(cloud, -DIRECTIONS)).max())
+    none, inner = np.zeros((0, 4)), inner_balls(cloud, centres)
+    while (balls := reduce_balls(cloud, inner, none, tolerance, MOST_FOOT_POINTS)) is None:
+        tolerance *= _COARSER
+    return balls if len(balls) else cloud[:1]

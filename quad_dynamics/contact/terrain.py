@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ground: a combination of solid shapes that never changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.door import check_finite, to_floats
+from quad_dynamics.contact.terrain_checks import error_of, show
+from quad_dynamics.contact.terrain_heights import Floats
+from quad_dynamics.contact.terrain_mesh import Ints, mesh_of
+from quad_dynamics.contact.terrain_names import NAMES, unknown_name
+from quad_dynamics.contact.terrain_reader import read_file, read_shapes
+from quad_dynamics.contact.terrain_shapes import Box, HeightMap, Plane, Shape, Stairs
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.kernels import height_map as H
+from quad_dynamics.kernels import terrain as K
+
+__all__ = ['Box', 'HeightMap', 'Plane', 'Stairs', 'Terrain', 'TerrainSource']
+
+# A plane is no ground where its normal points sideways or down.
+_WALL = 1e-9
+
+
+@dataclass(frozen=True)
+class Terrain:
+    """The ground: solid shapes, which may overlap.
+
+    A point is in contact with one shape at a time, however many it is in. docs/terrain.md has the rules.
+
+    Attributes:
+        shapes: Plane, Box, Stairs and HeightMap.
+        name: what it was loaded from.
+    """
+
+    shapes: tuple[Shape, ...]
+    name: str = field(default='', compare=False)
+
+    def __post_init__(self) -> None:
+        shapes = (self.shapes,) if isinstance(self.shapes, Shape) else self.shapes
+        if not isinstance(shapes, Sequence) or not shapes or not all(isinstance(s, Shape) for s in shapes):
+            raise ArgumentError(
+                f'shapes is {show(shapes)}; expected at least one Plane, Box, Stairs or HeightMap'
+            )
+        object.__setattr__(self, 'shapes', tuple(shapes))
+
+    # ---- where terrains come from
+
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Names that `named` knows."""
+        return tuple(NAMES)
+
+    @classmethod
+    def named(cls, name: str) -> Terrain:
+        """A terrain that has a name: 'flat', 'slope', 'stairs', 'boxes' or 'rough'.
+
+        Raises:
+            ArgumentError: there is none of this name.
+        """
+        if not isinstance(name, str) or name not in NAMES:
+            raise ArgumentError(unknown_name(str(name)))
+        return cls(NAMES[name](), name)
+
+    @classmethod
+    def load(cls, source: TerrainSource, folder: str | os.PathLike[str] = '.') -> Terrain:
+        """A terrain from whatever describes one.
+
+        Args:
+            source: a name, the path of a YAML file, a mapping as in such a file, a terrain, a shape, or a
+                list of shapes, mappings and names.
+            folder: where relative paths start. Those in a YAML file start where the file is.
+
+        Raises:
+            ArgumentError: with everything that is wrong.
+        """
+        if isinstance(source, Terrain):
+            return source
+        if isinstance(source, Shape):
+            return cls((source,))
+        if isinstance(source, (str, os.PathLike)):
+            return cls._from_text(source, Path(folder))
+        if isinstance(source, (Mapping, list, tuple)):
+            return cls(read_shapes(source, 'terrain', folder))
+        raise ArgumentError(
+            f'terrain is of type {type(source).__name__}; '
+            'expected a name, a path, a mapping, a Terrain or shapes'
+        )
+
+    @classmethod
+    def _from_text(cls, source: str | os.PathLike[str], folder: Path) -> Terrain:
+        text = os.fspath(source)
+        if isinstance(source, str) and text in NAMES:
+            return cls.named(text)
+        path = folder / text
+        is_path = isinstance(source, os.PathLike) or path.suffix.lower() in {'.yaml', '.yml'}
+        if not is_path and not (text and os.path.lexists(path)):
+            raise ArgumentError(f'{unknown_name(text)}, or the path of a YAML file')
+        return cls(read_file(path), text)
+
+    # ---- the form that the kernels read
+
+    @property
+    def parts(self) -> tuple[Plane | Box | HeightMap, ...]:
+        """The simple shapes: stairs as boxes, and all others."""
+        return tuple(part for shape in self.shapes for part in shape.parts())
+
+    def pack(self, mu: float = 0.5, restitution: float = 0.0) -> Floats:
+        """The array that the kernels read (see `quad_dynamics.kernels.terrain`).
+
+        Args:
+            mu: friction of the shapes that do not give their own.
+            restitution: likewise.
+
+        Raises:
+            ArgumentError: a negative friction, or a restitution that is not in [0, 1].
+        """
+        kept, problems = Shape.check({'mu': mu, 'restitution': restitution})
+        if problems or None in kept.values():
+            raise error_of('Terrain.pack', problems or ['mu or restitution is None; expected a number'])
+        parts = self.parts
+        at = 1 + len(parts) * K.SHAPE_WORDS
+        pieces = [np.array([float(len(parts))])]
+        for part in parts:
+            words = _words(part, at)
+            words[K.MU] = kept['mu'] if part.mu is None else part.mu
+            words[K.RESTITUTION] = kept['restitution'] if part.restitution is None else part.restitution
+            pieces.append(words)
+            at += part.grid.size if isinstance(part, HeightMap) else 0
+        heights = [part.grid.ravel() for part in parts if isinstance(part, HeightMap)]
+        return np.concatenate(pieces + heights)
+
+    @cached_property
+    def _packed(self) -> Floats:
+        return self.pack()
+
+    # ---- questions
+
+    def height(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
+        """Height of the ground: of the highest surface above or below a point; -inf where there is none.
+
+        Args:
+            x: any shape [m].
+            y: likewise.
+
+        Returns:
+            A number, or an array of the shape that x and y have together [m].
+        """
+        points = np.broadcast_arrays(to_floats('x', x), to_floats('y', y))
+        heights = np.full(points[0].shape, -np.inf)
+        for part in self.parts:
+            heights = np.maximum(heights, _top(part, *points))
+        return float(heights) if heights.ndim == 0 else heights
+
+    def distance(self, points: npt.ArrayLike, radius: float = 0.0) -> tuple[Floats, Floats]:
+        """Distances of spheres from the ground, as the simulator sees them.
+
+        Args:
+            points: (..., 3) middles of spheres in the world [m].
+            radius: of the spheres [m].
+
+        Returns:
+            Distance (...), negative inside [m], and normal (..., 3), a unit vector out of the ground.
+
+        Raises:
+            ArgumentError: a wrong shape, or a value that is not finite.
+        """
+        found = self._ground(points, radius, self._packed)
+        return found[..., 0], found[..., 1:4]
+
+    def _ground(self, points: npt.ArrayLike, radius: float, packed: Floats) -> Floats:
+        """Distance, normal (3), friction and restitution of points (..., 3)."""
+        p = to_floats('points', points)
+        if p.ndim == 0 or p.shape[-1] != 3:
+            raise ArgumentError(f'points has the shape {p.shape}; expected (..., 3)')
+        check_finite('points', p)
+        r = float(to_floats('radius', radius))
+        if not 0.0 <= r < np.inf:
+            raise ArgumentError(f'radius is {radius!r}; expected a number of 0 or more')
+        out = np.empty((*p.shape[:-1], K.GROUND_WORDS))
+        K.ground_distances.run(p.size // 3, r, p, packed, out)
+        return out
+
+    def mesh(self, plane_size: float = 20.0) -> tuple[Floats, Ints]:
+        """Triangles for viewers.
+
+        Args:
+            plane_size: edge of the square that stands for a plane, about its point [m].
+
+        Returns:
+            Vertices (n, 3) [m] and triangles (m, 3) of their indices, anticlockwise seen from outside.
+        """
+        vertices, faces, n = [], [], 0
+        for part in self.parts:
+            x, triangles = mesh_of(part, plane_size)
+            vertices.append(x)
+            faces.append(triangles + n)
+            n += len(x)
+        return np.concatenate(vertices), np.concatenate(faces)
+
+
+TerrainSource = str | os.PathLike[str] | Mapping[str, Any] | Terrain | Shape | Sequence[Any]
+
+
+def _words(part: Plane | Box | HeightMap, heights_at: int) -> Floats:
+    """A shape as the kernels read it, without friction and restitution."""
+    words = np.zeros(K.SHAPE_WORDS)
+    origin = np.array(part.point if isinstance(part, Plane) else part.position)
+    words[K.ORIGIN : K.ORIGIN + 3] = origin
+    words[K.AXES : K.AXES + 9] = part.R_WS.ravel()
+    words[K.BOUND] = K.FAR
+    if isinstance(part, Plane):
+        words[K.KIND], words[K.SIZE] = K.PLANE, part.R_WS[:, 2] @ origin
+    elif isinstance(part, Box):
+        half = 0.5 * np.array(part.size)
+        words[K.KIND], words[K.SIZE : K.SIZE + 3], words[K.BOUND] = K.BOX, half, np.linalg.norm(half)
+    else:
+        words[K.KIND] = K.HEIGHTS
+        words[K.SIZE + H.COLUMNS], words[K.SIZE + H.ROWS] = part.grid.shape[::-1]
+        words[K.SIZE + H.SPACING], words[K.SIZE + H.HEIGHTS] = part.spacing, heights_at
+    return words
+
+
+def _top(part: Plane | Box | HeightMap, x: Floats, y: Floats) -> Floats:
+    """Height of the top of a shape; -inf where it is not."""
+    R, origin = part.R_WS, part.point if isinstance(part, Plane) else part.position
+    x, y = x - origin[0], y - origin[1]
+    if isinstance(part, Plane):
+        if R[2, 2] < _WALL:
+            return np.full(x.shape, -np.inf)
+        return np.asarray(origin[2] - (R[0, 2] * x + R[1, 2] * y) / R[2, 2])
+    local = np.stack([x, y], axis=-1) @ R[:2]
+    return origin[2] + (_box_top(part, local, R[2]) if isinstance(part, Box) else _map_top(part, local))
+
+
+def _box_top(box: Box, local: Floats, up: Floats) -> Floats:
+    """Where a vertical line leaves a box: the line is local + t up, in the box's axes."""
+    half = 0.5 * np.array(box.size)
+    with np.errstate(divide='ignore', invalid='ignore'):
+        ends = np.stack([(-half - local) / up, (half - local) / up])
+    # where the line runs along a face, it is within its slab for all t, or for none
+    within = np.abs(local) <= half
+    low = np.where(up == 0.0, np.where(within, -np.inf, np.inf), ends.min(axis=0)).max(axis=-1)
+    high = np.where(up == 0.0, np.where(within, np.inf, -np.inf), ends.max(axis=0)).min(axis=-1)
+    return np.where(low <= high, high, -np.inf)
+
+
+def _map_top(part: HeightMap, local: Floats) -> Floats:
+    """Bilinear height of a map; -inf beside it."""
+    heights, half = part.grid, np.array(part.half)
+    count = np.array(heights.shape[::-1])
+    u = np.clip((local[..., :2] + half) / part.spacing, 0.0, count - 1.0)
+    cell = np.minimum(u.astype(np.int64), count - 2)
+    (i, j), (a, b) = np.moveaxis(cell, -1, 0), np.moveaxis(u - cell, -1, 0)
+    low = (1.0 - a) * heights[j, i] + a * heights[j, i + 1]
+    high = (1.0 - a) * heights[j + 1, i] + a * heights[j + 1, i + 1]
+    return np.where(np.all(np.abs(local[..., :2]) <= half, axis=-1), (1.0 - b) * low + b * high, -np.inf)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scene: where everything that a simulator keeps stands in one flat array.
+
+Beside the arena of the robot (`quad_dynamics.model.layout`), which is the simulator's own, a step needs
+settings, the tables of contact points and joints, the state, and room to work in. The array is float64;
+counts and addresses are int64 with the same bits. Addresses count words from the start of the scene.
+
+    header      settings, counts, addresses
+    tables      contact points, joints: constants
+    state       all that a snapshot holds: the state of the robot, of the drives and the contacts, and the
+        results of the last step room        what a step works in
+"""
+
+from __future__ import annotations
+
+# ---------------------------------------------------------------- header
+
+# Settings.
+CONTACT = 0  # int: one of NO_CONTACT, IMPULSE, SPRING_DAMPER
+CONE, MAX_SWEEPS, SUBSTEPS = (
+    1,
+    2,
+    3,
+)  # ints: 1 for the cone, 0 for the pyramid; sweeps; 0 for automatic sub-steps
+JOINT_FRICTION, JOINT_LIMITS, MOTOR_LIMITS, RUNGE_KUTTA = 4, 5, 6, 7  # ints
+DT, TOLERANCE, CORRECTION, STIFFNESS, DAMPING, ENERGY_LIMIT = range(8, 14)
+DELAY, DELAY_SHARE = 14, 15  # latency: whole time steps (int), and the share of one more
+MASS = 16  # of the robot [kg]
+# Counts.
+N_POINTS, N_FEET, QUEUE_LENGTH, ROW_LENGTH = range(17, 21)
+# Addresses.
+POINTS, JOINTS, STATE, Q, U, COMMAND, QUEUE, FORCES, CONTACTS, TAU, ACCELERATION, FOOT_FORCES = range(21, 33)
+LAST_Q, LAST_U, V, W, Y, PUSH, ACTIVE, STOPS, ROWS, MODES, STAGES = range(33, 44)
+TERRAIN = 44  # int: address in memory, not in the scene
+LOG, LOG_ROOM, LOG_COUNT, LOG_EVERY, LOG_WORDS = range(
+    45, 50
+)  # ints: address in memory or 0, rows, rows used, ...
+POLISH = 51
+NONE = 50  # int: 0, for where a number of nothing is asked for
+HEADER = 56
+
+NO_CONTACT, IMPULSE, SPRING_DAMPER = 0, 1, 2
+NO_FRICTION, EXPLICIT_FRICTION, STICKING_FRICTION = 0, 1, 2
+
+# ---------------------------------------------------------------- tables
+
+# A contact point.
+P_LANE, P_JOINT, P_FIRST, P_BLOCKS, P_FOOT = range(
+    5
+)  # ints: lane of its body; joint, first column, blocks: see `constraints`
+P_POSITION, P_RADIUS = 5, 8  # in frame K [m]
+P_MOBILITY = 9  # largest inverse mass that a force on it feels [1/kg]
+POINT_WORDS = 10
+
+# A joint.
+J_FIRST, J_BLOCKS = 0, 1  # ints: as for a point
+J_LOWEST, J_HIGHEST = 2, 3  # limits
+J_VISCOUS, J_COULOMB = 4, 5
+J_INERTIA = 6  # gear^2 J of the rotor: what stands in the arena's row ROTOR_KK without friction
+J_LOCK = 7  # inertia that holds a joint: far above its own
+J_EFFORT, J_STALL, J_SLOPE = 8, 9, 10  # motor: |tau| <= effort, and -stall <= tau + slope qd <= stall
+JOINT_WORDS = 11
+
+# ---------------------------------------------------------------- state
+
+# The first words of the state; the rest is found by the addresses in the header.
+STEP = 0  # int: time steps since the reset
+HAS_GAINS = 1  # int: whether the command has any
+SWEEPS, RESIDUAL, SUBSTEPS_DONE, CONVERGED = 2, 3, 4, 5
+STATE_WORDS = 6
+
+# Rows of a command, each of nj numbers.
+COMMAND_TAU, COMMAND_KP, COMMAND_Q, COMMAND_KD, COMMAND_QD = range(5)
+COMMAND_ROWS = 5
+
+# An external force.
+F_LANE = 0  # int
+F_POSITION, F_WRENCH, F_LEFT = (
+    1,
+    4,
+    10,
+)  # in frame K [m]; [force; moment] in world axes; time that it still acts [s]
+FORCE_WORDS = 11
+MAX_FORCES = 16
+
+# A contact point in the state.
+C_IMPULSE = 0  # 3: that it got in the last step, world axes [N s]
+C_DEFLECTION = 3  # 3: tangential, of spring-damper contact, world axes [m]
+C_DISTANCE = 6  # to the ground before the last step [m]
+C_NORMAL = 7  # 3
+CONTACT_WORDS = 10
+
+# ---------------------------------------------------------------- room to work in
+
+# An active contact: three rows (normal, first and second tangent), see `constraints`.
+A_POINT, A_FIRST, A_BLOCKS, A_JOINT, A_ROW = range(5)  # ints; the first of its rows in ROWS
+A_NORMAL, A_TANGENT = 5, 8  # 3, 3: the second tangent is their cross product
+A_PLACE = 11  # 3: where it touches, from the base's origin in world axes
+A_MU, A_DISTANCE, A_BOUNCE = (
+    14,
+    15,
+    16,
+)  # friction; distance; restitution if it hits the ground in this step, else 0
+A_FREE = 17  # 3: velocity without contact forces [m/s]
+A_TARGET = 20  # normal velocity that it may not be below [m/s]
+A_IMPULSE = 21  # 3 [N s]
+A_INERTIA = 24  # 6: what its own impulses do to its velocity: nn n1 n2 11 12 22 [1/kg]
+A_INVERSE = 30  # 6: the inverse of that; all zero where there is none
+A_BEFORE = 36  # normal velocity before the step [m/s]
+ACTIVE_WORDS = 37
+
+# A stop, which is a joint at its limit: one row.
+L_JOINT, L_ROW = 0, 1  # ints
+L_SIGN, L_DISTANCE, L_FREE, L_TARGET, L_IMPULSE, L_INERTIA = range(2, 8)
+STOP_WORDS = 8
+
+# Rows that are solved for at once (see `polish`): for each, where it stands, where its constraint stands, and
+# which of the constraint's impulses it is (ints); then a square matrix and a vector.
+MAX_POLISHED = 36
+POLISH_WORDS = MAX_POLISHED * (3 + MAX_POLISHED + 1)
+
+BASE_COLUMNS = 8  # of a row: six for the base, two empty

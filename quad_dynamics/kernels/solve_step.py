@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The velocity after a time step: forces, joint friction, contacts and joint limits together."""
+
+from __future__ import annotations
+
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.constraints import (
+    number_rows,
+    open_contact,
+    open_stop,
+    respond,
+    root_inertias,
+    row3,
+)
+from quad_dynamics.kernels.drives import change_modes, guess_modes, load_joints, stop_stuck
+from quad_dynamics.kernels.fall import add_response, fall, push_body, start_bodies
+from quad_dynamics.kernels.impulses import find_impulses
+from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
+from quad_dynamics.kernels.types import Address, Int, Number
+
+MAX_ROUNDS = 24  # of the search for the joints that are stuck
+
+
+@subroutine
+def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, n_stops: Int, near: Int) -> Number:
+    """S[V] = the velocity after the step; returns the kinetic energy before."""
+    apart(A)
+    contacts, stops = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS)
+    energy = 0.0
+    changed = 0
+    guess_modes(A, S, h)
+    if n_contacts + n_stops > 0:
+        number_rows(S, n_contacts, n_stops)
+    for round_ in range(MAX_ROUNDS):
+        energy = start_bodies(A, S)
+        push_bodies(A, S, near)
+        load_joints(A, S, h)
+        fall(A, S, h)
+        if n_contacts + n_stops > 0:
+            root_inertias(A)
+            for i in range(n_contacts):
+                open_contact(A, S, contacts + i * S_.ACTIVE_WORDS)
+            for i in range(n_stops):
+                open_stop(A, S, stops + i * S_.STOP_WORDS)
+            find_impulses(A, S, n_contacts, n_stops)
+            respond(A, S, load_int(S, S_.Y), load_int(S, S_.W))
+            add_response(A, S)
+        changed = change_modes(A, S, h, round_)
+        if changed == 0:
+            break
+    if changed > 0:
+        S[load_int(S, S_.STATE) + S_.CONVERGED] = 0.0
+    stop_stuck(A, S)
+    return energy
+
+
+@routine
+def push_bodies(A: Address, S: Address, near: Int) -> None:
+    """Let the contact forces act."""
+    points, active = load_int(S, S_.POINTS), load_int(S, S_.ACTIVE)
+    for k in range(near):
+        c = active + k * S_.ACTIVE_WORDS
+        lane = load_int(S, points + load_int(S, c + S_.A_POINT) * S_.POINT_WORDS + S_.P_LANE)
+        push_body(A, lane, row3(S, c + S_.A_PLACE), row3(S, c + S_.A_IMPULSE))

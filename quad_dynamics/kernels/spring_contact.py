@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One time step with spring-damper contact, in sub-steps.
+
+With s = sqrt(depth), the normal force is N = s (K depth - D z'), at least zero, and the tangential force
+f_t = s (-K delta - D v_t), at most mu N. The deflection delta is that of a bristle between the point and the
+ground: it follows v_t while the point sticks, gives way so that the force stays mu N while it slides, and
+relaxes with K / D when it is in the air.
+
+It is stiff. The sub-step is chosen in every step from the deepest penetration and the lightest mass that a
+contact force feels, so that damping, which limits an explicit scheme first, stays far from its limit.
+"""
+
+from __future__ import annotations
+
+import math
+
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.constraints import row3, write3
+from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
+from quad_dynamics.kernels.impulse_contact import point_velocity
+from quad_dynamics.kernels.solve_step import solve_step
+from quad_dynamics.kernels.spatial import add, dot, scale, sub
+from quad_dynamics.kernels.stops import find_stops
+from quad_dynamics.kernels.terrain import ground_below
+from quad_dynamics.kernels.trace import apart, load_int, memory_at, routine, store_int, subroutine
+from quad_dynamics.kernels.tree import point_of_body
+from quad_dynamics.kernels.types import Address, Int, Number, Vec3
+from quad_dynamics.model import layout as L
+
+REACH = 0.01  # points nearer than this, and what they travel in a step, are looked at in every sub-step [m]
+QUIET = 0.35  # largest share of a velocity that damping takes in a sub-step
+MAX_SUBSTEPS = 200
+
+
+@subroutine
+def step_springs(A: Address, S: Address, dt: Number) -> Number:
+    """Advance q and u by dt with contact; returns the kinetic energy before."""
+    apart(A)
+    place_and_move(A, S)
+    near, wanted = look_around(A, S, dt)
+    substeps = load_int(S, S_.SUBSTEPS)
+    if substeps == 0:
+        substeps = wanted
+    S[load_int(S, S_.STATE) + S_.SUBSTEPS_DONE] = substeps
+    h = dt / substeps
+    fade = math.exp(-S[S_.STIFFNESS] / S[S_.DAMPING] * h) if S[S_.DAMPING] > 0.0 else 0.0
+    energy = 0.0
+    for k in range(substeps):
+        if k > 0:
+            place_and_move(A, S)
+        press_springs(A, S, near, h, fade)
+        n_stops = find_stops(A, S, h)
+        energy = solve_step(A, S, h, load_int(S, S_.NONE), n_stops, near)
+        take_velocity(A, S)
+        move_along(A, S, h)
+    return energy
+
+
+@subroutine
+def look_around(A: Address, S: Address, dt: Number) -> tuple[Int, Int]:
+    """List the points near the ground; returns how many, and how many sub-steps they need."""
+    apart(A)
+    terrain = memory_at(load_int(S, S_.TERRAIN))
+    points, contacts, active = load_int(S, S_.POINTS), load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
+    count, D, K = load_int(S, S_.N_POINTS), S[S_.DAMPING], S[S_.STIFFNESS]
+    p_B, v_B = base_motion(A, S)
+    n = 0
+    fastest = 0.0
+    for i in range(count):
+        at, memory = points + i * S_.POINT_WORDS, contacts + i * S_.CONTACT_WORDS
+        lane, radius = load_int(S, at + S_.P_LANE), S[at + S_.P_RADIUS]
+        p = point_of_body(A, lane, row3(S, at + S_.P_POSITION))
+        distance, normal, _, _ = ground_below(terrain, add(p, p_B), radius)
+        write3(S, memory + S_.C_IMPULSE, (0.0, 0.0, 0.0))
+        write3(S, memory + S_.C_NORMAL, normal)
+        S[memory + S_.C_DISTANCE] = distance
+        v = add(v_B, point_velocity(A, lane, add(p, scale(normal, -radius))))
+        reach = 2.0 * dt * math.sqrt(dot(v, v))
+        if distance < REACH + reach:
+            store_int(S, active + n * S_.ACTIVE_WORDS + S_.A_POINT, i)
+            n += 1
+            depth = max(-distance, 0.0) + dt * max(-dot(normal, v), 0.0)
+            if distance < reach:
+                s = math.sqrt(depth)
+                rate = D * s * S[at + S_.P_MOBILITY]
+                fastest = max(fastest, rate, math.sqrt(1.5 * K * s * S[at + S_.P_MOBILITY]))
+        else:
+            fade = math.exp(-K / D * dt) if D > 0.0 else 0.0
+            write3(S, memory + S_.C_DEFLECTION, scale(row3(S, memory + S_.C_DEFLECTION), fade))
+    return n, int(min(max(math.ceil(dt * fastest / QUIET), 1.0), MAX_SUBSTEPS))
+
+
+@routine
+def base_motion(A: Address, S: Address) -> tuple[Vec3, Vec3]:
+    """Position and velocity of the base's origin; zero for a fixed base."""
+    if load_int(A, L.FLOATING) != 0:
+        return row3(S, load_int(S, S_.Q)), row3(S, load_int(S, S_.U))
+    return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+
+
+@subroutine
+def press_springs(A: Address, S: Address, near: Int, h: Number, fade: Number) -> None:
+    """Contact forces of the points that are near, and their deflections after a sub-step."""
+    apart(A)
+    terrain = memory_at(load_int(S, S_.TERRAIN))
+    points, contacts, active = load_int(S, S_.POINTS), load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
+    K, D = S[S_.STIFFNESS], S[S_.DAMPING]
+    p_B, v_B = base_motion(A, S)
+    for k in range(near):
+        c = active + k * S_.ACTIVE_WORDS
+        i = load_int(S, c + S_.A_POINT)
+        at, memory = points + i * S_.POINT_WORDS, contacts + i * S_.CONTACT_WORDS
+        lane, radius = load_int(S, at + S_.P_LANE), S[at + S_.P_RADIUS]
+        p = point_of_body(A, lane, row3(S, at + S_.P_POSITION))
+        distance, normal, mu, _ = ground_below(terrain, add(p, p_B), radius)
+        p = add(p, scale(normal, -radius))
+        delta = row3(S, memory + S_.C_DEFLECTION)
+        force = (0.0, 0.0, 0.0)
+        if distance < 0.0:
+            v = add(v_B, point_velocity(A, lane, p))
+            force, delta = spring_force(K, D, mu, -distance, normal, v, delta, h)
+        else:
+            delta = scale(delta, fade)
+        write3(S, memory + S_.C_DEFLECTION, delta)
+        write3(S, memory + S_.C_IMPULSE, add(row3(S, memory + S_.C_IMPULSE), scale(force, h)))
+        write3(S, c + S_.A_IMPULSE, force)
+        write3(S, c + S_.A_PLACE, p)
+
+
+@routine
+def spring_force(
+    K: Number, D: Number, mu: Number, depth: Number, normal: Vec3, v: Vec3, delta: Vec3, h: Number
+) -> tuple[Vec3, Vec3]:
+    """Force on a point that is in the ground, and its deflection after a time h."""
+    s = math.sqrt(depth)
+    sink = dot(normal, v)
+    N = max(s * (K * depth - D * sink), 0.0)
+    v_t = sub(v, scale(normal, sink))
+    delta = sub(delta, scale(normal, dot(normal, delta)))
+    f = add(scale(delta, -K * s), scale(v_t, -D * s))
+    size = math.sqrt(dot(f, f))
+    if size > mu * N:
+        f = scale(f, mu * N / size)
+        if D > 0.0 and s > 0.0:
+            # the bristle gives way: f_t = s (-K delta - D delta')
+            rate = scale(add(f, scale(delta, K * s)), -1.0 / (D * s))
+            delta = add(delta, scale(rate, h))
+    else:
+        delta = add(delta, scale(v_t, h))
+    return add(scale(normal, N), f), delta

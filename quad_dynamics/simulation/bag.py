@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs as ROS 2 bags, written without ROS.
+
+Bags have version 8 of the format. ROS 2 Humble cannot read version 9, which holds quality of service in
+another form; every newer ROS 2 reads both.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys.store import Typestore
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.simulation.imu import rotated_back
+from quad_dynamics.simulation.parameters import nearest
+from quad_dynamics.simulation.sensors import Readings, SensorSuite
+from quad_dynamics.simulation.settings import SensorSettings
+
+if TYPE_CHECKING:
+    from quad_dynamics.simulation.log import Log
+
+Floats = npt.NDArray[np.float64]
+
+WORLD_FRAME = 'odom'
+_STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
+_FOREVER = QosTime(9223372036, 854775807)  # what ROS writes for an infinite time
+
+
+def _qos(depth: int, durability: QosDurability) -> tuple[Qos]:
+    """Reliable, the last messages, no deadlines."""
+    never = _FOREVER, _FOREVER, QosLiveliness.AUTOMATIC, _FOREVER, False
+    return (Qos(QosHistory.KEEP_LAST, depth, QosReliability.RELIABLE, durability, *never),)
+
+
+_STREAM = _qos(10, QosDurability.VOLATILE)
+_LATCHED = _qos(1, QosDurability.TRANSIENT_LOCAL)
+
+
+def write_bag(
+    log: Log,
+    path: str | os.PathLike[str],
+    rate_hz: float | None,
+    storage: str,
+    sensors: SensorSuite | None,
+    clock: bool,
+) -> None:
+    """Write a bag; see `Log.to_bag`."""
+    if storage not in _STORAGES:
+        raise ArgumentError(f'storage is {storage!r}{nearest(storage, _STORAGES)}; expected mcap or sqlite3')
+    folder = Path(path)
+    if os.path.lexists(folder):
+        raise ArgumentError(f'{folder} exists already; expected the path of a bag that is to be made')
+    if not len(log):
+        raise ArgumentError('the log is empty; expected at least one row for a bag')
+    rows = log if rate_hz is None else log[_rows_at(log, rate_hz)]
+    description = log.robot_description
+    writer = Writer(folder, version=8, storage_plugin=_STORAGES[storage])
+    writer.set_custom_data('dt', repr(log.dt))
+    try:
+        with writer:
+            _Bag(writer, rows, sensors, clock, description).write()
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # half a bag cannot be read
+        raise
+
+
+def nanoseconds(time: Floats) -> npt.NDArray[np.int64]:
+    """Times [s] in whole nanoseconds."""
+    return np.array([round(float(t) * 1e9) for t in time], dtype=np.int64)
+
+
+def _rows_at(log: Log, rate_hz: float) -> slice:
+    """Which rows are `1 / rate_hz` apart."""
+    if isinstance(rate_hz, bool) or not isinstance(rate_hz, (int, float)) or not 0.0 < rate_hz < np.inf:
+        raise ArgumentError(f'rate_hz is {rate_hz!r}; expected a number above 0 [Hz] or None')
+    apart = np.diff(log.steps)
+    if not len(apart):
+        return slice(None)
+    if np.any(apart != apart[0]):
+        raise ArgumentError(f'rate_hz is {rate_hz}, but the rows are not equally far apart; expected None')
+    period = int(apart[0]) * log.dt
+    every = round(1.0 / (rate_hz * period))
+    # A rate such as 333.3 is meant to be one third of 1000.
+    if every < 1 or abs(every * rate_hz * period - 1.0) > 1e-3:
+        raise ArgumentError(
+            f'rate_hz is {rate_hz:g}; expected {1.0 / period:g} Hz, the rate of the rows, over a whole number'
+        )
+    return slice(None, None, every)
+
+
+@functools.cache
+def _types() -> Typestore:
+    return get_typestore(Stores.ROS2_JAZZY)
+
+
+class _Bag:
+    """Writes the rows of a log as messages."""
+
+    def __init__(
+        self, writer: Writer, log: Log, sensors: SensorSuite | None, clock: bool, description: str
+    ) -> None:
+        self.writer, self.log, self.clock, self.description = writer, log, clock, description
+        self.truth = log.truth(None if sensors is None else sensors.settings)
+        self.measured = None if sensors is None else sensors.measure_all(self.truth, log.steps)
+        self.settings = SensorSettings(imu=log.imu) if sensors is None else sensors.settings
+        self.world = WORLD_FRAME if log.floating_base else log.base_name
+        self.stamps = nanoseconds(log.time)
+
+    def write(self) -> None:
+        """Write all messages, in the order of time."""
+        latched = self._topic('robot_description', 'std_msgs/msg/String', _LATCHED)
+        latched(int(self.stamps[0]), data=self.description)
+        exact = SensorSettings()
+        if self.measured is None:
+            rows = self._sensor_topics('', self.truth, exact)
+        else:
+            rows = self._sensor_topics('', self.measured, self.settings)
+        rows += [self._joint_torques()]
+        if self.log.floating_base:
+            rows += [self._odometry('odom')]
+        if self.measured is not None:
+            rows += self._sensor_topics('ground_truth/', self.truth, exact)
+            rows += [self._odometry('ground_truth/odom')] if self.log.floating_base else []
+        if self.clock:
+            rows += [self._clock()]
+        for i in range(len(self.log)):
+            for write_row in rows:
+                write_row(i)
+
+    def _topic(self, name: str, kind: str, qos: Sequence[Qos] = _STREAM) -> Callable[..., None]:
+        """A function that writes a message, given its time [ns] and its fields."""
+        store = _types()
+        connection = self.writer.add_connection(f'/{name}', kind, typestore=store, offered_qos_profiles=qos)
+        message = store.types[kind]
+
+        def write(stamp: int, **fields: Any) -> None:
+            self.writer.write(connection, stamp, store.serialize_cdr(message(**fields), kind))
+
+        return write
+
+    def _stamped(self, name: str, kind: str, frame: str) -> Callable[..., None]:
+        """As `_topic`, but for messages with a header, and given the row in place of the time."""
+        write, header = self._topic(name, kind), _types().types['std_msgs/msg/Header']
+
+        def write_row(i: int, **fields: Any) -> None:
+            stamp = int(self.stamps[i])
+            write(stamp, header=header(stamp=_time(stamp), frame_id=frame), **fields)
+
+        return write_row
+
+    def _sensor_topics(
+        self, prefix: str, readings: Readings, settings: SensorSettings
+    ) -> list[Callable[[int], None]]:
+        topics = [self._joint_states(f'{prefix}joint_states', readings)]
+        if self.log.floating_base:
+            topics += [self._imu(f'{prefix}imu/data', readings, settings)]
+        names = _topic_names(self.log.foot_names)
+        topics += [self._foot(f'{prefix}foot_forces/{name}', readings, k) for k, name in enumerate(names)]
+        return topics
+
+    def _joint_states(self, name: str, readings: Readings) -> Callable[[int], None]:
+        write, names = self._stamped(name, 'sensor_msgs/msg/JointState', ''), list(self.log.joint_names)
+        return lambda i: write(
+            i,
+            name=names,
+            position=readings.joint_position[i],
+            velocity=readings.joint_velocity[i],
+            effort=readings.joint_torque[i],
+        )
+
+    def _joint_torques(self) -> Callable[[int], None]:
+        write, names = self._stamped('joint_torques', 'sensor_msgs/msg/JointState', ''), self.log.joint_names
+        none, tau = np.empty(0), np.ascontiguousarray(self.log.tau)
+        return lambda i: write(i, name=list(names), position=none, velocity=none, effort=tau[i])
+
+    def _imu(self, name: str, readings: Readings, settings: SensorSettings) -> Callable[[int], None]:
+        imu = settings.imu
+        frame = self.settings.imu.link or self.log.base_name
+        write = self._stamped(name, 'sensor_msgs/msg/Imu', frame)
+
+        def covariance(deviation: float) -> Floats:
+            return np.diag([deviation**2] * 3).ravel()
+
+        covariances = {
+            'orientation_covariance': covariance(imu.orientation_noise),
+            'angular_velocity_covariance': covariance(imu.angular_velocity_noise),
+            'linear_acceleration_covariance': covariance(imu.acceleration_noise),
+        }
+        return lambda i: write(
+            i,
+            orientation=_quaternion(readings.imu_orientation[i]),
+            angular_velocity=_vector(readings.imu_angular_velocity[i]),
+            linear_acceleration=_vector(readings.imu_acceleration[i]),
+            **covariances,
+        )
+
+    def _foot(self, name: str, readings: Readings, k: int) -> Callable[[int], None]:
+        write = self._stamped(name, 'geometry_msgs/msg/WrenchStamped', self.world)
+        wrench, zero = _types().types['geometry_msgs/msg/Wrench'], np.zeros(3)
+        return lambda i: write(
+            i, wrench=wrench(force=_vector(readings.foot_forces[i, k]), torque=_vector(zero))
+        )
+
+    def _odometry(self, name: str) -> Callable[[int], None]:
+        types, q, u = _types().types, self.log.q, self.log.u
+        write = self._stamped(name, 'nav_msgs/msg/Odometry', self.world)
+        pose, twist = types['geometry_msgs/msg/Pose'], types['geometry_msgs/msg/Twist']
+        with_covariance = types['geometry_msgs/msg/PoseWithCovariance']
+        twist_with_covariance = types['geometry_msgs/msg/TwistWithCovariance']
+        point, exact = types['geometry_msgs/msg/Point'], np.zeros(36)
+        v_WB_B = rotated_back(q[:, 3:7], u[:, :3])
+
+        def write_row(i: int) -> None:
+            x, y, z = map(float, q[i, :3])
+            place = pose(position=point(x=x, y=y, z=z), orientation=_quaternion(q[i, 3:7]))
+            motion = twist(linear=_vector(v_WB_B[i]), angular=_vector(u[i, 3:6]))
+            write(
+                i,
+                child_frame_id=self.log.base_name,
+                pose=with_covariance(pose=place, covariance=exact),
+                twist=twist_with_covariance(twist=motion, covariance=exact),
+            )
+
+        return write_row
+
+    def _clock(self) -> Callable[[int], None]:
+        write = self._topic('clock', 'rosgraph_msgs/msg/Clock')
+        return lambda i: write(int(self.stamps[i]), clock=_time(int(self.stamps[i])))
+
+
+def _topic_names(names: Sequence[str]) -> list[str]:
+    """Names of feet as parts of topic names: letters, digits and underscores, no digit in front."""
+    made = [re.sub(r'\W', '_', name, flags=re.ASCII) for name in names]
+    made = [f'foot_{name}' if name[:1].isdigit() else name for name in made]
+    return [f'{name}_{i}' if made.count(name) > 1 else name for i, name in enumerate(made)]
+
+
+def _time(stamp: int) -> Any:
+    sec, nanosec = divmod(stamp, 10**9)
+    return _types().types['builtin_interfaces/msg/Time'](sec=sec, nanosec=nanosec)
+
+
+def _vector(v: Floats) -> Any:
+    x, y, z = map(float, v)
+    return _types().types['geometry_msgs/msg/Vector3'](x=x, y=y, z=z)
+
+
+def _quaternion(q: Floats) -> Any:
+    x, y, z, w = map(float, q)
+    return _types().types['geometry_msgs/msg/Quaternion'](x=x, y=y, z=z, w=w)

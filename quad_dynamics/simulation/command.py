@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a controller asks of the joint drives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.kernels import scene as S_
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class JointCommand:
+    """Torques, and positions and speeds that the drives follow: tau + kp (q - q_j) + kd (qd - qd_j).
+
+    Each is one number for every joint, or a single number for all.
+
+    Attributes:
+        tau: [N m or N], None is zero.
+        q: positions [rad or m]; they need `kp`.
+        qd: speeds [rad/s or m/s], None is zero.
+        kp: [N m/rad or N/m].
+        kd: [N m s/rad or N s/m].
+    """
+
+    tau: npt.ArrayLike | None = None
+    q: npt.ArrayLike | None = None
+    qd: npt.ArrayLike | None = None
+    kp: npt.ArrayLike = 0.0
+    kd: npt.ArrayLike = 0.0
+
+    def rows(self, nj: int) -> Floats:
+        """The command as the kernel reads it, (COMMAND_ROWS, nj).
+
+        Raises:
+            ArgumentError: a wrong shape, a value that is not finite, a negative gain, a target without gain.
+        """
+        rows = np.zeros((S_.COMMAND_ROWS, nj))
+        for row, name in (
+            (S_.COMMAND_TAU, 'tau'),
+            (S_.COMMAND_Q, 'q'),
+            (S_.COMMAND_QD, 'qd'),
+            (S_.COMMAND_KP, 'kp'),
+            (S_.COMMAND_KD, 'kd'),
+        ):
+            value = getattr(self, name)
+            rows[row] = joint_numbers(name, 0.0 if value is None else value, nj)
+        for row, name in ((S_.COMMAND_KP, 'kp'), (S_.COMMAND_KD, 'kd')):
+            if np.any(rows[row] < 0.0):
+                j = int(np.argmin(rows[row]))
+                raise ArgumentError(f'{name}[{j}] is {rows[row, j]:g}; expected a gain of at least 0')
+        if self.q is None and np.any(rows[S_.COMMAND_KP]):
+            raise ArgumentError('kp is given, but q is not; expected positions to follow')
+        if nj and self.q is not None and not np.any(rows[S_.COMMAND_KP]):
+            raise ArgumentError('q is given, but kp is 0; expected a gain to follow it with')
+        if nj and self.qd is not None and not np.any(rows[S_.COMMAND_KD]):
+            raise ArgumentError('qd is given, but kd is 0; expected a gain to follow it with')
+        return rows
+
+
+def joint_numbers(name: str, value: npt.ArrayLike, nj: int, single: bool = True) -> Floats:
+    """One finite number for each joint.
+
+    Raises:
+        ArgumentError: it is something else.
+    """
+    try:
+        numbers = np.asarray(value)
+        if numbers.dtype.kind not in 'fiu':
+            raise TypeError
+        numbers = numbers.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f'{name} is {_short(value)}; expected {nj} numbers, one for each joint'
+        ) from error
+    if numbers.shape != (nj,) and not (single and numbers.shape == ()):
+        raise ArgumentError(f'{name} has shape {numbers.shape}; expected ({nj},), one for each joint')
+    if not np.all(np.isfinite(numbers)):
+        j = int(np.argmin(np.isfinite(np.atleast_1d(numbers))))
+        raise ArgumentError(f'{name}[{j}] is {np.atleast_1d(numbers)[j]}; expected a finite number')
+    return numbers
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f'{text[:57]}...'

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of a run: everything that was recorded, as arrays; to files and to ROS 2 bags."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+import zipfile
+import zlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError, ModelWarning
+from quad_dynamics.model.model import Model
+from quad_dynamics.simulation.sensors import Readings, SensorSuite, true_readings
+from quad_dynamics.simulation.settings import ImuSettings, SensorSettings
+
+if TYPE_CHECKING:
+    from quad_dynamics.simulation.settings import SimulatorSettings
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_VERSION = 1  # of the files
+# The arrays with one row for each time.
+_ROWS = ('time', 'q', 'u', 'acceleration', 'tau', 'foot_forces', 'sweeps', 'residual', 'substeps')
+
+# What goes wrong when something else is read.
+_NOT_A_LOG = (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """What was recorded in n time steps.
+
+    `log[a:b]` and `log.between(t0, t1)` are parts of it.
+
+    Attributes:
+        time: (n,) simulated time after the step [s].
+        q: (n, nq) configuration.
+        u: (n, nv) velocity.
+        acceleration: (n, nv) mean acceleration of the step, the change of u over dt.
+        tau: (n, nj) torques that the motors gave [N m].
+        foot_forces: (n, feet, 3) from the ground on the feet, in world axes [N].
+        sweeps: (n,) of the contact solver.
+        residual: (n,) of the contact solver [m/s].
+        substeps: (n,) in the step.
+        joint_names: in the order of the arrays.
+        foot_names: in the order of the arrays.
+        base_name: name of the base's link.
+        floating_base: whether the base floats.
+        dt: time step of the simulation [s]; rows may be several steps apart.
+        gravity: (3,) in world axes [m/s^2].
+        imu: where the IMU sits.
+        contact_forces: (n, points, 3) in world axes [N], or None if they were not recorded.
+    """
+
+    time: Floats
+    q: Floats
+    u: Floats
+    acceleration: Floats
+    tau: Floats
+    foot_forces: Floats
+    sweeps: Ints
+    residual: Floats
+    substeps: Ints
+    joint_names: tuple[str, ...]
+    foot_names: tuple[str, ...]
+    base_name: str
+    floating_base: bool
+    dt: float
+    gravity: Floats
+    imu: ImuSettings = field(default_factory=ImuSettings)
+    contact_forces: Floats | None = None
+    _robot: _Robot | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        n, nj, base = len(self.time), len(self.joint_names), 6 if self.floating_base else 0
+        widths: dict[str, tuple[int, ...]] = {
+            'q': (base + (base > 0) + nj,),
+            'u': (base + nj,),
+            'acceleration': (base + nj,),
+            'tau': (nj,),
+            'foot_forces': (len(self.foot_names), 3),
+        }
+        for name in _ROWS:
+            found, expected = getattr(self, name).shape, (n, *widths.get(name, ()))
+            if found != expected:
+                raise ArgumentError(f'{name} of the log has the shape {found}; expected {expected}')
+        if self.contact_forces is not None and self.contact_forces.shape[::2] != (n, 3):
+            found = self.contact_forces.shape
+            raise ArgumentError(f'contact_forces of the log has the shape {found}; expected ({n}, points, 3)')
+
+    @staticmethod
+    def from_rows(
+        rows: Floats, model: Model, settings: SimulatorSettings, contact_forces: Floats | None = None
+    ) -> Log:
+        """Make a log of what the simulator wrote.
+
+        Args:
+            rows: (n, row_width(model)): time, q, u, acceleration, tau, foot_forces, sweeps, residual,
+                substeps.
+            model: robot.
+            settings: of the simulation.
+            contact_forces: (n, points, 3) [N].
+
+        Raises:
+            ArgumentError: rows of another width.
+        """
+        width = row_width(model)
+        if rows.ndim != 2 or rows.shape[1] != width:
+            raise ArgumentError(f'rows has the shape {rows.shape}; expected (n, {width})')
+        feet = len(model.foot_names)
+        widths = (1, model.nq, model.nv, model.nv, model.nj, 3 * feet, 1, 1, 1)
+        parts = dict(zip(_ROWS, np.split(rows, np.cumsum(widths)[:-1], axis=1), strict=True))
+        arrays: dict[str, Any] = {name: np.array(part, order='C') for name, part in parts.items()}
+        for name in ('time', 'sweeps', 'residual', 'substeps'):
+            arrays[name] = arrays[name][:, 0]
+        for name in ('sweeps', 'substeps'):
+            arrays[name] = arrays[name].astype(np.int64)
+        arrays['foot_forces'] = arrays['foot_forces'].reshape(len(rows), feet, 3)
+        return Log(
+            **arrays,
+            joint_names=model.joint_names,
+            foot_names=model.foot_names,
+            base_name=model.base_name,
+            floating_base=model.floating_base,
+            dt=settings.dt,
+            gravity=np.array(model.gravity if settings.gravity is None else settings.gravity),
+            imu=settings.sensors.imu,
+            contact_forces=contact_forces,
+            _robot=_Robot(model=model),
+        )
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __getitem__(self, part: slice | npt.NDArray[Any]) -> Log:
+        """The rows of a slice, a mask or an array of indices."""
+        if not isinstance(part, (slice, np.ndarray)):
+            raise ArgumentError(f'the index of a log is {part!r}; expected a slice, a mask or an array')
+        changes = {name: getattr(self, name)[part] for name in _ROWS}
+        if self.contact_forces is not None:
+            changes['contact_forces'] = self.contact_forces[part]
+        return replace(self, **changes)
+
+    def between(self, t0: float, t1: float) -> Log:
+        """The rows from time t0 to time t1, both included [s]."""
+        # Times are sums of steps, and off by rounding.
+        slack = 1e-3 * self.dt
+        return self[(self.time >= t0 - slack) & (self.time <= t1 + slack)]
+
+    @property
+    def steps(self) -> Ints:
+        """(n,) number of time steps since the reset."""
+        return np.rint(self.time / self.dt).astype(np.int64)
+
+    @property
+    def robot_description(self) -> str:
+        """The robot as URDF text."""
+        return self._known_robot().text
+
+    @property
+    def model(self) -> Model:
+        """The robot; of a log from a file, built from its URDF, so without what a URDF cannot say."""
+        return self._known_robot().load(self)
+
+    def _known_robot(self) -> _Robot:
+        if self._robot is None:
+            raise ArgumentError('the log does not know its robot; expected one of a simulator or of a file')
+        return self._robot
+
+    def truth(self, settings: SensorSettings | None = None) -> Readings:
+        """What perfect sensors would have read, with a leading axis n.
+
+        Args:
+            settings: where the IMU sits; None: where it sat in the simulation.
+        """
+        place = SensorSettings(imu=self.imu) if settings is None else settings
+        arrays = self.q, self.u, self.acceleration, self.gravity, self.tau, self.foot_forces
+        return true_readings(self.model, place, self.time, *arrays)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file of the npz format; the same path is overwritten."""
+        about = {
+            'version': _VERSION,
+            'joint_names': self.joint_names,
+            'foot_names': self.foot_names,
+            'base_name': self.base_name,
+            'floating_base': self.floating_base,
+            'dt': self.dt,
+            'imu': self.imu.to_dict(),
+            'robot': self._robot and self._robot.as_dict(),
+        }
+        arrays = {name: getattr(self, name) for name in (*_ROWS, 'gravity')}
+        if self.contact_forces is not None:
+            arrays['contact_forces'] = self.contact_forces
+        with Path(path).open('wb') as file:
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Log:
+        """Read what `save` wrote.
+
+        Raises:
+            ArgumentError: there is no such file, or it is not one of a log.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            about = json.loads(str(arrays.pop('about')))
+            version, robot = about.pop('version'), about.pop('robot')
+            about['imu'] = ImuSettings.from_dict(about['imu'])
+            about |= {name: tuple(about[name]) for name in ('joint_names', 'foot_names')}
+            if version == _VERSION:
+                return Log(**arrays, **about, _robot=robot and _Robot(**robot))
+        except OSError as error:
+            raise ArgumentError(f'{os.fspath(path)}: cannot be read: {error.strerror or error}') from error
+        except _NOT_A_LOG as error:
+            raise ArgumentError(
+                f'{os.fspath(path)}: is not a log; expected one that Log.save wrote'
+            ) from error
+        raise ArgumentError(f'{os.fspath(path)}: has the version {version}; expected {_VERSION}')
+
+    def to_bag(
+        self,
+        path: str | os.PathLike[str],
+        rate_hz: float | None = None,
+        storage: str = 'mcap',
+        sensors: SensorSuite | None = None,
+        clock: bool = False,
+    ) -> None:
+        """Write a ROS 2 bag; docs/sensors.md lists its topics.
+
+        Args:
+            path: of the bag, a folder that does not exist yet.
+            rate_hz: messages of each topic in a second; None: one for each row.
+            storage: 'mcap' or 'sqlite3'.
+            sensors: makes the measured values; None: everything is as it truly was.
+            clock: whether to write the topic `clock` as well.
+
+        Raises:
+            ArgumentError: the path exists, the log is empty, an unknown storage, a rate that the rows do not
+                have.
+        """
+        from quad_dynamics.simulation.bag import write_bag
+
+        write_bag(self, path, rate_hz, storage, sensors, clock)
+
+
+def row_width(model: Model) -> int:
+    """Numbers in a row of `Log.from_rows`."""
+    return 1 + model.nq + 2 * model.nv + model.nj + 3 * len(model.foot_names) + 3
+
+
+class _Robot:
+    """The robot of a log: a model, or the text from which it can be made when it is needed."""
+
+    def __init__(
+        self, model: Model | None = None, urdf: str = '', feet: dict[str, str] | None = None
+    ) -> None:
+        self._model, self._urdf = model, urdf
+        self._feet = {leg.name: leg.foot for leg in model.legs} if model is not None else feet or {}
+
+    @property
+    def text(self) -> str:
+        """URDF text."""
+        if not self._urdf and self._model is not None:
+            self._urdf = self._model.to_urdf()
+        return self._urdf
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `_Robot` is made from again."""
+        return {'urdf': self.text, 'feet': self._feet}
+
+    def load(self, log: Log) -> Model:
+        """The model, with the joints in the order of the log."""
+        if self._model is None:
+            from quad_dynamics.model.loading import load_model
+
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore', ModelWarning)  # they were issued before the simulation
+                description = {'feet': self._feet} if self._feet else None
+                self._model = load_model(self._urdf, log.floating_base, description, gravity=log.gravity)
+        if self._model.joint_names != log.joint_names:
+            found = list(self._model.joint_names)
+            raise ArgumentError(f'the robot of the log has the joints {found}; expected {log.joint_names}')
+        return self._model

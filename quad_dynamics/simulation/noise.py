@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise as a function of the sample's number, not of the history.
+
+Sample k of a stream depends on the seed, the stream's name and k alone. So nothing has to be saved with the
+state of a simulation; a sensor that is read twice in one step gives the same twice; one that is not read, or
+is switched on or off, leaves all others as they are.
+
+Samples are made in blocks. Each block has a generator of its own, seeded with the numbers above.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+# Samples in a block: enough that setting up a generator does not count, few enough to make one at once.
+_BLOCK = 256
+
+
+class NormalStream:
+    """Independent standard normal vectors."""
+
+    def __init__(self, seed: int, name: str, width: int) -> None:
+        """Set up the stream.
+
+        Args:
+            seed: of all streams of a simulation.
+            name: of this stream; other names give independent streams.
+            width: length of each sample.
+        """
+        self._seed = seed
+        self._key = zlib.crc32(name.encode())
+        self._width = width
+        self._number = -1
+        self._samples: Floats = np.empty((0, width))
+
+    def block(self, number: int) -> Floats:
+        """(_BLOCK, width) samples of a block; the last one asked for is kept."""
+        if number != self._number:
+            source = np.random.SeedSequence(self._seed, spawn_key=(self._key, number))
+            generator = np.random.Generator(np.random.PCG64(source))
+            self._samples = generator.standard_normal((_BLOCK, self._width))
+            self._number = number
+        return self._samples
+
+    def sample(self, k: int) -> Floats:
+        """(width,) sample k >= 0."""
+        number, index = divmod(k, _BLOCK)
+        sample: Floats = self.block(number)[index].copy()
+        return sample
+
+
+class WalkStream:
+    """A random walk: sample k is the sum of the first k vectors of a normal stream, and sample 0 is zero.
+
+    Its variance is k. The sums up to the beginning of each block are kept as they are first needed, always
+    added up in the same order, so that the samples are the same however they are asked for.
+    """
+
+    def __init__(self, seed: int, name: str, width: int) -> None:
+        """Set up the stream; for the arguments see `NormalStream`."""
+        self._increments = NormalStream(seed, name, width)
+        self._starts: list[Floats] = [np.zeros(width)]
+        self._number = -1
+        self._sums: Floats = np.empty((0, width))
+
+    def block(self, number: int) -> Floats:
+        """(_BLOCK + 1, width) sums from the beginning of a block to the beginning of the next one."""
+        while len(self._starts) <= number:
+            self._starts.append(self._sums_of(len(self._starts) - 1)[-1])
+        if number != self._number:
+            self._sums = self._sums_of(number)
+            self._number = number
+        return self._sums
+
+    def _sums_of(self, number: int) -> Floats:
+        start = self._starts[number]
+        sums: Floats = np.cumsum(np.concatenate([start[None], self._increments.block(number)]), axis=0)
+        return sums
+
+    def sample(self, k: int) -> Floats:
+        """(width,) sample k >= 0."""
+        number, index = divmod(k, _BLOCK)
+        sample: Floats = self.block(number)[index].copy()
+        return sample

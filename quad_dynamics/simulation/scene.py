@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fill the scene of a simulator (see `quad_dynamics.kernels.scene`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.dynamics import mass_matrix
+from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
+from quad_dynamics.contact.terrain import Terrain
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.drives import LOCK
+from quad_dynamics.model import layout as L
+from quad_dynamics.model.description import ContactPoint
+from quad_dynamics.model.layout import LANES
+from quad_dynamics.model.model import Model
+from quad_dynamics.model.packing import Packed
+from quad_dynamics.simulation.settings import SimulatorSettings
+
+Floats = npt.NDArray[np.float64]
+
+_CONTACTS = {'none': S_.NO_CONTACT, 'impulse': S_.IMPULSE, 'spring_damper': S_.SPRING_DAMPER}
+_FRICTIONS = {
+    'none': S_.NO_FRICTION,
+    'explicit': S_.EXPLICIT_FRICTION,
+    'stick': S_.STICKING_FRICTION,
+}
+
+
+class Scene:
+    """What the kernel of the simulator reads and writes, and views of its parts.
+
+    Attributes:
+        packed: the robot, for this simulator alone.
+        words: (n,) the array.
+        terrain: the ground as the kernel reads it.
+        state: view of all that a snapshot holds.
+        q: (nq,) view; likewise u (nv,), tau (nj,), acceleration (nv,), foot_forces (feet, 3).
+        command: (COMMAND_ROWS, nj) view.
+        contacts: (points, CONTACT_WORDS) view.
+        forces: (MAX_FORCES, FORCE_WORDS) view.
+        points: (points, POINT_WORDS) view of the table of contact points.
+        coulomb: (nj,) Coulomb friction of the joints [N m or N].
+    """
+
+    def __init__(
+        self, model: Model, settings: SimulatorSettings, terrain: Terrain, points: Sequence[ContactPoint]
+    ) -> None:
+        self.packed = Packed(model)
+        self.terrain = terrain.pack(settings.mu, settings.restitution)
+        nq, nv, nj, n, feet = model.nq, model.nv, model.nj, len(points), len(model.foot_names)
+        firsts, blocks = limbs(model)
+        row_length = S_.BASE_COLUMNS + LANES * max(blocks, default=1)
+        delay, share = split_latency(settings.latency, settings.dt)
+        queue_length = delay + 2 if settings.latency > 0.0 else 0
+        columns = S_.BASE_COLUMNS + nj + LANES
+
+        self._end = S_.HEADER
+        place = self._place
+        at = {
+            S_.POINTS: place(n * S_.POINT_WORDS),
+            S_.JOINTS: place(nj * S_.JOINT_WORDS),
+            S_.STATE: place(S_.STATE_WORDS),
+            S_.Q: place(nq),
+            S_.U: place(nv),
+            S_.COMMAND: place(S_.COMMAND_ROWS * nj),
+            S_.QUEUE: place(queue_length * S_.COMMAND_ROWS * nj),
+            S_.FORCES: place(S_.MAX_FORCES * S_.FORCE_WORDS),
+            S_.CONTACTS: place(n * S_.CONTACT_WORDS),
+            S_.TAU: place(nj),
+            S_.ACCELERATION: place(nv),
+            S_.FOOT_FORCES: place(3 * feet),
+        }
+        state_end = self._end
+        at |= {
+            S_.LAST_Q: place(nq),
+            S_.LAST_U: place(nv),
+            S_.V: place(nv),
+            S_.W: place(nv),
+            S_.Y: place(columns),
+            S_.PUSH: place(columns),
+            S_.ACTIVE: place(n * S_.ACTIVE_WORDS),
+            S_.STOPS: place(2 * nj * S_.STOP_WORDS),
+            S_.ROWS: place((3 * n + 2 * nj) * row_length),
+            S_.MODES: place(nj),
+            S_.STAGES: place(2 * (nq + nv)),
+            S_.POLISH: place(S_.POLISH_WORDS),
+        }
+        self.words: Floats = np.zeros(self._end)
+        ints = self.words.view(np.int64)
+        for word, address in at.items():
+            ints[word] = address
+        for word, count in (
+            (S_.N_POINTS, n),
+            (S_.N_FEET, feet),
+            (S_.QUEUE_LENGTH, queue_length),
+            (S_.ROW_LENGTH, row_length),
+            (S_.DELAY, delay),
+            (S_.TERRAIN, self.terrain.ctypes.data),
+        ):
+            ints[word] = count
+        self.words[S_.DELAY_SHARE] = share
+        self.words[S_.MASS] = model.total_mass
+        self._fill_settings(settings)
+
+        def view(word: int, *shape: int) -> Floats:
+            return self.words[at[word] : at[word] + int(np.prod(shape))].reshape(shape)
+
+        self._fill_points(model, points, view(S_.POINTS, n, S_.POINT_WORDS), firsts, blocks)
+        self._fill_joints(model, settings, view(S_.JOINTS, nj, S_.JOINT_WORDS), firsts, blocks)
+        self.state = self.words[at[S_.STATE] : state_end]
+        self.q, self.u = view(S_.Q, nq), view(S_.U, nv)
+        self.tau, self.acceleration = view(S_.TAU, nj), view(S_.ACCELERATION, nv)
+        self.foot_forces = view(S_.FOOT_FORCES, feet, 3)
+        self.command = view(S_.COMMAND, S_.COMMAND_ROWS, nj)
+        self.contacts = view(S_.CONTACTS, n, S_.CONTACT_WORDS)
+        self.forces = view(S_.FORCES, S_.MAX_FORCES, S_.FORCE_WORDS)
+        self.points = view(S_.POINTS, n, S_.POINT_WORDS)
+        self.coulomb = view(S_.JOINTS, nj, S_.JOINT_WORDS)[:, S_.J_COULOMB]
+
+    @property
+    def state_ints(self) -> npt.NDArray[np.int64]:
+        """The state, read as whole numbers."""
+        return self.state.view(np.int64)
+
+    def log_to(self, rows: Floats | None, every: int = 1) -> None:
+        """Let the kernel write a row of (n, words) in every so many steps; None ends it."""
+        ints = self.words.view(np.int64)
+        ints[S_.LOG] = 0 if rows is None else rows.ctypes.data
+        ints[S_.LOG_ROOM] = 0 if rows is None else len(rows)
+        ints[S_.LOG_WORDS] = 0 if rows is None else rows.shape[1]
+        ints[S_.LOG_COUNT] = 0
+        ints[S_.LOG_EVERY] = every
+
+    @property
+    def log_count(self) -> int:
+        """Rows that the kernel has written."""
+        return int(self.words.view(np.int64)[S_.LOG_COUNT])
+
+    def _place(self, words: int) -> int:
+        """Reserve words, from a whole cache line on."""
+        at = -(-self._end // 8) * 8
+        self._end = at + words
+        return at
+
+    def _fill_settings(self, settings: SimulatorSettings) -> None:
+        ints = self.words.view(np.int64)
+        for word, number in (
+            (S_.CONTACT, _CONTACTS[settings.contact]),
+            (S_.CONE, settings.friction == 'cone'),
+            (S_.MAX_SWEEPS, settings.max_sweeps),
+            (S_.SUBSTEPS, settings.substeps or 0),
+            (S_.JOINT_FRICTION, _FRICTIONS[settings.joint_friction]),
+            (S_.JOINT_LIMITS, settings.joint_limits),
+            (S_.MOTOR_LIMITS, settings.motor_limits),
+            (S_.RUNGE_KUTTA, settings.integrator == 'rk4'),
+        ):
+            ints[word] = number
+        self.words[S_.DT : S_.ENERGY_LIMIT + 1] = (
+            settings.dt,
+            settings.tolerance,
+            settings.correction,
+            settings.stiffness,
+            settings.damping,
+            settings.energy_limit,
+        )
+
+    def _fill_points(
+        self,
+        model: Model,
+        points: Sequence[ContactPoint],
+        table: Floats,
+        firsts: Sequence[int],
+        blocks: Sequence[int],
+    ) -> None:
+        ints = table.view(np.int64)
+        q = model.standing if model.standing is not None else model.neutral
+        M = mass_matrix(model, q) if model.nv else np.zeros((0, 0))
+        for i, point in enumerate(points):
+            frame = self.packed.frame(point.link)
+            joint = int(frame[13])
+            ints[i, S_.P_LANE], ints[i, S_.P_JOINT] = int(frame[0]), joint
+            ints[i, S_.P_FIRST] = firsts[joint] if joint >= 0 else 0
+            ints[i, S_.P_BLOCKS] = blocks[joint] if joint >= 0 else 1
+            is_foot = point.link in model.foot_names
+            ints[i, S_.P_FOOT] = model.foot_names.index(point.link) if is_foot else -1
+            p_K = frame[1:4] + frame[4:13].reshape(3, 3) @ np.array(point.position)
+            table[i, S_.P_POSITION : S_.P_POSITION + 3] = p_K
+            table[i, S_.P_RADIUS] = point.radius
+            table[i, S_.P_MOBILITY] = mobility(model, q, M, point)
+
+    def _fill_joints(
+        self,
+        model: Model,
+        settings: SimulatorSettings,
+        table: Floats,
+        firsts: Sequence[int],
+        blocks: Sequence[int],
+    ) -> None:
+        if not model.nj:
+            return
+        ints = table.view(np.int64)
+        ints[:, S_.J_FIRST], ints[:, S_.J_BLOCKS] = firsts, blocks
+        table[:, S_.J_LOWEST], table[:, S_.J_HIGHEST] = model.q_min, model.q_max
+        table[:, S_.J_VISCOUS], table[:, S_.J_COULOMB] = joint_friction(model)
+        lanes = self.packed.arena.view(np.int64)[L.HEADER :: L.JOINT_WORDS][: model.nj] + L.ROTOR_KK
+        table[:, S_.J_INERTIA] = self.packed.arena[lanes]
+        q = model.neutral
+        table[:, S_.J_LOCK] = LOCK * np.diag(mass_matrix(model, q))[model.nv - model.nj :]
+        table[:, S_.J_EFFORT], table[:, S_.J_STALL], table[:, S_.J_SLOPE] = motor_limits(model)
+
+
+def limbs(model: Model) -> tuple[list[int], list[int]]:
+    """For each joint, the joint with which its limb starts, and blocks of four from there to it."""
+    firsts: list[int] = []
+    for joint, parent in enumerate(model.parents.tolist()):
+        firsts.append(joint if parent < 0 else firsts[parent])
+    return firsts, [(joint - first) // LANES + 1 for joint, first in enumerate(firsts)]
+
+
+def split_latency(latency: float, dt: float) -> tuple[int, float]:
+    """Whole time steps of a latency, and the share of one more; rounding makes no share."""
+    steps = latency / dt
+    whole = round(steps)
+    if abs(steps - whole) < 1e-9 * max(steps, 1.0):
+        return whole, 0.0
+    return int(steps), steps - int(steps)
+
+
+def joint_friction(model: Model) -> tuple[Floats, Floats]:
+    """Viscous and Coulomb friction of the joints: the model's, and what the motors add."""
+    motors = [model.description.motors.get(name) for name in model.joint_names]
+    viscous = model.viscous + np.array([motor.damping if motor else 0.0 for motor in motors])
+    return viscous, model.coulomb + np.array([motor.dry_friction if motor else 0.0 for motor in motors])
+
+
+def motor_limits(model: Model) -> tuple[Floats, Floats, Floats]:
+    """Largest torque [N m], torque at rest [N m] and its loss with speed [N m s/rad], all at the joints.
+
+    The torque of a three-phase motor is 1.5 KT i, its back-EMF 2 KT for each rad/s of the rotor, and the
+    voltage at the winding is limited by the battery.
+    """
+    effort = model.effort_limit.copy()
+    stall, slope = np.full(model.nj, np.inf), np.zeros(model.nj)
+    for j, name in enumerate(model.joint_names):
+        motor = model.description.motors.get(name)
+        if motor is None:
+            continue
+        gear = abs(float(model.rotor_gear[j]))
+        effort[j] = min(effort[j], gear * motor.torque_limit)
+        stall[j] = gear * 1.5 * motor.torque_constant * motor.voltage / motor.resistance
+        slope[j] = gear**2 * 3.0 * motor.torque_constant**2 / motor.resistance
+    return effort, stall, slope
+
+
+def mobility(model: Model, q: Floats, M: Floats, point: ContactPoint) -> float:
+    """The largest inverse mass that a force on a point feels [1/kg]."""
+    R, _ = frame_pose(model, q, point.link)
+    x, y, z = R @ np.array(point.position)
+    J = frame_jacobian(model, q, point.link)
+    across = np.array([[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]])  # -[p]: v = v_O - p x w
+    J_p = J[:3] + across @ J[3:]
+    return float(np.linalg.eigvalsh(J_p @ np.linalg.solve(M, J_p.T)).max())

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sensors: what a robot measures in a state, without errors and with them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.door import packed_form
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.model import Model
+from quad_dynamics.simulation.imu import imu_truth, turned
+from quad_dynamics.simulation.noise import NormalStream, WalkStream
+from quad_dynamics.simulation.settings import SensorSettings
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """What the sensors say at one time; of several times, everything has a leading axis.
+
+    Attributes:
+        time: simulated time [s].
+        imu_acceleration: (3,) specific force, in IMU axes: (0, 0, 9.81) at rest [m/s^2].
+        imu_angular_velocity: (3,) in IMU axes [rad/s].
+        imu_orientation: (4,) quaternion x y z w of the IMU in the world.
+        joint_position: (nj,) [rad or m].
+        joint_velocity: (nj,) [rad/s or m/s].
+        joint_torque: (nj,) that the motors give [N m or N].
+        foot_forces: (feet, 3) from the ground on the feet, in world axes [N].
+    """
+
+    time: float | Floats
+    imu_acceleration: Floats
+    imu_angular_velocity: Floats
+    imu_orientation: Floats
+    joint_position: Floats
+    joint_velocity: Floats
+    joint_torque: Floats
+    foot_forces: Floats
+
+    def row(self, i: int) -> Readings:
+        """The readings of one of several times."""
+        return Readings(**{name: values[i] for name, values in vars(self).items()})
+
+
+def true_readings(
+    model: Model,
+    settings: SensorSettings,
+    time: float | Floats,
+    q: Floats,
+    u: Floats,
+    du: Floats,
+    gravity: npt.ArrayLike,
+    tau: Floats,
+    foot_forces: Floats,
+) -> Readings:
+    """Readings without errors, of one state or of n states with a leading axis.
+
+    Args:
+        model: robot.
+        settings: where the IMU sits.
+        time: [s].
+        q: (nq,) configuration.
+        u: (nv,) velocity.
+        du: (nv,) acceleration; of a simulator, the mean over the last time step.
+        gravity: (3,) in world axes [m/s^2].
+        tau: (nj,) torques that the motors give [N m].
+        foot_forces: (feet, 3) in world axes [N].
+
+    Raises:
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link.
+    """
+    acceleration, angular_velocity, orientation = imu_truth(model, settings.imu, q, u, du, gravity)
+    nj = model.nj
+    return Readings(
+        time=time,
+        imu_acceleration=acceleration,
+        imu_angular_velocity=angular_velocity,
+        imu_orientation=orientation,
+        joint_position=np.array(q[..., model.nq - nj :]),
+        joint_velocity=np.array(u[..., model.nv - nj :]),
+        joint_torque=np.array(tau),
+        foot_forces=np.array(foot_forces),
+    )
+
+
+class SensorSuite:
+    """The sensors of one robot with their errors.
+
+    The errors of a sample are a pure function of the seed, the sensor and the number of the time step.
+
+    Attributes:
+        model: robot.
+        settings: errors of the sensors.
+        seed: of all errors.
+    """
+
+    def __init__(self, model: Model, settings: SensorSettings, seed: int = 0, dt: float = 1e-3) -> None:
+        """Set up the sensors.
+
+        Args:
+            model: robot.
+            settings: errors of the sensors.
+            seed: of all errors; 0 or more.
+            dt: time step [s], in which drifting errors grow.
+
+        Raises:
+            ArgumentError: the robot has no such link as the IMU's, or a bad seed.
+        """
+        imu, encoders = settings.imu, settings.encoders
+        torque, force = settings.joint_torque, settings.foot_force
+        packed_form(model).frame(imu.link or model.base_name, 'sensors.imu.link')
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise ArgumentError(f'seed is {seed!r}; expected a whole number of at least 0')
+        self.model, self.settings, self.seed = model, settings, int(seed)
+        per_step = math.sqrt(dt)
+
+        def channel(name: str, width: int, **errors: float) -> _Channel:
+            return _Channel(self.seed, name, width, **errors)
+
+        self._acceleration = channel(
+            'imu.acceleration',
+            3,
+            noise=imu.acceleration_noise,
+            bias=imu.acceleration_bias,
+            walk=imu.acceleration_walk * per_step,
+        )
+        self._angular_velocity = channel(
+            'imu.angular_velocity',
+            3,
+            noise=imu.angular_velocity_noise,
+            bias=imu.angular_velocity_bias,
+            walk=imu.angular_velocity_walk * per_step,
+        )
+        self._turn = channel('imu.orientation', 3, noise=imu.orientation_noise)
+        self._position = channel(
+            'encoders.position',
+            model.nj,
+            noise=encoders.position_noise,
+            resolution=encoders.position_resolution,
+        )
+        self._velocity = channel(
+            'encoders.velocity',
+            model.nj,
+            noise=encoders.velocity_noise,
+            resolution=encoders.velocity_resolution,
+        )
+        self._torque = channel('joint_torque', model.nj, **vars(torque))
+        self._force = channel('foot_force', 3 * len(model.foot_names), **vars(force))
+
+    def measure(self, truth: Readings, step: int) -> Readings:
+        """Readings with errors.
+
+        Args:
+            truth: readings without errors, of one time.
+            step: number of time steps since the reset.
+
+        Raises:
+            ArgumentError: a step below 0.
+        """
+        if step < 0:
+            raise ArgumentError(f'step is {step}; expected a whole number of at least 0')
+        return Readings(
+            time=truth.time,
+            imu_acceleration=self._acceleration.measure(truth.imu_acceleration, step),
+            imu_angular_velocity=self._angular_velocity.measure(truth.imu_angular_velocity, step),
+            imu_orientation=self._turned(truth.imu_orientation, step),
+            joint_position=self._position.measure(truth.joint_position, step),
+            joint_velocity=self._velocity.measure(truth.joint_velocity, step),
+            joint_torque=self._torque.measure(truth.joint_torque, step),
+            foot_forces=self._force.measure(truth.foot_forces.ravel(), step).reshape(-1, 3),
+        )
+
+    def measure_all(self, truth: Readings, steps: npt.ArrayLike) -> Readings:
+        """Readings with errors of several times, as `measure` gives them one by one.
+
+        Args:
+            truth: readings without errors, with a leading axis n.
+            steps: (n,) numbers of time steps since the reset.
+        """
+        rows = [vars(self.measure(truth.row(i), int(k))) for i, k in enumerate(np.asarray(steps))]
+        names = vars(truth)
+        return Readings(**{name: np.array([row[name] for row in rows]) for name in names}) if rows else truth
+
+    def _turned(self, orientation: Floats, step: int) -> Floats:
+        """The orientation, turned in IMU axes by a small random angle about each axis."""
+        if not self.settings.imu.orientation_noise:
+            return orientation.copy()
+        return turned(orientation, self._turn.measure(np.zeros(3), step))
+
+
+class _Channel:
+    """One kind of measured numbers: truth + bias + walk + noise, rounded to the resolution."""
+
+    def __init__(
+        self,
+        seed: int,
+        name: str,
+        width: int,
+        noise: float = 0.0,
+        bias: float = 0.0,
+        walk: float = 0.0,
+        resolution: float = 0.0,
+    ) -> None:
+        self._bias = bias * NormalStream(seed, f'{name}.bias', width).sample(0) if bias else None
+        self._walk = walk
+        self._walks = WalkStream(seed, f'{name}.walk', width)
+        self._noise = noise
+        self._noises = NormalStream(seed, f'{name}.noise', width)
+        self._resolution = resolution
+
+    def measure(self, truth: Floats, step: int) -> Floats:
+        """A new array: the truth with its errors."""
+        value = truth.copy()
+        if self._bias is not None:
+            value += self._bias
+        if self._walk:
+            value += self._walk * self._walks.sample(step)
+        if self._noise:
+            value += self._noise * self._noises.sample(step)
+        if self._resolution:
+            value = np.rint(value / self._resolution) * self._resolution + 0.0  # no negative zeros
+        return value

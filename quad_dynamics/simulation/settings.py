@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All settings of the simulator and its sensors, each declared once: default, unit, meaning, bounds."""
+
+# ruff: noqa: RUF009 (param and group return what dataclasses.field returns)
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quad_dynamics.model.urdf import Vector3
+from quad_dynamics.simulation.parameter_set import ParameterSet
+from quad_dynamics.simulation.parameters import group, param
+
+CONTACTS = ('impulse', 'spring_damper', 'none')
+INTEGRATORS = ('semi_implicit', 'rk4')
+_ZERO = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class ImuSettings(ParameterSet):
+    """The inertial measurement unit: where it sits, and its errors. Its axes are those of its link."""
+
+    link: str | None = param(None, 'link that carries it; none: the base', kind='text')
+    position: Vector3 = param(_ZERO, 'of the IMU in the frame of its link', unit='m')
+    acceleration_noise: float = param(0.0, 'standard deviation of each sample', unit='m/s^2', low=0.0)
+    acceleration_bias: float = param(0.0, 'standard deviation of the constant error', unit='m/s^2', low=0.0)
+    acceleration_walk: float = param(0.0, 'growth of the drifting error', unit='m/s^2/sqrt(s)', low=0.0)
+    angular_velocity_noise: float = param(0.0, 'standard deviation of each sample', unit='rad/s', low=0.0)
+    angular_velocity_bias: float = param(
+        0.0, 'standard deviation of the constant error', unit='rad/s', low=0.0
+    )
+    angular_velocity_walk: float = param(0.0, 'growth of the drifting error', unit='rad/s/sqrt(s)', low=0.0)
+    orientation_noise: float = param(
+        0.0, 'standard deviation of the turn about each axis', unit='rad', low=0.0
+    )
+
+
+@dataclass(frozen=True)
+class EncoderSettings(ParameterSet):
+    """Position and velocity of the joints; metres in place of radians for prismatic joints."""
+
+    position_noise: float = param(0.0, 'standard deviation of each sample', unit='rad', low=0.0)
+    position_resolution: float = param(0.0, 'positions are multiples of this', unit='rad', low=0.0)
+    velocity_noise: float = param(0.0, 'standard deviation of each sample', unit='rad/s', low=0.0)
+    velocity_resolution: float = param(0.0, 'velocities are multiples of this', unit='rad/s', low=0.0)
+
+
+@dataclass(frozen=True)
+class JointTorqueSettings(ParameterSet):
+    """Torque sensors of the joints."""
+
+    noise: float = param(0.0, 'standard deviation of each sample', unit='N m', low=0.0)
+    bias: float = param(0.0, 'standard deviation of the constant error', unit='N m', low=0.0)
+    resolution: float = param(0.0, 'torques are multiples of this', unit='N m', low=0.0)
+
+
+@dataclass(frozen=True)
+class FootForceSettings(ParameterSet):
+    """Force sensors of the feet, in world axes."""
+
+    noise: float = param(0.0, 'standard deviation of each sample and axis', unit='N', low=0.0)
+    bias: float = param(0.0, 'standard deviation of the constant error of each axis', unit='N', low=0.0)
+    resolution: float = param(0.0, 'forces are multiples of this', unit='N', low=0.0)
+
+
+@dataclass(frozen=True)
+class SensorSettings(ParameterSet):
+    """The errors of all sensors. Without any settings, sensors are perfect."""
+
+    imu: ImuSettings = group(ImuSettings, 'inertial measurement unit')
+    encoders: EncoderSettings = group(EncoderSettings, 'position and velocity of the joints')
+    joint_torque: JointTorqueSettings = group(JointTorqueSettings, 'torque sensors of the joints')
+    foot_force: FootForceSettings = group(FootForceSettings, 'force sensors of the feet')
+
+    @staticmethod
+    def typical() -> SensorSettings:
+        """Errors of the size that sensors of a small quadruped have, sampled at 1 kHz.
+
+        The IMU is a MEMS chip of the middle class (0.1 mg/sqrt(Hz), 0.005 deg/s/sqrt(Hz)), the encoders have
+        14 bits at the joint, torques come from motor currents, and feet have load cells.
+        """
+        return SensorSettings(
+            imu=ImuSettings(
+                acceleration_noise=0.03,
+                acceleration_bias=0.05,
+                acceleration_walk=2e-3,
+                angular_velocity_noise=3e-3,
+                angular_velocity_bias=5e-3,
+                angular_velocity_walk=1e-4,
+                orientation_noise=2e-3,
+            ),
+            encoders=EncoderSettings(
+                position_noise=2e-4,
+                position_resolution=3.834951969714103e-4,  # 2 pi / 2^14
+                velocity_noise=0.02,
+                velocity_resolution=1e-3,
+            ),
+            joint_torque=JointTorqueSettings(noise=0.05, bias=0.05, resolution=0.01),
+            foot_force=FootForceSettings(noise=0.5, bias=1.0, resolution=0.1),
+        )
+
+
+def _what_a_terrain_is(value: Any) -> str:
+    """'' for what can be a terrain; the terrain itself is made, and checked, by the simulator."""
+    is_shape = hasattr(value, 'parts')  # so has a terrain; importing them would load the kernels
+    if is_shape or (isinstance(value, (str, os.PathLike, Mapping, list, tuple)) and value):
+        return ''
+    return 'the name of a terrain, the path of a YAML file, a mapping, a list of shapes or a Terrain'
+
+
+@dataclass(frozen=True)
+class SimulatorSettings(ParameterSet):
+    """Everything that can be set about a simulation. It never changes; `replace` makes another one."""
+
+    contact: str = param(
+        'impulse',
+        'contact model',
+        choices=CONTACTS,
+        aliases={'spring-damper': 'spring_damper', 'spring': 'spring_damper'},
+    )
+    terrain: Any = param(
+        'flat',
+        'name, path of a YAML file, mapping, shapes or Terrain',
+        kind='other',
+        check=_what_a_terrain_is,
+    )
+    dt: float = param(1e-3, 'time step', unit='s', above=0.0)
+    gravity: Vector3 | None = param(
+        None, "in world axes; none: the model's", kind='vector', size=3, unit='m/s^2'
+    )
+    mu: float = param(0.5, 'Coulomb friction of terrain that does not give its own', unit='-', low=0.0)
+    restitution: float = param(0.0, 'of terrain that does not give its own', unit='-', low=0.0, high=1.0)
+    friction: str = param(
+        'cone', 'limit of tangential forces; pyramid: x and y separately', choices=('cone', 'pyramid')
+    )
+    max_sweeps: int = param(100, 'most sweeps of projected Gauss-Seidel', low=1, high=1_000_000)
+    tolerance: float = param(
+        1e-6, 'change of velocity in a sweep at which contacts have converged', unit='m/s', above=0.0
+    )
+    correction: float = param(
+        0.2, 'share of a penetration that is removed in each step', unit='-', low=0.0, high=1.0
+    )
+    stiffness: float = param(5e5, 'K of spring-damper contact', unit='N/m^1.5', above=0.0)
+    damping: float = param(5e3, 'D of spring-damper contact', unit='N s/m^1.5', above=0.0)
+    substeps: int | None = param(
+        None,
+        'steps of spring-damper contact in each time step; none: chosen automatically',
+        kind='integer',
+        low=1,
+        high=100_000,
+    )
+    integrator: str = param(
+        'semi_implicit', "method of integration; rk4 is for contact 'none'", choices=INTEGRATORS
+    )
+    joint_friction: str = param(
+        'stick',
+        'stick: Coulomb friction that sticks; explicit: from the velocity before the step',
+        choices=('stick', 'explicit', 'none'),
+    )
+    joint_limits: bool = param(True, 'joints stop at the ends of their range')
+    motor_limits: bool = param(True, "torques are limited by effort and by the motor's torque-speed line")
+    latency: float = param(0.0, 'of commands', unit='s', low=0.0, high=1.0)
+    sensors: SensorSettings = group(SensorSettings, 'errors of the sensors')
+    seed: int = param(0, 'of all noise', low=0, high=2**63 - 1)
+    energy_limit: float = param(
+        1e4,
+        'kinetic energy for each kg of the robot above which the simulation has diverged',
+        unit='J/kg',
+        above=0.0,
+        infinite=True,
+    )
+
+    def _across(self) -> list[str]:
+        if self.integrator == 'rk4' and self.contact != 'none':
+            return [
+                f"integrator is 'rk4' with contact {self.contact!r}; expected contact='none', "
+                "as rk4 has no contacts, or integrator='semi_implicit'"
+            ]
+        return []
+
+    @staticmethod
+    def from_yaml(path: str | os.PathLike[str]) -> SimulatorSettings:
+        """Read the settings below the key `simulator:` of a YAML file; docs/sensors.md has an example.
+
+        Raises:
+            ArgumentError: the file cannot be read, or everything that is wrong with it.
+        """
+        from quad_dynamics.simulation.settings_reader import read_settings
+
+        return read_settings(path)
+
+    def to_yaml(self) -> str:
+        """The text of a YAML file from which `from_yaml` makes equal settings.
+
+        Raises:
+            ArgumentError: the terrain is an object that cannot be written.
+        """
+        from quad_dynamics.simulation.settings_reader import write_settings
+
+        return write_settings(self)

@@ -1,0 +1,478 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator: forward dynamics with contact, drives and sensors, in time steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.centroidal import energy as _energy
+from quad_dynamics.api.door import States
+from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.contact.points import contact_points
+from quad_dynamics.contact.terrain import Terrain
+from quad_dynamics.errors import ArgumentError, SimulationDiverged
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.simulate import BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC
+from quad_dynamics.kernels.simulate import simulate as _simulate
+from quad_dynamics.model.model import Model
+from quad_dynamics.simulation.command import JointCommand, joint_numbers
+from quad_dynamics.simulation.log import Log, row_width
+from quad_dynamics.simulation.scene import Scene
+from quad_dynamics.simulation.sensors import Readings, SensorSuite, true_readings
+from quad_dynamics.simulation.settings import SimulatorSettings
+from quad_dynamics.simulation.snapshot import fingerprint, pack_snapshot, unpack_snapshot
+
+Floats = npt.NDArray[np.float64]
+Controller = Callable[['Simulator'], Any]
+
+# Deepest penetration that a simulation may start with [m]: impulse contact displaces the robot out of it;
+# springs would throw it.
+DEEPEST_START = {'impulse': 0.02, 'spring_damper': 0.005, 'none': math.inf}
+# Steps between two looks at the progress bar, and rows of the log that are added at once.
+_CHUNK = 1000
+
+
+class Simulator:
+    """A robot on a terrain, advanced in time steps.
+
+    Give the settings as one object, as keywords, or both (keywords change the object's):
+
+        sim = Simulator(model, contact='impulse', terrain='flat', dt=1e-3)
+        sim.reset()
+        sim.step(tau)
+
+    Attributes:
+        model: the robot, with the gravity of the settings.
+        settings: all that can be set.
+        terrain: the ground.
+        contact_points: where the robot can touch it.
+    """
+
+    def __init__(self, model: Model, settings: SimulatorSettings | None = None, **changes: Any) -> None:
+        """Prepare a simulation; the robot stands as `reset` without arguments puts it.
+
+        Args:
+            model: robot.
+            settings: of the simulation, None for the defaults.
+            changes: fields of `SimulatorSettings`.
+
+        Raises:
+            ArgumentError: what is wrong with the settings.
+        """
+        if not isinstance(model, Model):
+            raise ArgumentError(f'model is {type(model).__name__}; expected a Model, as load_model returns')
+        if settings is None:
+            settings = SimulatorSettings()
+        elif not isinstance(settings, SimulatorSettings):
+            raise ArgumentError(f'settings is {type(settings).__name__}; expected SimulatorSettings')
+        self.settings = settings.replace(**changes) if changes else settings
+        self.terrain = Terrain.load(self.settings.terrain)
+        self.model = model if self.settings.gravity is None else model.with_gravity(self.settings.gravity)
+        self.contact_points = contact_points(model) if self.settings.contact != 'none' else ()
+        self._scene = Scene(self.model, self.settings, self.terrain, self.contact_points)
+        self._check_integrator()
+        self._fingerprint = fingerprint(self.model, self.settings, self._scene)
+        _simulate.load()
+        self._run, self._address, self._words = _simulate.run, self._scene.packed.address, self._scene.words
+        self._dt = self.settings.dt
+        self._suite = SensorSuite(self.model, self.settings.sensors, self.settings.seed, self._dt)
+        self.reset()
+
+    # ---------------------------------------------------------------- state
+
+    def reset(
+        self, q: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None, seed: int | None = None
+    ) -> None:
+        """Start anew at time zero, with no command, no forces, and no memory.
+
+        Args:
+            q: (nq,) configuration; None puts the robot onto the ground in its standing pose.
+            u: (nv,) velocity, None is rest.
+            seed: of the noise from now on; None is the one of the settings.
+
+        Raises:
+            ArgumentError: a bad argument, or a start too deep in the ground (`DEEPEST_START`).
+        """
+        if seed is not None:
+            self.settings.replace(seed=seed)  # checks it
+        q = self.standing() if q is None else self._checked('q', q)
+        u = np.zeros(self.model.nv) if u is None else self._checked('u', u)
+        distances = self._check_depth(q)
+        self._suite = SensorSuite(
+            self.model, self.settings.sensors, self.settings.seed if seed is None else seed, self._dt
+        )
+        self._scene.state[:] = 0.0
+        self._scene.state[S_.CONVERGED] = self._scene.state[S_.SUBSTEPS_DONE] = 1.0
+        self._scene.q[:], self._scene.u[:] = q, u
+        self._scene.contacts[:, S_.C_DISTANCE] = distances
+
+    def set_state(self, q: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> None:
+        """Put the robot elsewhere; time, commands and forces go on.
+
+        Args:
+            q: (nq,) configuration, None leaves it.
+            u: (nv,) velocity, None leaves it.
+
+        Raises:
+            ArgumentError: as for `reset`.
+        """
+        q = self.q if q is None else self._checked('q', q)
+        u = self.u if u is None else self._checked('u', u)
+        distances = self._check_depth(q)
+        self._scene.q[:], self._scene.u[:] = q, u
+        self._scene.contacts[:] = 0.0
+        self._scene.contacts[:, S_.C_DISTANCE] = distances
+
+    def standing(self) -> Floats:
+        """(nq,) the standing pose of the model, or the neutral one, moved up or down onto the ground."""
+        q = np.array(self.model.standing if self.model.standing is not None else self.model.neutral)
+        if not self.model.floating_base or not self.contact_points:
+            return q
+        for _ in range(50):
+            distance, normal = self._distances(q)
+            i = int(np.argmin(distance))
+            if not np.isfinite(distance[i]) or abs(distance[i]) < 1e-12:
+                break
+            # straight up or down; along a wall there is no such way
+            q[2] -= distance[i] / max(normal[i, 2], 0.1)
+        return q
+
+    @property
+    def q(self) -> Floats:
+        """(nq,) configuration, a copy."""
+        return self._scene.q.copy()
+
+    @property
+    def u(self) -> Floats:
+        """(nv,) velocity, a copy."""
+        return self._scene.u.copy()
+
+    @property
+    def time(self) -> float:
+        """Simulated time since the reset [s]."""
+        return self._dt * self.step_count
+
+    @property
+    def step_count(self) -> int:
+        """Time steps since the reset."""
+        return int(self._scene.state_ints[S_.STEP])
+
+    # ---------------------------------------------------------------- results of the last step
+
+    @property
+    def tau(self) -> Floats:
+        """(nj,) torques that the motors gave in the last step, friction not counted [N m or N]."""
+        return self._scene.tau.copy()
+
+    @property
+    def acceleration(self) -> Floats:
+        """(nv,) mean acceleration over the last step, impacts included."""
+        return self._scene.acceleration.copy()
+
+    @property
+    def foot_forces(self) -> Floats:
+        """(feet, 3) forces of the ground on the feet in the last step, in world axes [N]."""
+        return self._scene.foot_forces.copy()
+
+    @property
+    def contact_forces(self) -> Floats:
+        """(points, 3) forces of the ground on all contact points in the last step, in world axes [N]."""
+        return np.asarray(self._scene.contacts[:, S_.C_IMPULSE : S_.C_IMPULSE + 3] / self._dt)
+
+    @property
+    def contact_distances(self) -> Floats:
+        """(points,) distance of the contact points to the ground before the last step [m]."""
+        return self._scene.contacts[:, S_.C_DISTANCE].copy()
+
+    @property
+    def contact_normals(self) -> Floats:
+        """(points, 3) normals of the ground at the contact points before the last step, in world axes."""
+        return self._scene.contacts[:, S_.C_NORMAL : S_.C_NORMAL + 3].copy()
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps over the contacts in the last step."""
+        return int(self._scene.state[S_.SWEEPS])
+
+    @property
+    def residual(self) -> float:
+        """Largest change of a contact's velocity in the last of these sweeps [m/s]."""
+        return float(self._scene.state[S_.RESIDUAL])
+
+    @property
+    def converged(self) -> bool:
+        """Whether the last step met the tolerance, and the joints that stick were found."""
+        return bool(self._scene.state[S_.CONVERGED])
+
+    @property
+    def substeps(self) -> int:
+        """Sub-steps that the last step took."""
+        return int(self._scene.state[S_.SUBSTEPS_DONE])
+
+    def energy(self) -> tuple[float, float]:
+        """Kinetic and potential energy of the robot now [J]."""
+        return _energy(self.model, self._scene.q, self._scene.u)  # type: ignore[return-value]
+
+    # ---------------------------------------------------------------- sensors
+
+    def truth(self) -> Readings:
+        """What perfect sensors would read now."""
+        scene = self._scene
+        return true_readings(
+            self.model,
+            self.settings.sensors,
+            self.time,
+            self.q,
+            self.u,
+            self.acceleration,
+            self.model.gravity,
+            scene.tau.copy(),
+            self.foot_forces,
+        )
+
+    def sensors(self) -> Readings:
+        """What the sensors of the settings read now; reading twice in one step gives the same."""
+        return self._suite.measure(self.truth(), self.step_count)
+
+    # ---------------------------------------------------------------- inputs
+
+    def command(
+        self,
+        tau: npt.ArrayLike | None = None,
+        q: npt.ArrayLike | None = None,
+        qd: npt.ArrayLike | None = None,
+        kp: npt.ArrayLike = 0.0,
+        kd: npt.ArrayLike = 0.0,
+    ) -> None:
+        """Command the joint drives from now on: tau + kp (q - q_j) + kd (qd - qd_j), see `JointCommand`.
+
+        Raises:
+            ArgumentError: a wrong shape, a value that is not finite, a negative gain, a target without gain.
+        """
+        self._command(JointCommand(tau, q, qd, kp, kd))
+
+    def apply_force(self, link: str, wrench: npt.ArrayLike, duration: float) -> None:
+        """Let a wrench act on a link from now on.
+
+        Args:
+            link: name of the link.
+            wrench: (6,) [force; moment] at the link's origin, in world axes, constant [N, N m].
+            duration: for how long [s]; within the last time step it acts with the mean over the step.
+
+        Raises:
+            ArgumentError: an unknown link, a wrong shape or value, or too many forces at once.
+        """
+        numbers = _finite('wrench', wrench, 6)
+        frame = self._scene.packed.frame(link, 'link')
+        if (
+            isinstance(duration, bool)
+            or not isinstance(duration, int | float)
+            or not 0.0 < duration < math.inf
+        ):
+            raise ArgumentError(f'duration is {duration!r}; expected a number above 0 [s]')
+        free = np.flatnonzero(self._scene.forces[:, S_.F_LEFT] <= 0.0)
+        if not len(free):
+            raise ArgumentError(f'there are {S_.MAX_FORCES} external forces already; expected fewer at once')
+        entry = self._scene.forces[free[0]]
+        entry.view(np.int64)[S_.F_LANE] = int(frame[0])
+        entry[S_.F_POSITION : S_.F_POSITION + 3] = frame[1:4]
+        entry[S_.F_WRENCH : S_.F_WRENCH + 6] = numbers
+        entry[S_.F_LEFT] = duration
+
+    # ---------------------------------------------------------------- time
+
+    def step(self, tau: npt.ArrayLike | None = None) -> None:
+        """Advance by one time step.
+
+        Args:
+            tau: (nj,) joint torques from now on [N m or N]; None keeps the command that is in force, which is
+                none at all after a reset.
+
+        Raises:
+            ArgumentError: a wrong shape, or a value that is not finite; nothing has happened then.
+            SimulationDiverged: the step cannot be believed; the state is the one before it.
+        """
+        status = self._run(self._address, self._words, 1, tau)
+        if status:
+            if status == BAD_TORQUE:
+                tau = joint_numbers('tau', tau, self.model.nj, single=False)  # type: ignore[arg-type]
+                status = self._run(self._address, self._words, 1, tau)
+            self._check(status)
+
+    def run(
+        self,
+        controller: Controller | JointCommand | None,
+        duration: float,
+        log_every: int = 1,
+        progress: bool | None = None,
+    ) -> Log:
+        """Advance by a duration, and return what happened.
+
+        Args:
+            controller: called before every step with the simulator; it returns joint torques (nj,), a
+                `JointCommand`, or None to leave the command as it is. A `JointCommand` in its place, or None,
+                is in
+                force all the time and costs no Python in between.
+            duration: rounded to whole time steps [s].
+            log_every: steps between two rows of the log.
+            progress: whether to show a progress bar; None shows one on a terminal if it takes longer than a
+                second.
+
+        Raises:
+            ArgumentError: a bad argument, or what the controller returned is none of these.
+            SimulationDiverged: as for `step`; what was logged before is in its attribute `log`.
+        """
+        from tqdm import tqdm
+
+        steps = self._count_steps(duration)
+        if isinstance(log_every, bool) or not isinstance(log_every, int) or log_every < 1:
+            raise ArgumentError(f'log_every is {log_every!r}; expected a whole number of at least 1')
+        if isinstance(controller, JointCommand):
+            self._command(controller)
+        elif controller is not None and not callable(controller):
+            raise ArgumentError(
+                f'controller is {type(controller).__name__}; expected a function, a JointCommand or None'
+            )
+        rows = np.empty((steps // log_every + 1, row_width(self.model)))
+        self._scene.log_to(rows, log_every)
+        hidden = None if progress is None else not progress
+        try:
+            with tqdm(
+                total=steps, unit='step', disable=hidden, delay=0 if progress else 1, leave=False
+            ) as bar:
+                for done in range(0, steps, _CHUNK):
+                    count = min(_CHUNK, steps - done)
+                    self._advance(controller if callable(controller) else None, count)
+                    bar.update(count)
+        except SimulationDiverged as error:
+            error.log = self._take_log(rows, log_every)
+            raise
+        finally:
+            taken = self._take_log(rows, log_every)
+            self._scene.log_to(None)
+        return taken
+
+    # ---------------------------------------------------------------- snapshots
+
+    def snapshot(self) -> bytes:
+        """The complete state: from it, `restore` goes on bit for bit as from here."""
+        return pack_snapshot(self._fingerprint, self._suite.seed, self._scene.state)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go back to a state that a simulator with the same robot and the same settings has given.
+
+        Raises:
+            ArgumentError: it is no snapshot, or one of another robot or of other settings.
+        """
+        seed, state = unpack_snapshot(snapshot, self._fingerprint, len(self._scene.state))
+        if seed != self._suite.seed:
+            self._suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
+        self._scene.state[:] = state
+
+    # ---------------------------------------------------------------- inside
+
+    def _check_integrator(self) -> None:
+        rough = self.settings.integrator == 'rk4' and self.settings.joint_friction == 'stick'
+        if rough and np.any(self._scene.coulomb > 0.0):
+            raise ArgumentError(
+                "integrator is 'rk4', which cannot follow Coulomb friction that sticks; expected "
+                "joint_friction='explicit' or 'none', or integrator='semi_implicit'"
+            )
+
+    def _checked(self, name: str, value: npt.ArrayLike) -> Floats:
+        """A configuration or a velocity, checked; a configuration with its quaternion at unit length."""
+        states = States(self.model, q=value) if name == 'q' else States(self.model, u=value)
+        checked = np.array(states[name], dtype=np.float64)
+        if checked.ndim != 1:
+            raise ArgumentError(f'{name} has shape {checked.shape}; expected that of a single state')
+        if name == 'q' and self.model.floating_base:
+            checked[3:7] /= np.linalg.norm(checked[3:7])
+        return checked
+
+    def _distances(self, q: Floats) -> tuple[Floats, Floats]:
+        """Distance of each contact point to the ground, and the normal there, at q."""
+        distance, normal = np.empty(len(self.contact_points)), np.empty((len(self.contact_points), 3))
+        for i, point in enumerate(self.contact_points):
+            R_WF, p_WF = frame_pose(self.model, q, point.link)
+            p = p_WF + R_WF @ np.array(point.position)
+            distance[i], normal[i] = self.terrain.distance(p, point.radius)
+        return distance, normal
+
+    def _check_depth(self, q: Floats) -> Floats:
+        if not self.contact_points:
+            return np.zeros(0)
+        distance, _ = self._distances(q)
+        i, deepest = int(np.argmin(distance)), DEEPEST_START[self.settings.contact]
+        if distance[i] < -deepest:
+            raise ArgumentError(
+                f"q puts contact point '{self.contact_points[i].name}' {-distance[i]:.3g} m into the ground; "
+                f'expected at most {deepest:g} m with {self.settings.contact} contact'
+            )
+        return distance
+
+    def _count_steps(self, duration: float) -> int:
+        if (
+            isinstance(duration, bool)
+            or not isinstance(duration, int | float)
+            or not 0.0 <= duration < math.inf
+        ):
+            raise ArgumentError(f'duration is {duration!r}; expected a number of at least 0 [s]')
+        return round(duration / self._dt)
+
+    def _command(self, command: JointCommand) -> None:
+        rows = command.rows(self.model.nj)
+        self._scene.command[:] = rows
+        has_gains = np.any(rows[[S_.COMMAND_KP, S_.COMMAND_KD]])
+        self._scene.state_ints[S_.HAS_GAINS] = int(has_gains)
+
+    def _advance(self, controller: Controller | None, steps: int) -> None:
+        if controller is None:
+            self._check(self._run(self._address, self._words, steps, None))
+            return
+        for _ in range(steps):
+            wanted = controller(self)
+            if isinstance(wanted, JointCommand):
+                self._command(wanted)
+                wanted = None
+            try:
+                self.step(wanted)
+            except ArgumentError as error:
+                raise ArgumentError(f'the controller returned a bad command: {error}') from error
+
+    def _check(self, status: int) -> None:
+        if not status:
+            return
+        q, u = self.q, self.u
+        what = {NOT_FINITE: 'a number that is not finite', TOO_ENERGETIC: 'an energy above energy_limit'}.get(
+            status, 'a turn of more than 1 rad in one time step'
+        )
+        hints = [f'a smaller dt than {self._dt:g} s']
+        if self.settings.contact == 'spring_damper':
+            hints.append('softer contact, or substeps=None')
+        if np.any(self._scene.command[[S_.COMMAND_KP, S_.COMMAND_KD]]):
+            hints.append('smaller gains')
+        raise SimulationDiverged(
+            f'the step after t = {self.time:g} s leads to {what}; try {", or ".join(hints)}', self.time, q, u
+        )
+
+    def _take_log(self, rows: Floats, log_every: int) -> Log:
+        return Log.from_rows(rows[: self._scene.log_count], self.model, self.settings)
+
+
+def _finite(name: str, value: npt.ArrayLike, size: int) -> Floats:
+    """Finite numbers, as many as expected."""
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f'{name} is {value!r}; expected {size} numbers') from error
+    if numbers.shape != (size,):
+        raise ArgumentError(f'{name} has shape {numbers.shape}; expected ({size},)')
+    if not np.all(np.isfinite(numbers)):
+        i = int(np.argmin(np.isfinite(numbers)))
+        raise ArgumentError(f'{name}[{i}] is {numbers[i]}; expected a finite number')
+    return numbers
