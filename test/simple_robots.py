@@ -214,15 +214,26 @@ def on_slope(q: np.ndarray, angle: float, direction: float) -> np.ndarray:
 # ---------------------------------------------------------------- quadrupeds, with a reference
 
 QUADRUPEDS = ('mini_cheetah', 'a1', 'go2', 'anymal_c')
-# Drives that hold the weight: (kp [N m/rad], kd [N m s/rad]). Torques change once in a step of dt, so kd dt must
-# stay well below the inertia of the lightest joint (5e-3 kg m^2 for go2): else feet that can give way chatter.
+# Drives that hold the weight: (kp [N m/rad], kd [N m s/rad]). A torque is held for a step: kd dt must stay
+# well below the inertia of the lightest joint (5e-3 kg m^2 for go2), or feet that can give way chatter.
 GAINS = {'mini_cheetah': (60.0, 2.0), 'a1': (200.0, 4.0), 'go2': (200.0, 4.0), 'anymal_c': (800.0, 20.0)}
 
 
 @functools.cache
 def quadruped(name: str) -> Any:
-    """A bundled robot or one of example-robot-data, floating."""
-    return load('mini_cheetah') if name == 'mini_cheetah' else model_of(Case(name, True))
+    """A bundled robot or one of example-robot-data, floating.
+
+    go2 gets its contact points here: those of its meshes are many and take a second to find.
+    """
+    if name == 'mini_cheetah':
+        return load('mini_cheetah')
+    if name != 'go2':
+        return model_of(Case(name, True))
+    legs = ('FL', 'FR', 'RL', 'RR')
+    points = [{'link': 'base', 'position': corner} for corner in corners((0.5, 0.2, 0.12))]
+    points += [{'link': f'{leg}_calf', 'radius': 0.02} for leg in legs]
+    points += [{'link': f'{leg}_foot', 'radius': 0.023} for leg in legs]
+    return load(Case('go2', True).urdf, floating_base=True, description={'contact_points': points})
 
 
 @functools.cache

@@ -9,6 +9,7 @@ import simple_robots as robots
 from closeness import assert_close
 from reference_contact import (
     Ground,
+    Problem,
     Spring,
     impulse_problem,
     in_disc,
@@ -90,6 +91,21 @@ def test_frictionless_is_a_convex_problem(seed: int) -> None:
     expected, _ = nnls(L.T, np.linalg.solve(L, -b))
     assert_close(p[2::3], expected, what='normal impulses')
     assert np.all(p.reshape(-1, 3)[:, :2] == 0.0)
+
+
+# A foot of a falling robot: friction lifts it, and plain sweeps alternate between no impulse and too much.
+LIFTING = np.array([[5.10, 3.31, -1.46], [3.31, 2.55, -1.04], [-1.46, -1.04, 0.66]])
+
+
+@both_sets
+def test_friction_that_lifts(cone: bool) -> None:
+    u = np.array([2.80, 2.37, -0.42])
+    M = np.linalg.inv(LIFTING)
+    problem = Problem(np.array([0]), M, np.eye(3), LIFTING, u, u, np.zeros(1), 0.6)
+    p = solve_impulses(problem, cone)
+    assert p[2] > 0.1
+    for key, value in violations(problem, p, cone).items():
+        assert value <= SOLVED, (key, value)
 
 
 @pytest.mark.parametrize('radius', [0.01, 0.3, 10.0])
@@ -206,7 +222,7 @@ def test_spring_rest_is_an_equilibrium() -> None:
 
 
 def test_spring_trajectory_converges() -> None:
-    """Kinks (slip to stick) cost the second order at times: a quarter of the step, less than half the error."""
+    """Kinks (slip to stick) cost the second order: a quarter of the step, less than half the error."""
     model = robots.ball(2.0, 0.1)
     q, u = robots.upright(model, 0.0995), np.array([0.4, 0.2, -0.5, 0.0, 0.0, 3.0])
     reference, ground = robots.simple_reference(model), Ground(0.3)

@@ -77,7 +77,7 @@ def test_another_process(contact: str) -> None:
         f'print(drive(make({contact!r}), 0, 150).hex())\n'
     )
     found = subprocess.run(
-        [sys.executable, '-c', script], capture_output=True, text=True, check=False, cwd=folder.parent
+        [sys.executable, '-c', script], capture_output=True, text=True, check=False, cwd=folder
     )
     assert found.returncode == 0, found.stderr
     assert found.stdout.strip() == drive(make(contact), 0, 150).hex()

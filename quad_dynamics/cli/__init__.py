@@ -19,6 +19,7 @@ from quad_dynamics.errors import QuadDynamicsError
 
 COMMANDS: dict[str, str] = {
     'inspect': 'quad_dynamics.cli.inspect_command',
+    'simulate': 'quad_dynamics.cli.simulate_command',
     'warm-up': 'quad_dynamics.cli.warm_up_command',
 }
 

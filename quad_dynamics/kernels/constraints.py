@@ -65,6 +65,11 @@ from quad_dynamics.model.layout import LANES
 # A 3 x 3 inverse is used only where the determinant is above this share of the cube of the mean diagonal.
 _REGULAR = 1e-9
 _NEWTON_STEPS = 20
+# Normal impulse and friction of one contact are fitted to each other in so many steps, to this share of the tolerance.
+_LOCAL_STEPS, _LOCAL_SHARE = 30, 0.01
+# Friction that grows faster with the normal impulse than the leg gives way would jam it: no more than this is left.
+_JAMMED = 0.05
+_INSIDE = 1.0 - 1e-9  # friction below this share of its limit is inside it
 
 
 # ---------------------------------------------------------------- rows
@@ -421,41 +426,77 @@ def stick(S: Address, c: Int, v: Vec3, old: Vec3) -> Vec3:
 
 @routine
 def slide(S: Address, c: Int, v: Vec3, old: Vec3, mu: Number, cone: Int) -> Vec3:
-    """First the normal impulse, then the tangential one, at most mu times the normal one."""
+    """The impulse of a contact that slides or opens: normal and friction in turn, until they fit each other.
+
+    Friction that is at its limit grows with the normal impulse, and what it does to the normal velocity is counted
+    with it: else the two would build each other up where a leg is slanted.
+    """
     at = c + S_.A_INERTIA
     nn, n1, n2, d11, d12, d22 = S[at], S[at + 1], S[at + 2], S[at + 3], S[at + 4], S[at + 5]
-    normal = old[0]
-    if nn > 0.0:
-        normal = max(old[0] - (v[0] - S[c + S_.A_TARGET]) / nn, 0.0)
-    r1, r2 = v[1] + n1 * (normal - old[0]), v[2] + n2 * (normal - old[0])
-    largest = mu * normal
-    if cone != 0:
-        x, y = rub(old[1], old[2], r1, r2, d11, d12, d22, largest)
-        return normal, x, y
-    x = clamp_step(old[1], r1, d11, largest)
-    return normal, x, clamp_step(old[2], r2 + d12 * (x - old[1]), d22, largest)
+    if not nn > 0.0:
+        return (0.0, 0.0, 0.0)
+    # the velocity without this impulse, less the target
+    b0 = v[0] - S[c + S_.A_TARGET] - nn * old[0] - n1 * old[1] - n2 * old[2]
+    b1 = v[1] - n1 * old[0] - d11 * old[1] - d12 * old[2]
+    b2 = v[2] - n2 * old[0] - d12 * old[1] - d22 * old[2]
+    x, y, normal = old[1], old[2], max(old[0], 0.0)
+    for _ in range(_LOCAL_STEPS):
+        # what a unit of the normal impulse does, with the friction that comes with it; what friction does besides
+        stiff, rest = coupling(x, y, mu * normal, mu, n1, n2, cone)
+        before = normal
+        normal = max(-(b0 + rest) / max(nn + stiff, _JAMMED * nn), 0.0)
+        old_x, old_y = x, y
+        r1, r2 = b1 + n1 * normal, b2 + n2 * normal
+        if cone != 0:
+            x, y = rub(r1, r2, d11, d12, d22, mu * normal)
+        else:
+            x = clamp(r1 + d12 * y, d11, mu * normal)
+            y = clamp(r2 + d12 * x, d22, mu * normal)
+        change = max(abs(normal - before) * nn, abs(x - old_x) * d11, abs(y - old_y) * d22)
+        if change <= _LOCAL_SHARE * S[S_.TOLERANCE]:
+            break
+    return normal, x, y
 
 
 @routine
-def clamp_step(old: Number, v: Number, d: Number, largest: Number) -> Number:
+def coupling(
+    x: Number, y: Number, largest: Number, mu: Number, n1: Number, n2: Number, cone: Int
+) -> tuple[Number, Number]:
+    """How friction (x, y) acts on the normal velocity: what grows with the normal impulse, and what does not."""
+    if cone != 0:
+        size = math.sqrt(x * x + y * y)
+        if size > 0.0 and size >= _INSIDE * largest:
+            return mu * (n1 * x + n2 * y) / size, 0.0
+        return 0.0, n1 * x + n2 * y
+    stiff, rest = 0.0, 0.0
+    if abs(x) > 0.0 and abs(x) >= _INSIDE * largest:
+        stiff += math.copysign(mu * n1, n1 * x)
+    else:
+        rest += n1 * x
+    if abs(y) > 0.0 and abs(y) >= _INSIDE * largest:
+        stiff += math.copysign(mu * n2, n2 * y)
+    else:
+        rest += n2 * y
+    return stiff, rest
+
+
+@routine
+def clamp(v: Number, d: Number, largest: Number) -> Number:
     """The impulse that stops a velocity v, within +-largest."""
-    wanted = old
-    if d > 0.0:
-        wanted = old - v / d
+    wanted = -v / d if d > 0.0 else 0.0
     return min(max(wanted, -largest), largest)
 
 
 @routine
 def rub(
-    old1: Number, old2: Number, v1: Number, v2: Number, d11: Number, d12: Number, d22: Number, largest: Number
+    b1: Number, b2: Number, d11: Number, d12: Number, d22: Number, largest: Number
 ) -> tuple[Number, Number]:
     """Friction of a sliding contact: the impulse x with |x| <= largest that dissipates most.
 
-    It minimises x . D x / 2 + b . x, with b the velocity without x. On the rim, (D + g 1) x = -b: friction is
-    opposite to the sliding velocity, whose length is g |x|. In the axes of D this is one equation for g,
+    It minimises x . D x / 2 + b . x, with b the velocity without x. On the rim, (D + g 1) x = -b: friction
+    is opposite to the sliding velocity, whose length is g |x|. In the axes of D this is one equation for g,
     which Newton's method solves from below.
     """
-    b1, b2 = v1 - d11 * old1 - d12 * old2, v2 - d12 * old1 - d22 * old2
     if largest <= 0.0:
         return 0.0, 0.0
     # eigenvalues e1 >= e2 and the first axis (c, s)
@@ -536,7 +577,7 @@ def push_out(A: Address, S: Address, n_contacts: Int, n_stops: Int, slop: Number
         depth = max(-S[c + S_.A_DISTANCE] - slop, 0.0)
         deepest = max(deepest, depth)
         S[c + S_.A_TARGET] = min(rate * depth, fastest)
-        S[c + S_.A_BOUNCE] = 0.0
+        S[c + S_.A_PUSH] = 0.0
     for i in range(n_stops):
         s = stops + i * S_.STOP_WORDS
         depth = max(-S[s + S_.L_DISTANCE] - slop, 0.0)
@@ -566,9 +607,9 @@ def push_contact(S: Address, c: Int, y: Int) -> Number:
     if not d > 0.0:
         return 0.0
     v = row_velocity(S, row, y, first, blocks)
-    old = S[c + S_.A_BOUNCE]  # free after the step: holds the push
+    old = S[c + S_.A_PUSH]
     new = max(old + (S[c + S_.A_TARGET] - v) / d, 0.0)
-    S[c + S_.A_BOUNCE] = new
+    S[c + S_.A_PUSH] = new
     add_row(S, row, new - old, y, first, blocks)
     return abs(new - old) * d
 

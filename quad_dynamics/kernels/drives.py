@@ -30,8 +30,11 @@ LOCK = 1e8
 _ROUNDING = 1.0 + 1e-9
 # A joint is taken for one that will be stuck if this share of F_c could stop it within the step.
 _SLOW = 0.01
-# From this round on, one joint at a time changes its mode, so that the search ends.
+# From this round on, one joint at a time changes its mode.
 _CAREFUL_ROUND = 4
+# A joint that changes its mode more often in one step is searched for the share of F_c that stops it, to this width.
+_MOST_CHANGES = 4.0
+_NARROW = 1e-12
 
 
 # ---------------------------------------------------------------- torques
@@ -118,6 +121,8 @@ def guess_modes(A: Address, S: Address, h: Number) -> None:
             if abs(S[qd + j]) * S[entry + S_.J_LOCK] <= _SLOW * LOCK * h * S[entry + S_.J_COULOMB]:
                 mode = STUCK
         S[modes + j] = mode
+        for row in range(1, S_.MODE_ROWS):
+            S[modes + row * nj + j] = 0.0
 
 
 @subroutine
@@ -161,6 +166,10 @@ def change_modes(A: Address, S: Address, h: Number, round_: Int) -> Int:
     for j in range(nj):
         mode, speed = S[modes + j], S[v + j]
         entry = table + j * S_.JOINT_WORDS
+        changes = modes + S_.M_CHANGES * nj + j
+        if S[changes] > _MOST_CHANGES:
+            changed += narrow(S, modes + j, nj, speed, S[S_.TOLERANCE])
+            continue
         new = mode
         if mode == STUCK:
             # friction is what the large inertia took: lock qd / h
@@ -169,9 +178,36 @@ def change_modes(A: Address, S: Address, h: Number, round_: Int) -> Int:
         elif mode * speed < 0.0:
             new = STUCK
         if new != mode and (changed == 0 or round_ < _CAREFUL_ROUND):
+            S[changes] += 1.0
+            if S[changes] > _MOST_CHANGES:
+                new = UP
+                S[modes + S_.M_LOW * nj + j] = DOWN
+                S[modes + S_.M_HIGH * nj + j] = UP
             S[modes + j] = new
             changed += 1
     return changed
+
+
+@routine
+def narrow(S: Address, at: Int, nj: Int, speed: Number, tolerance: Number) -> Int:
+    """Narrow the share of F_c at which a joint stands still, by false position; returns 1 if it changed."""
+    low, high = at + S_.M_LOW * nj, at + S_.M_HIGH * nj
+    low_speed, high_speed = at + S_.M_LOW_SPEED * nj, at + S_.M_HIGH_SPEED * nj
+    share = S[at]
+    slides = (share == UP and speed > 0.0) or (share == DOWN and speed < 0.0)
+    if slides or abs(speed) <= 0.01 * tolerance or S[high] - S[low] < _NARROW:
+        return 0
+    if speed > 0.0:
+        S[low], S[low_speed] = share, speed
+        S[high_speed] *= 0.5  # so that neither end stays for ever
+    else:
+        S[high], S[high_speed] = share, speed
+        S[low_speed] *= 0.5
+    wanted = DOWN  # both ends are looked at first
+    if S[low_speed] > 0.0 and S[high_speed] < 0.0:
+        wanted = (S[low] * S[high_speed] - S[high] * S[low_speed]) / (S[high_speed] - S[low_speed])
+    S[at] = wanted
+    return 1
 
 
 @routine
@@ -187,7 +223,8 @@ def any_stuck(A: Address, S: Address) -> Bool:
 @routine
 def stop_stuck(A: Address, S: Address) -> None:
     """A stuck joint has no speed at all."""
-    modes, v = load_int(S, S_.MODES), load_int(S, S_.V) + base_rows(A)
-    for j in range(load_int(A, L.NJ)):
-        if S[modes + j] == STUCK:
+    nj, modes, v = load_int(A, L.NJ), load_int(S, S_.MODES), load_int(S, S_.V) + base_rows(A)
+    for j in range(nj):
+        searched = S[modes + S_.M_CHANGES * nj + j] > _MOST_CHANGES
+        if S[modes + j] == STUCK or (searched and abs(S[v + j]) <= S[S_.TOLERANCE]):
             S[v + j] = 0.0

@@ -6,7 +6,8 @@ ground, friction stays within its cone (or pyramid), and joints within their lim
 
 A point above the ground by z may approach it with z / h: it arrives, and does not dig in. What penetration
 there is (a robot that was put into the ground) is removed by displacing the robot, not by giving it a
-velocity, so that no motion comes from it. With CORRECTION zero, none of this happens, as in the simulator of
+velocity, so that no motion comes from it. A point that hits the ground leaves it with the restitution times
+the velocity that it came with (see `impulses` for how far). With CORRECTION zero, none of this happens, as in the simulator of
 the MIT Cheetah: a point takes part when it is below the surface, and stays there.
 """
 
@@ -19,7 +20,6 @@ from quad_dynamics.kernels.constraints import push_out, respond, row3, write3
 from quad_dynamics.kernels.fall import add_response, move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.solve_step import solve_step
 from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale
-from quad_dynamics.kernels.stops import find_stops
 from quad_dynamics.kernels.terrain import ground_below
 from quad_dynamics.kernels.trace import (
     apart,
@@ -31,7 +31,7 @@ from quad_dynamics.kernels.trace import (
     subroutine,
 )
 from quad_dynamics.kernels.tree import point_of_body
-from quad_dynamics.kernels.types import Address, Bool, Int, Number, Vec3
+from quad_dynamics.kernels.types import Address, Int, Number, Vec3
 from quad_dynamics.model import layout as L
 
 MARGIN = 1e-4  # a point this near to the ground takes part [m]
@@ -49,9 +49,9 @@ def step_impulse(A: Address, S: Address, h: Number) -> Number:
     n_contacts = load_int(S, S_.NONE)
     if load_int(S, S_.CONTACT) == S_.IMPULSE:
         n_contacts = find_contacts(A, S, h)
-    n_stops = find_stops(A, S, h)
-    energy = solve_step(A, S, h, n_contacts, n_stops, load_int(S, S_.NONE))
+    energy = solve_step(A, S, h, n_contacts, load_int(S, S_.NONE))
     take_velocity(A, S)
+    n_stops = load_int(S, S_.N_STOPS)
     if n_contacts + n_stops > 0 and push_out(A, S, n_contacts, n_stops, SLOP, PUSH_SPEED):
         respond(A, S, load_int(S, S_.PUSH), load_int(S, S_.W))
         add_response(A, S)
@@ -94,20 +94,14 @@ def find_contacts(A: Address, S: Address, h: Number) -> Int:
                 list_contact(S, c, at, i, normal, p)
                 S[c + S_.A_MU] = mu
                 S[c + S_.A_DISTANCE] = distance
-                S[c + S_.A_TARGET] = aim(distance, approach, e, h, anticipates)
+                S[c + S_.A_CALM] = -max(distance, 0.0) / h if anticipates else 0.0
+                hits = approach > 0.0 and distance <= h * approach
+                S[c + S_.A_BOUNCE] = e * approach if hits else 0.0
                 remember_impulse(S, c, memory)
                 n += 1
         if not touches:
             write3(S, memory + S_.C_IMPULSE, (0.0, 0.0, 0.0))
     return n
-
-
-@routine
-def aim(distance: Number, approach: Number, e: Number, h: Number, anticipates: Bool) -> Number:
-    """Normal velocity that a contact may not be below after the step."""
-    if e > 0.0 and approach > 0.0 and distance <= h * approach:
-        return e * approach
-    return -max(distance, 0.0) / h if anticipates else 0.0
 
 
 @formula

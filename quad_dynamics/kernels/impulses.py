@@ -30,7 +30,7 @@ from quad_dynamics.kernels.constraints import (
 )
 from quad_dynamics.kernels.drives import any_stuck
 from quad_dynamics.kernels.scene import BASE_COLUMNS
-from quad_dynamics.kernels.spatial import add, scale
+from quad_dynamics.kernels.spatial import add, dot, scale
 from quad_dynamics.kernels.trace import apart, load_int, routine, store_int, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Number, Vec3
 from quad_dynamics.model.layout import LANES
@@ -44,7 +44,100 @@ _FLAT = 1e-13  # a pivot below this share of its diagonal is none
 
 @subroutine
 def find_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
-    """Find the impulses; the number of sweeps and the largest change of a velocity go to the state."""
+    """Find the impulses, of which none may add energy."""
+    apart(A)
+    bounces = aim(S, n_contacts, True)
+    solve(A, S, n_contacts, n_stops)
+    if bounces and work(S, n_contacts, n_stops) > 0.0:
+        temper(A, S, n_contacts, n_stops)
+
+
+@routine
+def aim(S: Address, n_contacts: Int, bounce: Bool) -> Bool:
+    """Give the contacts their targets, with or without restitution; whether any has a restitution."""
+    found = False
+    for i in range(n_contacts):
+        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        found |= S[c + S_.A_BOUNCE] > 0.0
+        S[c + S_.A_TARGET] = S[c + S_.A_BOUNCE] if bounce and S[c + S_.A_BOUNCE] > 0.0 else S[c + S_.A_CALM]
+    return found
+
+
+@routine
+def work(S: Address, n_contacts: Int, n_stops: Int) -> Number:
+    """What the impulses add to the kinetic energy: each times the mean of the velocities before and after."""
+    y = load_int(S, S_.Y)
+    total = 0.0
+    for i in range(n_contacts):
+        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        total += dot(row3(S, c + S_.A_IMPULSE), add(row3(S, c + S_.A_FREE), contact_velocity(S, c, y)))
+    for i in range(n_stops):
+        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
+        total += S[s + S_.L_IMPULSE] * (S[s + S_.L_FREE] + stop_velocity(S, s, y))
+    return 0.5 * total
+
+
+@subroutine
+def temper(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
+    """Take back so much of the restitution that the impulses add no energy.
+
+    Points that leave the ground each with its own restitution can add energy to a robot of many bodies. Without any,
+    impulses never do. The work along the straight line between both solutions is a parabola.
+    """
+    apart(A)
+    keep_impulses(S, n_contacts, n_stops, 1)
+    aim(S, n_contacts, False)
+    solve(A, S, n_contacts, n_stops)
+    keep_impulses(S, n_contacts, n_stops, 0)
+    none = work(S, n_contacts, n_stops)
+    mix_impulses(A, S, n_contacts, n_stops, 0.5)
+    half = work(S, n_contacts, n_stops)
+    mix_impulses(A, S, n_contacts, n_stops, 1.0)
+    full = work(S, n_contacts, n_stops)
+    mix_impulses(A, S, n_contacts, n_stops, last_root(none, half, full))
+
+
+@routine
+def last_root(none: Number, half: Number, full: Number) -> Number:
+    """Where a parabola with these values at 0, 1/2 and 1 is zero, below the end 1 at which it is positive."""
+    a, b = 2.0 * none - 4.0 * half + 2.0 * full, 4.0 * half - 3.0 * none - full
+    below, above = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (below + above)
+        if (a * middle + b) * middle + none > 0.0:
+            above = middle
+        else:
+            below = middle
+    return below
+
+
+@routine
+def keep_impulses(S: Address, n_contacts: Int, n_stops: Int, which: Int) -> None:
+    """Keep the impulses while others are tried, as the first or the second that are kept."""
+    for i in range(n_contacts):
+        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        write3(S, c + S_.A_KEPT + 3 * which, row3(S, c + S_.A_IMPULSE))
+    for i in range(n_stops):
+        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
+        S[s + S_.L_KEPT + which] = S[s + S_.L_IMPULSE]
+
+
+@routine
+def mix_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int, share: Number) -> None:
+    """Mix the impulses that are kept: 0 gives the first, 1 the second."""
+    for i in range(n_contacts):
+        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        one, other = row3(S, c + S_.A_KEPT), row3(S, c + S_.A_KEPT + 3)
+        write3(S, c + S_.A_IMPULSE, add(scale(one, 1.0 - share), scale(other, share)))
+    for i in range(n_stops):
+        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
+        S[s + S_.L_IMPULSE] = (1.0 - share) * S[s + S_.L_KEPT] + share * S[s + S_.L_KEPT + 1]
+    start(A, S, n_contacts, n_stops)
+
+
+@subroutine
+def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
+    """Find the impulses for given targets; the number of sweeps and the last change go to the state."""
     apart(A)
     contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.Y)
     tolerance, cone = S[S_.TOLERANCE], load_int(S, S_.CONE)

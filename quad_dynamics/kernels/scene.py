@@ -28,6 +28,7 @@ DELAY, DELAY_SHARE = 14, 15  # latency: whole time steps (int), and the share of
 MASS = 16  # of the robot [kg]
 # Counts.
 N_POINTS, N_FEET, QUEUE_LENGTH, ROW_LENGTH = range(17, 21)
+N_STOPS = 52  # of this step
 # Addresses.
 POINTS, JOINTS, STATE, Q, U, COMMAND, QUEUE, FORCES, CONTACTS, TAU, ACCELERATION, FOOT_FORCES = range(21, 33)
 LAST_Q, LAST_U, V, W, Y, PUSH, ACTIVE, STOPS, ROWS, MODES, STAGES = range(33, 44)
@@ -96,23 +97,26 @@ CONTACT_WORDS = 10
 A_POINT, A_FIRST, A_BLOCKS, A_JOINT, A_ROW = range(5)  # ints; the first of its rows in ROWS
 A_NORMAL, A_TANGENT = 5, 8  # 3, 3: the second tangent is their cross product
 A_PLACE = 11  # 3: where it touches, from the base's origin in world axes
-A_MU, A_DISTANCE, A_BOUNCE = (
-    14,
-    15,
-    16,
-)  # friction; distance; restitution if it hits the ground in this step, else 0
+A_MU, A_DISTANCE = 14, 15
+A_PUSH = 16  # of the displacement that removes penetration
 A_FREE = 17  # 3: velocity without contact forces [m/s]
 A_TARGET = 20  # normal velocity that it may not be below [m/s]
 A_IMPULSE = 21  # 3 [N s]
 A_INERTIA = 24  # 6: what its own impulses do to its velocity: nn n1 n2 11 12 22 [1/kg]
 A_INVERSE = 30  # 6: the inverse of that; all zero where there is none
-A_BEFORE = 36  # normal velocity before the step [m/s]
-ACTIVE_WORDS = 37
+A_CALM, A_BOUNCE = 36, 37  # the target without restitution; with it, or 0 if it does not hit the ground [m/s]
+A_KEPT = 38  # 6: two impulses that are kept while others are tried [N s]
+ACTIVE_WORDS = 44
 
 # A stop, which is a joint at its limit: one row.
 L_JOINT, L_ROW = 0, 1  # ints
 L_SIGN, L_DISTANCE, L_FREE, L_TARGET, L_IMPULSE, L_INERTIA = range(2, 8)
-STOP_WORDS = 8
+L_KEPT = 8  # 2
+STOP_WORDS = 10
+
+# What a joint does in a step, and the search for it (see `drives`): six rows of nj numbers.
+M_MODE, M_CHANGES, M_LOW, M_LOW_SPEED, M_HIGH, M_HIGH_SPEED = range(6)
+MODE_ROWS = 6
 
 # Rows that are solved for at once (see `polish`): for each, where it stands, where its constraint stands, and
 # which of the constraint's impulses it is (ints); then a square matrix and a vector.

@@ -15,28 +15,30 @@ from quad_dynamics.kernels.constraints import (
 from quad_dynamics.kernels.drives import change_modes, guess_modes, load_joints, stop_stuck
 from quad_dynamics.kernels.fall import add_response, fall, push_body, start_bodies
 from quad_dynamics.kernels.impulses import find_impulses
+from quad_dynamics.kernels.stops import add_stops, find_stops
 from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
 from quad_dynamics.kernels.types import Address, Int, Number
 
-MAX_ROUNDS = 24  # of the search for the joints that are stuck
+MAX_ROUNDS = 60  # of the search for the joints that are stuck or reach a limit
 
 
 @subroutine
-def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, n_stops: Int, near: Int) -> Number:
+def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) -> Number:
     """S[V] = the velocity after the step; returns the kinetic energy before."""
     apart(A)
     contacts, stops = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS)
     energy = 0.0
     changed = 0
     guess_modes(A, S, h)
-    if n_contacts + n_stops > 0:
-        number_rows(S, n_contacts, n_stops)
+    find_stops(A, S, h)
     for round_ in range(MAX_ROUNDS):
+        n_stops = load_int(S, S_.N_STOPS)
         energy = start_bodies(A, S)
         push_bodies(A, S, near)
         load_joints(A, S, h)
         fall(A, S, h)
         if n_contacts + n_stops > 0:
+            number_rows(S, n_contacts, n_stops)
             root_inertias(A)
             for i in range(n_contacts):
                 open_contact(A, S, contacts + i * S_.ACTIVE_WORDS)
@@ -45,7 +47,7 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, n_stops: Int,
             find_impulses(A, S, n_contacts, n_stops)
             respond(A, S, load_int(S, S_.Y), load_int(S, S_.W))
             add_response(A, S)
-        changed = change_modes(A, S, h, round_)
+        changed = change_modes(A, S, h, round_) + add_stops(A, S, h)
         if changed == 0:
             break
     if changed > 0:

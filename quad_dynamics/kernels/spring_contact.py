@@ -20,7 +20,6 @@ from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.impulse_contact import point_velocity
 from quad_dynamics.kernels.solve_step import solve_step
 from quad_dynamics.kernels.spatial import add, dot, scale, sub
-from quad_dynamics.kernels.stops import find_stops
 from quad_dynamics.kernels.terrain import ground_below
 from quad_dynamics.kernels.trace import apart, load_int, memory_at, routine, store_int, subroutine
 from quad_dynamics.kernels.tree import point_of_body
@@ -49,8 +48,7 @@ def step_springs(A: Address, S: Address, dt: Number) -> Number:
         if k > 0:
             place_and_move(A, S)
         press_springs(A, S, near, h, fade)
-        n_stops = find_stops(A, S, h)
-        energy = solve_step(A, S, h, load_int(S, S_.NONE), n_stops, near)
+        energy = solve_step(A, S, h, load_int(S, S_.NONE), near)
         take_velocity(A, S)
         move_along(A, S, h)
     return energy

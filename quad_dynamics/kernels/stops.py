@@ -5,37 +5,63 @@ from __future__ import annotations
 
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.trace import apart, fill_zero, load_int, routine, store_int, subroutine
-from quad_dynamics.kernels.types import Address, Int, Number
+from quad_dynamics.kernels.types import Address, Bool, Int, Number
 from quad_dynamics.model import layout as L
 
 LIMIT_MARGIN = 1e-3  # a joint this near to its limit takes part [rad, m]
 
 
 @subroutine
-def find_stops(A: Address, S: Address, h: Number) -> Int:
-    """List the joints that may reach a limit in this step; returns how many."""
+def find_stops(A: Address, S: Address, h: Number) -> None:
+    """List the joints that may reach a limit in this step."""
     apart(A)
-    if load_int(S, S_.JOINT_LIMITS) == 0:
-        return 0
-    nj, table, stops = load_int(A, L.NJ), load_int(S, S_.JOINTS), load_int(S, S_.STOPS)
-    q = load_int(S, S_.Q) + load_int(A, L.NQ) - nj
-    u = load_int(S, S_.U) + load_int(A, L.NV) - nj
-    n = 0
-    for j in range(nj):
-        entry = table + j * S_.JOINT_WORDS
-        reach = LIMIT_MARGIN + 2.0 * h * abs(S[u + j])
-        if S[q + j] - reach < S[entry + S_.J_LOWEST]:
-            list_stop(S, stops + n * S_.STOP_WORDS, j, 1.0, S[q + j] - S[entry + S_.J_LOWEST], h)
-            n += 1
-        if S[q + j] + reach > S[entry + S_.J_HIGHEST]:
-            list_stop(S, stops + n * S_.STOP_WORDS, j, -1.0, S[entry + S_.J_HIGHEST] - S[q + j], h)
-            n += 1
-    return n
+    store_int(S, S_.N_STOPS, load_int(S, S_.NONE))
+    look_for_stops(A, S, load_int(S, S_.U), LIMIT_MARGIN, 2.0 * h, h)
+
+
+@subroutine
+def add_stops(A: Address, S: Address, h: Number) -> Int:
+    """List the joints that would pass a limit with S[V] and are not listed; returns how many."""
+    apart(A)
+    listed = load_int(S, S_.N_STOPS)
+    look_for_stops(A, S, load_int(S, S_.V), 0.0, h, h)
+    return load_int(S, S_.N_STOPS) - listed
 
 
 @routine
-def list_stop(S: Address, s: Int, joint: Int, sign: Number, distance: Number, h: Number) -> None:
+def look_for_stops(A: Address, S: Address, speeds: Int, margin: Number, time: Number, h: Number) -> None:
+    """List the joints that may reach a limit within a time, unless they are listed."""
+    if load_int(S, S_.JOINT_LIMITS) == 0:
+        return
+    nj, table = load_int(A, L.NJ), load_int(S, S_.JOINTS)
+    q = load_int(S, S_.Q) + load_int(A, L.NQ) - nj
+    u = speeds + load_int(A, L.NV) - nj
+    for j in range(nj):
+        entry = table + j * S_.JOINT_WORDS
+        lowest, highest = S[q + j] - S[entry + S_.J_LOWEST], S[entry + S_.J_HIGHEST] - S[q + j]
+        if lowest < margin - time * min(S[u + j], 0.0) and not is_listed(S, j, 1.0):
+            list_stop(S, j, 1.0, lowest, h)
+        if highest < margin + time * max(S[u + j], 0.0) and not is_listed(S, j, -1.0):
+            list_stop(S, j, -1.0, highest, h)
+
+
+@routine
+def is_listed(S: Address, joint: Int, sign: Number) -> Bool:
+    """Whether the lower (sign 1) or upper (-1) limit of a joint is listed."""
+    stops = load_int(S, S_.STOPS)
+    found = False
+    for i in range(load_int(S, S_.N_STOPS)):
+        s = stops + i * S_.STOP_WORDS
+        found |= load_int(S, s + S_.L_JOINT) == joint and S[s + S_.L_SIGN] == sign
+    return found
+
+
+@routine
+def list_stop(S: Address, joint: Int, sign: Number, distance: Number, h: Number) -> None:
     """A joint near its lower (sign 1) or upper (-1) limit; it may move up to it."""
+    n = load_int(S, S_.N_STOPS)
+    s = load_int(S, S_.STOPS) + n * S_.STOP_WORDS
+    store_int(S, S_.N_STOPS, n + 1)
     fill_zero(S, s, S_.STOP_WORDS)
     store_int(S, s + S_.L_JOINT, joint)
     S[s + S_.L_SIGN] = sign

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.centroidal import energy as _energy
-from quad_dynamics.api.door import States
+from quad_dynamics.api.door import States, vector
 from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.contact.points import contact_points
 from quad_dynamics.contact.terrain import Terrain
@@ -267,7 +267,7 @@ class Simulator:
         Raises:
             ArgumentError: an unknown link, a wrong shape or value, or too many forces at once.
         """
-        numbers = _finite('wrench', wrench, 6)
+        numbers = vector('wrench', wrench, 6)
         frame = self._scene.packed.frame(link, 'link')
         if (
             isinstance(duration, bool)
@@ -387,7 +387,8 @@ class Simulator:
     def _checked(self, name: str, value: npt.ArrayLike) -> Floats:
         """A configuration or a velocity, checked; a configuration with its quaternion at unit length."""
         states = States(self.model, q=value) if name == 'q' else States(self.model, u=value)
-        checked = np.array(states[name], dtype=np.float64)
+        states.check()
+        checked = states[name].copy()
         if checked.ndim != 1:
             raise ArgumentError(f'{name} has shape {checked.shape}; expected that of a single state')
         if name == 'q' and self.model.floating_base:
@@ -436,10 +437,10 @@ class Simulator:
             return
         for _ in range(steps):
             wanted = controller(self)
-            if isinstance(wanted, JointCommand):
-                self._command(wanted)
-                wanted = None
             try:
+                if isinstance(wanted, JointCommand):
+                    self._command(wanted)
+                    wanted = None
                 self.step(wanted)
             except ArgumentError as error:
                 raise ArgumentError(f'the controller returned a bad command: {error}') from error
@@ -462,17 +463,3 @@ class Simulator:
 
     def _take_log(self, rows: Floats, log_every: int) -> Log:
         return Log.from_rows(rows[: self._scene.log_count], self.model, self.settings)
-
-
-def _finite(name: str, value: npt.ArrayLike, size: int) -> Floats:
-    """Finite numbers, as many as expected."""
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f'{name} is {value!r}; expected {size} numbers') from error
-    if numbers.shape != (size,):
-        raise ArgumentError(f'{name} has shape {numbers.shape}; expected ({size},)')
-    if not np.all(np.isfinite(numbers)):
-        i = int(np.argmin(np.isfinite(numbers)))
-        raise ArgumentError(f'{name}[{i}] is {numbers[i]}; expected a finite number')
-    return numbers

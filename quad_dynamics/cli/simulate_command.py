@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`quad_dynamics simulate`: let a robot stand, trot or fall, and show what happened."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quad_dynamics.cli.terminal import Terminal
+from quad_dynamics.errors import ArgumentError, ModelWarning, SimulationDiverged
+from quad_dynamics.model.loading import bundled_robots, load_model
+
+if TYPE_CHECKING:
+    from quad_dynamics.model.model import Model
+    from quad_dynamics.simulation.log import Log
+    from quad_dynamics.simulation.settings import SimulatorSettings
+    from quad_dynamics.simulation.simulator import Simulator
+
+HELP = 'let a robot stand, trot or fall in simulation, and show what happened'
+
+DESCRIPTION = f"""\
+Simulate a robot on a terrain, without a window; print a summary, and draw height, foot forces and
+slip.
+
+The joints are driven by tau + kp (q - q_j) - kd qd_j: tau carries the weight in the standing
+pose, and the default gains follow from mass, leg length and time step, so that any robot stands.
+
+bundled robots: {', '.join(bundled_robots())}
+
+examples:
+  quad_dynamics simulate                                      the bundled mini_cheetah stands for 2 s
+  quad_dynamics simulate --robot go2.urdf --plot out.png      a file, with a picture
+  quad_dynamics simulate --contact spring --gait trot         it trots on springs and dampers
+  quad_dynamics simulate --gait none --drop 0.2               no torques: it falls
+  quad_dynamics simulate --terrain stairs --settings sim.yaml --bag run --log run.npz
+
+exit code: 0 it was simulated (even if the robot fell), 1 bad input or a simulation that diverged,
+2 wrong usage
+"""
+
+_CONTACTS = ('impulse', 'spring_damper', 'spring-damper', 'spring', 'none')
+_MOST_ROWS = 100_000  # of the log, unless --log-every says otherwise
+_LOOKED_AT = 20_000  # rows in which the deepest penetration is searched
+_LAST = 0.5  # the summary's means are over the end of the run [s]
+_UPRIGHT = 0.5  # cosine of the tilt below which a robot does not stand
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument(
+        '--robot',
+        metavar='R',
+        default='mini_cheetah',
+        help='path of a .urdf or .xacro file, or the name of a bundled robot (default: %(default)s)',
+    )
+    parser.add_argument('--contact', choices=_CONTACTS, help='contact model (default: impulse)')
+    parser.add_argument('--terrain', metavar='T', help='name or path of a YAML file (default: flat)')
+    parser.add_argument(
+        '--duration',
+        metavar='S',
+        type=_positive,
+        default=2.0,
+        help='simulated time [s] (default: %(default)g)',
+    )
+    parser.add_argument('--gait', choices=('stand', 'trot', 'none'), default='stand', help='none: no torques')
+    parser.add_argument(
+        '--drop', metavar='M', type=_not_negative, help='start that high above the ground [m]'
+    )
+    settings = parser.add_argument_group('settings', 'they go before those of the file')
+    settings.add_argument('--settings', metavar='YAML', help='settings of the simulator: docs/simulation.md')
+    settings.add_argument('--dt', metavar='S', type=float, help='time step [s] (default: 0.001)')
+    settings.add_argument('--mu', metavar='MU', type=float, help='friction of the ground (default: 0.5)')
+    settings.add_argument('--restitution', metavar='E', type=float, help='of the ground (default: 0)')
+    settings.add_argument('--seed', metavar='N', type=int, help='of the noise in the bag (default: 0)')
+    settings.add_argument('--kp', metavar='KP', type=_not_negative, help='gain of positions [N m/rad]')
+    settings.add_argument('--kd', metavar='KD', type=_not_negative, help='gain of velocities [N m s/rad]')
+    results = parser.add_argument_group('results')
+    results.add_argument('--plot', metavar='FILE', help='draw a picture: png, pdf or svg; it is overwritten')
+    results.add_argument('--log', metavar='FILE', help='write the log as npz; it is overwritten')
+    results.add_argument('--bag', metavar='PATH', help='write a ROS 2 bag; nothing is overwritten')
+    results.add_argument(
+        '--log-every',
+        metavar='N',
+        type=int,
+        help=f'steps between two rows of the log (default: 1, more beyond {_MOST_ROWS} rows)',
+    )
+    results.add_argument('--quiet', action='store_true', help='print errors only, show no progress bar')
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate, write the files and print the summary."""
+    from quad_dynamics.simulation.simulator import Simulator
+
+    _check_paths(arguments)
+    model, doubts = _load(arguments.robot)
+    sim = Simulator(model, _settings(arguments))
+    if arguments.drop is not None:
+        _drop(sim, arguments.drop)
+    controller = _controller(sim.model, arguments, sim.settings.dt)
+    steps = round(arguments.duration / sim.settings.dt)
+    if steps < 1:
+        raise ArgumentError(
+            f'--duration is {arguments.duration:g} s; expected at least one time step of '
+            f'{sim.settings.dt:g} s'
+        )
+    every = arguments.log_every or max(1, math.ceil(steps / _MOST_ROWS))
+    started = time.perf_counter()
+    try:
+        log = sim.run(controller, arguments.duration, every, False if arguments.quiet else None)
+    except SimulationDiverged as error:
+        if error.log is not None and len(error.log):
+            _write(sim, error.log, arguments)  # what led to it
+        raise
+    wall = time.perf_counter() - started
+    _write(sim, log, arguments)
+    if not arguments.quiet:
+        _summarize(Terminal(), sim, log, wall, doubts)
+    return 0
+
+
+# ---------------------------------------------------------------- before
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f'{text} is not a number above 0')
+    return value
+
+
+def _not_negative(text: str) -> float:
+    value = float(text)
+    if not 0.0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f'{text} is not a number of at least 0')
+    return value
+
+
+def _check_paths(arguments: argparse.Namespace) -> None:
+    """Find out before a long simulation, not after it, that its results cannot be written."""
+    from quad_dynamics.simulation.plots import check_picture
+
+    for option in ('plot', 'log', 'bag'):
+        path = getattr(arguments, option)
+        if path is not None and not Path(path).parent.is_dir():
+            raise ArgumentError(f'--{option}: {path} is in a folder that does not exist')
+    for option in ('plot', 'log'):
+        path = getattr(arguments, option)
+        if path is not None and Path(path).is_dir():
+            raise ArgumentError(f'--{option}: {path} is a folder; expected the path of a file')
+    if arguments.plot is not None:
+        check_picture(arguments.plot)
+    if arguments.bag is not None and os.path.lexists(arguments.bag):
+        raise ArgumentError(f'--bag: {arguments.bag} exists already; expected a path where nothing is yet')
+
+
+def _load(robot: str) -> tuple[Model, int]:
+    """The robot, and how many doubts there are about its file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)  # `inspect` tells them
+        model = load_model(robot)
+    return model, len(model.warnings)
+
+
+def _settings(arguments: argparse.Namespace) -> SimulatorSettings:
+    from quad_dynamics.simulation.settings import SimulatorSettings
+
+    settings = SimulatorSettings.from_yaml(arguments.settings) if arguments.settings else SimulatorSettings()
+    names = ('contact', 'terrain', 'dt', 'mu', 'restitution', 'seed')
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    return settings.replace(**given)
+
+
+def _drop(sim: Simulator, height: float) -> None:
+    if not sim.model.floating_base:
+        raise ArgumentError(f'--drop: {sim.model.name} has a fixed base; expected a floating one')
+    q = sim.standing()
+    q[2] += height
+    sim.reset(q)
+
+
+def _controller(model: Model, arguments: argparse.Namespace, dt: float) -> Any:
+    """What drives the joints."""
+    from quad_dynamics.simulation.gaits import Trot, hold
+
+    if arguments.gait == 'none' or not model.nj:
+        return None
+    if arguments.gait == 'trot':
+        return Trot(model, arguments.kp, arguments.kd, dt)
+    return hold(model, arguments.kp, arguments.kd, dt)
+
+
+# ---------------------------------------------------------------- after
+
+
+def _write(sim: Simulator, log: Log, arguments: argparse.Namespace) -> None:
+    from quad_dynamics.simulation.plots import plot_run
+    from quad_dynamics.simulation.sensors import SensorSuite
+
+    settings = sim.settings
+    if arguments.log is not None:
+        log.save(arguments.log)
+    if arguments.bag is not None:
+        log.to_bag(
+            arguments.bag, sensors=SensorSuite(sim.model, settings.sensors, settings.seed, settings.dt)
+        )
+    if arguments.plot is not None:
+        plot_run(log, arguments.plot, sim.terrain, _title(sim))
+
+
+def _title(sim: Simulator) -> str:
+    terrain, settings = sim.settings.terrain, sim.settings
+    where = Path(terrain).name if isinstance(terrain, (str, os.PathLike)) else 'terrain'
+    return f'{sim.model.name} on {where}, {settings.contact} contact, {1e3 * settings.dt:g} ms'
+
+
+def _summarize(terminal: Terminal, sim: Simulator, log: Log, wall: float, doubts: int) -> None:
+    terminal.line(terminal.paint(_title(sim), 'bold'))
+    speed = sim.time / wall if wall > 0.0 else math.inf
+    terminal.line(f'  {sim.time:g} s simulated in {wall:.3g} s: {speed:.3g} times as fast as reality')
+    terminal.line(f'  {_outcome(sim)}')
+    if len(log):
+        if sim.model.floating_base:
+            terminal.line(f'  base at the end {log.q[-1, 2]:.4f} m high, {_moved(log)}')
+        _forces(terminal, sim, log)
+        _solver(terminal, sim, log)
+    if doubts:
+        hint = f'{doubts} doubt{"s" if doubts > 1 else ""} about its file: quad_dynamics inspect tells'
+        terminal.line('  ' + terminal.paint(hint, 'yellow'))
+
+
+def _outcome(sim: Simulator) -> str:
+    """What the robot does at the end."""
+    if not sim.model.floating_base:
+        return 'the base is fixed'
+    if sim.settings.contact == 'none':
+        return 'there is no contact'
+    touching = np.any(sim.contact_forces != 0.0, axis=1)
+    links = list(dict.fromkeys(p.link for p, on in zip(sim.contact_points, touching, strict=True) if on))
+    others = [link for link in links if link not in sim.model.foot_names]
+    x, y = sim.q[3:5]
+    if not links:
+        return 'nothing touches the ground'
+    if others or not sim.model.foot_names:
+        return f'{"it fell: " if sim.model.foot_names else ""}{", ".join(others)} touch the ground'
+    if 1.0 - 2.0 * (x * x + y * y) < _UPRIGHT:
+        return f'it fell: it is tilted, on {", ".join(links)}'
+    return f'it stands on {", ".join(links)}'
+
+
+def _moved(log: Log) -> str:
+    x, y = log.q[-1, :2] - log.q[0, :2]
+    return f'{math.hypot(x, y):.3g} m from where it began'
+
+
+def _forces(terminal: Terminal, sim: Simulator, log: Log) -> None:
+    if not log.foot_names or sim.settings.contact == 'none':
+        return
+    from quad_dynamics.simulation.plots import foot_motion
+
+    last = log.between(log.time[-1] - _LAST, log.time[-1])
+    mean, slip = last.foot_forces.mean(axis=0), foot_motion(log, sim.terrain).path[-1]
+    weight = sim.model.total_mass * float(np.linalg.norm(sim.model.gravity))
+    span = last.time[-1] - last.time[0]
+    terminal.line(f'  feet: mean force in world axes over the last {max(span, log.dt):.2g} s, and slip')
+    rows = [
+        (foot, *(f'{x + 0.0:.2f}' for x in np.round(mean[i], 2)), f'{1e3 * slip[i]:.2f}')
+        for i, foot in enumerate(log.foot_names)
+    ]
+    rows.append(('sum', *(f'{x + 0.0:.2f}' for x in np.round(mean.sum(axis=0), 2)), ''))
+    terminal.table(('foot', 'x [N]', 'y [N]', 'z [N]', 'slip [mm]'), rows, right=(1, 2, 3, 4))
+    if weight > 0.0:
+        terminal.line(
+            f'  the feet carry {100.0 * mean[:, 2].sum() / weight:.2f} % of the weight, {weight:.2f} N'
+        )
+
+
+def _solver(terminal: Terminal, sim: Simulator, log: Log) -> None:
+    from quad_dynamics.simulation.plots import deepest_points
+
+    if sim.settings.contact == 'none':
+        return
+    if sim.settings.contact == 'impulse':
+        late = int(np.sum(log.residual > sim.settings.tolerance))
+        text = f'{late} of {len(log)} steps' if late else 'no step'
+        worst = f' (residual up to {log.residual.max():.2g} m/s)' if late else ''
+        terminal.line(
+            f'  contacts: {log.sweeps.mean():.1f} sweeps a step, at most {log.sweeps.max()}; '
+            f'{text} did not converge{worst}'
+        )
+    else:
+        terminal.line(f'  contacts: {log.substeps.mean():.1f} sub-steps a step, at most {log.substeps.max()}')
+    depth, name = deepest_points(log, sim.terrain, sim.contact_points, max(1, len(log) // _LOOKED_AT))
+    terminal.line(f'  deepest penetration: {1e3 * depth:.3g} mm' + (f', of {name}' if name else ''))

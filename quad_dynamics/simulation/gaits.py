@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simple joint-space commands that work for any robot: to hold a pose, and to trot on the spot.
+
+They are meant for trying out robots and contact models, and know nothing of balance: torques that carry the
+weight, plus springs and dampers at the joints.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.dynamics import inverse_dynamics, mass_matrix
+from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.model import Model
+from quad_dynamics.simulation.command import JointCommand, joint_numbers
+
+if TYPE_CHECKING:
+    from quad_dynamics.simulation.simulator import Simulator
+
+Floats = npt.NDArray[np.float64]
+
+# The load of a leg, at a lever as long as the leg, bends a joint by 1 / STIFF [rad].
+STIFF = 10.0
+# Damping over the critical damping of a leg that carries its share of the robot.
+DAMPED = 0.3
+# Largest share of a free joint's velocity that drives may take in a time step, so that they do not shake.
+GENTLE = 0.5
+
+LIFT = 0.15  # default height of a step over the height of the base
+PERIOD = 2.4  # default time of a stride over the root of height / gravity
+DUTY = 0.6  # default part of a stride in which a foot is on the ground
+RAMP = 0.15  # part of that in which a leg takes its load over, and in which it gives it away
+
+
+def leg_length(model: Model) -> float:
+    """Height of the base above the feet when standing; without feet, the reach of the robot [m]."""
+    q = _pose(model)
+    if model.floating_base and model.foot_names:
+        feet = np.array([frame_pose(model, q, foot)[1] for foot in model.foot_names])
+        return float(max(q[2] - feet[:, 2].mean(), 1e-3))
+    origin = frame_pose(model, q, model.base_name)[1]
+    reach = [np.linalg.norm(frame_pose(model, q, link)[1] - origin) for link in model.frames]
+    return max(1e-3, float(np.max(reach)))
+
+
+def default_gains(model: Model, dt: float = 1e-3) -> tuple[Floats, Floats]:
+    """Gains (kp, kd), each (nj,), with which a robot holds its pose.
+
+    With mass m, leg length l and n legs, kp = STIFF m g l / n, and kd is DAMPED of the critical damping of
+    the inertia m l^2 / n on that spring. Both are smaller where a joint is so light that such gains would
+    shake it in time steps of dt. For a prismatic joint they are divided by l^2.
+
+    Args:
+        model: robot.
+        dt: time step of the simulation [s].
+    """
+    length, legs = leg_length(model), max(len(model.foot_names), 1)
+    inertia = model.total_mass * length**2 / legs
+    kp = np.full(model.nj, STIFF * _gravity(model) / length * inertia)
+    kd = 2.0 * DAMPED * np.sqrt(kp * inertia)
+    scale = np.where(model.is_prismatic, length**-2, 1.0)
+    M = mass_matrix(model, _pose(model))
+    free = 1.0 / np.diag(np.linalg.inv(M))[model.nv - model.nj :]
+    return np.minimum(kp * scale, (GENTLE / dt) ** 2 * free), np.minimum(kd * scale, GENTLE / dt * free)
+
+
+def hold(
+    model: Model, kp: npt.ArrayLike | None = None, kd: npt.ArrayLike | None = None, dt: float = 1e-3
+) -> JointCommand:
+    """The command that holds the standing pose, or the neutral one of a robot that has none.
+
+    Args:
+        model: robot.
+        kp: gain of positions [N m/rad]; None: see `default_gains`.
+        kd: gain of velocities [N m s/rad]; None: see `default_gains`.
+        dt: time step of the simulation [s].
+    """
+    q = _pose(model)
+    tau_0, by_foot, base = _torques(model, q)
+    if model.floating_base and model.foot_names:
+        load = np.linalg.lstsq(base[1], -base[0], rcond=None)[0]  # the smallest forces that balance it
+        tau_0 = tau_0 + by_foot @ np.maximum(load, 0.0)
+    kp, kd = _gains(model, kp, kd, dt)
+    return JointCommand(tau_0, q[model.nq - model.nj :] if np.any(kp) else None, None, kp, kd)
+
+
+class Trot:
+    """A controller that lets a quadruped trot on the spot: diagonal legs step together, in turns.
+
+    Joints go to and fro between the standing pose and one with the foot lifted. Legs that stand also get the
+    torques that carry the weight.
+
+    Attributes:
+        period: of a stride [s].
+        height: by which feet are lifted [m].
+        duty: part of the period in which a foot is on the ground.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        kp: npt.ArrayLike | None = None,
+        kd: npt.ArrayLike | None = None,
+        dt: float = 1e-3,
+        period: float | None = None,
+        height: float | None = None,
+        duty: float = DUTY,
+    ) -> None:
+        """Find the poses and the torques.
+
+        Args:
+            model: a quadruped.
+            kp: gain of positions [N m/rad]; None: see `default_gains`.
+            kd: gain of velocities [N m s/rad]; None: see `default_gains`.
+            dt: time step of the simulation [s].
+            period: of a stride [s]; None: PERIOD sqrt(l / g).
+            height: of a step [m]; None: LIFT l.
+            duty: at least a half.
+
+        Raises:
+            ArgumentError: the robot has not four legs and a standing pose, a leg cannot be lifted, or a bad
+                number.
+        """
+        if not model.floating_base or len(model.legs) != 4 or model.standing is None:
+            raise ArgumentError(
+                f'{model.name} has {len(model.legs)} legs and {"a" if model.standing is not None else "no"} '
+                f'standing pose; expected a floating quadruped that can stand'
+            )
+        length = leg_length(model)
+        self.period = PERIOD * math.sqrt(length / _gravity(model)) if period is None else period
+        self.height = LIFT * length if height is None else height
+        self.duty = duty
+        if not (0.0 < self.period < math.inf and 0.0 < self.height < math.inf and 0.5 <= duty < 1.0):
+            raise ArgumentError(
+                f'period, height and duty are {self.period}, {self.height} and {duty}; expected numbers '
+                'above 0, and a duty of at least 0.5 and below 1'
+            )
+        q = _pose(model)
+        self._weight = model.total_mass * _gravity(model)
+        self._stand = q[7:]
+        self._lifted = _lifted(model, q, self.height) - self._stand
+        self._leg_of = np.zeros(model.nj, dtype=np.int64)
+        self._moves = np.zeros(model.nj)
+        for i, leg in enumerate(model.legs):
+            self._leg_of[list(leg.joint_indices)] = i
+            self._moves[list(leg.joint_indices)] = 1.0
+        self._tau_0, self._by_foot, _ = _torques(model, q)
+        self._kp, self._kd = _gains(model, kp, kd, dt)
+
+    def phases(self, time: float) -> Floats:
+        """(4,) where each leg is in its stride: from 0 on it stands, from `duty` to 1 it swings."""
+        return np.asarray((time / self.period + np.array([0.0, 0.5, 0.5, 0.0])) % 1.0)
+
+    def __call__(self, sim: Simulator) -> JointCommand:
+        """The command at the time of a simulator."""
+        phase = self.phases(sim.time)
+        swing = np.maximum(phase - self.duty, 0.0) / (1.0 - self.duty)
+        up = np.sin(math.pi * swing) ** 2
+        rate = np.sin(2.0 * math.pi * swing) * math.pi / ((1.0 - self.duty) * self.period)
+        stance = phase / self.duty
+        load = np.clip(np.minimum(stance, 1.0 - stance) / RAMP, 0.0, 1.0)
+        load *= self._weight / max(load.sum(), 1.0)
+        part = self._lifted * self._moves
+        return JointCommand(
+            self._tau_0 + self._by_foot @ load,
+            self._stand + up[self._leg_of] * part,
+            rate[self._leg_of] * part,
+            self._kp,
+            self._kd,
+        )
+
+
+def _pose(model: Model) -> Floats:
+    return np.array(model.neutral if model.standing is None else model.standing)
+
+
+def _gravity(model: Model) -> float:
+    return float(np.linalg.norm(model.gravity)) or 9.81
+
+
+def _gains(
+    model: Model, kp: npt.ArrayLike | None, kd: npt.ArrayLike | None, dt: float
+) -> tuple[Floats, Floats]:
+    by_weight = default_gains(model, dt)
+    given = (('kp', kp, by_weight[0]), ('kd', kd, by_weight[1]))
+    found = [
+        default if gain is None else np.broadcast_to(joint_numbers(name, gain, model.nj), (model.nj,))
+        for name, gain, default in given
+    ]
+    return found[0], found[1]
+
+
+def _torques(model: Model, q: Floats) -> tuple[Floats, Floats, tuple[Floats, Floats]]:
+    """Torques at rest: (nj,) of the weights of the legs, (nj, feet) for 1 N upward on a foot; both of the base."""
+    still, skip = np.zeros(model.nv), model.nv - model.nj
+    alone = inverse_dynamics(model, q, still, still)
+    unit = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    loaded = [inverse_dynamics(model, q, still, still, {foot: unit}) - alone for foot in model.foot_names]
+    by_foot = np.array(loaded).reshape(len(model.foot_names), model.nv).T
+    return alone[skip:], by_foot[skip:], (alone[:skip], by_foot[:skip])
+
+
+def _lifted(model: Model, q: Floats, height: float) -> Floats:
+    """(nj,) joint positions with every foot lifted straight up, by damped least squares."""
+    q = q.copy()
+    for leg in model.legs:
+        joints = np.array(leg.joint_indices)
+        goal = frame_pose(model, q, leg.foot)[1] + np.array([0.0, 0.0, height])
+        for _ in range(50):
+            miss = goal - frame_pose(model, q, leg.foot)[1]
+            J = frame_jacobian(model, q, leg.foot)[:3, 6 + joints]
+            square = J @ J.T
+            damping = 1e-6 * float(np.trace(square)) * np.eye(3)
+            step = J.T @ np.linalg.solve(square + damping, miss)
+            moved = q[7 + joints] + np.clip(step, -0.3, 0.3)
+            q[7 + joints] = np.clip(moved, model.q_min[joints], model.q_max[joints])
+        left = float(np.linalg.norm(goal - frame_pose(model, q, leg.foot)[1]))
+        if left > 0.2 * height:
+            raise ArgumentError(
+                f"leg '{leg.name}' cannot lift its foot by {height:.3g} m: it misses the place by {left:.3g} m; "
+                'expected a smaller height'
+            )
+    return q[7:]

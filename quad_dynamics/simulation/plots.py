@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run at a glance: how the feet slip, how deep points sink, and a picture of height, forces and slip.
+
+The picture needs no display. Matplotlib is imported when one is drawn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.kinematics import frame_pose, frame_velocity
+from quad_dynamics.contact.points import contact_points
+from quad_dynamics.contact.terrain import Terrain
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.description import ContactPoint
+from quad_dynamics.model.model import Model
+from quad_dynamics.simulation.log import Log
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = npt.NDArray[np.float64]
+
+# Okabe and Ito's colours, which everybody can tell apart.
+COLOURS = ('#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9', '#000000')
+_SHOWN = 99.0  # percentile of the forces that the picture has room for
+
+
+@dataclass(frozen=True)
+class FootMotion:
+    """How feet touch and slip; n rows as in the log.
+
+    Attributes:
+        normal_force: (n, feet) along the normal of the ground [N].
+        speed: (n, feet) of the point that touches, along the ground; 0 without contact [m/s].
+        path: (n, feet) way that feet slipped so far [m].
+    """
+
+    normal_force: Floats
+    speed: Floats
+    path: Floats
+
+
+def foot_motion(log: Log, terrain: Terrain | None = None) -> FootMotion:
+    """Forces and slip of the feet.
+
+    Args:
+        log: of a run; rows that are several steps apart make the slip a rough figure.
+        terrain: ground of the run, None is level ground at height zero.
+    """
+    model, n, feet = log.model, len(log), len(log.foot_names)
+    force, speed = np.zeros((n, feet)), np.zeros((n, feet))
+    ground = Terrain.load('flat') if terrain is None else terrain
+    points = contact_points(model)
+    for i, foot in enumerate(log.foot_names):
+        own = [point for point in points if point.link == foot] or [ContactPoint(foot, foot, (0.0, 0.0, 0.0))]
+        normals, velocities = _lowest(log, model, ground, own)
+        force[:, i] = np.sum(log.foot_forces[:, i] * normals, axis=1)
+        along = velocities - np.sum(velocities * normals, axis=1, keepdims=True) * normals
+        speed[:, i] = np.where(force[:, i] > 0.0, np.linalg.norm(along, axis=1), 0.0)
+    spacing = np.diff(log.time, prepend=log.time[:1] - log.dt)
+    return FootMotion(force, speed, np.cumsum(speed * spacing[:, None], axis=0))
+
+
+def _lowest(
+    log: Log, model: Model, terrain: Terrain, points: Sequence[ContactPoint]
+) -> tuple[Floats, Floats]:
+    """Normal of the ground (n, 3) and velocity (n, 3) where the lowest of some points touches it."""
+    best = np.full(len(log), np.inf)
+    normals, velocities = np.zeros((len(log), 3)), np.zeros((len(log), 3))
+    for point in points:
+        distance, normal, arm = _reach(log, model, terrain, point)
+        v = frame_velocity(model, log.q, log.u, point.link).reshape(-1, 6)
+        nearer = distance < best
+        best[nearer], normals[nearer] = distance[nearer], normal[nearer]
+        velocities[nearer] = (v[:, :3] + np.cross(v[:, 3:], arm))[nearer]
+    return normals, velocities
+
+
+def _reach(log: Log, model: Model, terrain: Terrain, point: ContactPoint) -> tuple[Floats, Floats, Floats]:
+    """Distance (n,) of a point to the ground, normal (n, 3), and where it touches, from its link's origin."""
+    R_WF, p_WF = frame_pose(model, log.q, point.link)
+    arm = R_WF.reshape(-1, 3, 3) @ np.array(point.position)
+    distance, normal = terrain.distance(p_WF.reshape(-1, 3) + arm, point.radius)
+    return distance, normal, arm - point.radius * normal
+
+
+def deepest_points(
+    log: Log, terrain: Terrain, points: Sequence[ContactPoint], every: int = 1
+) -> tuple[float, str]:
+    """Largest penetration of a run [m] and the name of the point; (0, '') if nothing touched the ground.
+
+    Args:
+        log: of a run.
+        terrain: ground of the run.
+        points: contact points.
+        every: look at every so many rows.
+    """
+    part = log[::every]
+    found = (0.0, '')
+    for point in points:
+        distance, _, _ = _reach(part, part.model, terrain, point)
+        found = max(found, (float(-np.min(distance, initial=0.0)), point.name))
+    return found if found[0] > 0.0 else (0.0, '')
+
+
+# ---------------------------------------------------------------- the picture
+
+
+def check_picture(path: str | os.PathLike[str]) -> None:
+    """Make sure that a picture can be written there, before the work that it is to show.
+
+    Raises:
+        ArgumentError: a kind of file that cannot be drawn, or matplotlib is missing.
+    """
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError as error:
+        raise ArgumentError(
+            f'matplotlib is needed to draw {os.fspath(path)}; expected it to be installed'
+        ) from error
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    kind = Path(path).suffix.lstrip('.').lower()
+    if kind not in kinds:
+        raise ArgumentError(f'{os.fspath(path)} ends in {kind!r}; expected one of {", ".join(sorted(kinds))}')
+
+
+def plot_run(log: Log, path: str | os.PathLike[str], terrain: Terrain | None = None, title: str = '') -> None:
+    """Draw height of the base, forces and slip of the feet over time.
+
+    A robot with a fixed base has joint positions in place of the height, one without feet joint torques in
+    place of forces and slip.
+
+    Args:
+        log: of a run.
+        path: of the picture; its ending says which kind: png, pdf, svg. It is overwritten.
+        terrain: ground of the run, None is level ground at height zero.
+        title: written above.
+
+    Raises:
+        ArgumentError: see `check_picture`, or the log is empty.
+    """
+    check_picture(path)
+    if not len(log):
+        raise ArgumentError('the log is empty; expected at least one row to draw')
+    from matplotlib.figure import Figure
+
+    rows = 3 if log.foot_names else 2
+    figure = Figure(figsize=(10.0, 2.6 * rows + 0.6), layout='constrained')
+    axes: Sequence[Axes] = list(figure.subplots(rows, 1, sharex=True))
+    if log.floating_base:
+        _draw_height(axes[0], log, terrain)
+    else:
+        _draw_joints(axes[0], log, log.q, 'joint position [rad, m]')
+    if log.foot_names:
+        motion = foot_motion(log, terrain)
+        _draw_forces(axes[1], log, motion)
+        _draw_slip(axes[2], log, motion)
+    else:
+        _draw_joints(axes[1], log, log.tau, 'joint torque [N m, N]')
+    for one in axes:
+        one.grid(alpha=0.3)
+        one.spines[['top', 'right']].set_visible(False)
+        one.margins(x=0.01)
+        one.legend(loc='upper left', bbox_to_anchor=(1.01, 1.0), frameon=False, borderaxespad=0.0)
+    axes[-1].set_xlabel('time [s]')
+    if title:
+        figure.suptitle(title)
+    figure.savefig(path, dpi=130)
+
+
+def _draw_height(axes: Axes, log: Log, terrain: Terrain | None) -> None:
+    axes.plot(log.time, log.q[:, 2], color=COLOURS[0], label='base')
+    standing = log.model.standing
+    if standing is not None:
+        ground = 0.0 if terrain is None else float(terrain.height(log.q[0, 0], log.q[0, 1]))
+        if np.isfinite(ground):
+            axes.axhline(ground + standing[2], color='0.5', linestyle='--', linewidth=1.0, label='standing')
+    low, high = axes.get_ylim()
+    if high - low < 0.01:  # else rounding fills the picture of a robot that stands still
+        axes.set_ylim((low + high) / 2 - 5e-3, (low + high) / 2 + 5e-3)
+    axes.ticklabel_format(axis='y', useOffset=False)
+    axes.set_ylabel('base height [m]')
+
+
+def _draw_forces(axes: Axes, log: Log, motion: FootMotion) -> None:
+    total = log.foot_forces[:, :, 2].sum(axis=1)
+    weight = log.model.total_mass * float(np.linalg.norm(log.gravity))
+    axes.plot(log.time, total, color='0.7', linewidth=1.0, label='sum, vertical')
+    for i, foot in enumerate(log.foot_names):
+        axes.plot(log.time, motion.normal_force[:, i], linewidth=1.2, label=foot, **_look(i))
+    axes.axhline(weight, color='0.2', linestyle='--', linewidth=1.0, label=f'weight, {weight:.0f} N')
+    room = max(1.2 * weight, 1.15 * float(np.percentile(total, _SHOWN)))
+    axes.set_ylim(-0.03 * room, room)
+    if total.max() > room:
+        place = {'transform': axes.transAxes, 'ha': 'right', 'va': 'top', 'color': '0.4'}
+        axes.text(0.995, 0.97, f'peak {total.max():.0f} N', **place)
+    axes.set_ylabel('normal force [N]')
+
+
+def _draw_slip(axes: Axes, log: Log, motion: FootMotion) -> None:
+    for i, foot in enumerate(log.foot_names):
+        axes.plot(log.time, 1e3 * motion.path[:, i], label=foot, **_look(i))
+    axes.set_ylim(bottom=0.0, top=max(axes.get_ylim()[1], 1.0))
+    axes.set_ylabel('distance slipped [mm]')
+
+
+def _draw_joints(axes: Axes, log: Log, values: Floats, label: str) -> None:
+    for i, name in enumerate(log.joint_names):
+        axes.plot(log.time, values[:, i - len(log.joint_names)], label=name, **_look(i))
+    axes.set_ylabel(label)
+
+
+def _look(i: int) -> dict[str, Any]:
+    return {'color': COLOURS[i % len(COLOURS)], 'linestyle': ('-', '--', ':')[i // len(COLOURS) % 3]}
