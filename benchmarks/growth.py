@@ -8,7 +8,6 @@ points on the ground, so that every contact carries load.
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ JOINTS = (12, 24, 36, 48)  # with 4 contacts
 KINDS = {'impulse': 'impulse', 'spring': 'spring_damper'}
 KP, KD = 400.0, 8.0
 _ROTOR = {'gear': 10.0, 'inertia': [5e-4, 5e-4, 5e-4]}  # 0.05 kg m^2 at the joint, as in strong drives
-STEPS = 200  # in one timing
+STEPS = 500  # in one timing
 SETTLE = 0.5  # [s]
 _LEGS = {'FL': (0.2, 0.15), 'FR': (0.2, -0.15), 'RL': (-0.2, 0.15), 'RR': (-0.2, -0.15)}
 _LENGTH = 0.36  # of a leg [m]
@@ -84,7 +83,10 @@ class Growth:
         """Let it stand."""
         model = quadruped(*((12, count) if varied == 'contacts' else (count, 4)))
         self.name = f'growth_{kind}_{varied}_{count}'
-        self.sim, self._command = qd.Simulator(model, contact=KINDS[kind]), qd.JointCommand(q=0.0, kp=KP, kd=KD)
+        self.sim, self._command = (
+            qd.Simulator(model, contact=KINDS[kind]),
+            qd.JointCommand(q=0.0, kp=KP, kd=KD),
+        )
         self.peer, self._targets = Peer(self.sim, KP, KD), np.zeros(model.nj)
         self.peer.put(self.sim.q)
         self.sim.run(self._command, SETTLE, progress=False)
@@ -96,12 +98,15 @@ class Growth:
 
     def contest(self) -> Contest:
         """Standing, all steps in one call."""
-        return Contest(self.name, Calls(self.run, [()], STEPS), Calls(self._roll, [()], STEPS))
+        return Contest(self.name, Calls(self._run, [()], STEPS), Calls(self._roll, [()], STEPS))
 
-    def run(self) -> qd.Log:
-        """One timing of ours."""
+    def sweeps(self) -> float:
+        """Mean number of sweeps in one time step."""
+        return float(self._run(log_every=1).sweeps.mean())
+
+    def _run(self, log_every: int = STEPS) -> qd.Log:
         self.sim.restore(self._start)
-        return self.sim.run(self._command, STEPS * self.sim.settings.dt, log_every=STEPS, progress=False)
+        return self.sim.run(self._command, STEPS * self.sim.settings.dt, log_every=log_every, progress=False)
 
     def _roll(self) -> None:
         self.peer.set_state(self._peer_start)

@@ -1,58 +1,124 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run all benchmarks: `make bench`. Prints tables and writes results.json, a flat map of names to numbers.
 
-A name without an ending is a ratio: how many times as fast as the peer, measured in the same run. `..._s` are
-seconds."""
+A name without one of these endings is a ratio: how many times as fast as the peer, measured in the same run.
+`..._s` are seconds, `..._ns` nanoseconds for one time step, `..._realtime` simulated seconds in one second,
+`..._force_std` the largest standard deviation of a component of a foot's force [N]. `..._substeps` and
+`..._sweeps` are means over time steps, `..._unconverged` is the share of time steps that did not converge."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import mujoco
 import pinocchio
 from tqdm import tqdm
 
 import quad_dynamics as qd
-from benchmarks import dynamics, startup
+from benchmarks import dynamics, growth, simulation, startup
 from benchmarks.timing import Contest, run_contests
 
 RESULTS = Path(__file__).parent / 'results.json'
 LIMITS = {'aba': 2.5, 'rnea': 2.0, 'crba': 2.0, 'coriolis': 2.0, 'regressor': 2.0}
+LIMITS |= {
+    f'sim_{kind}_{robot}{ending}': wanted
+    for kind, wanted in (('impulse', 5.0), ('spring', 2.0))
+    for robot in simulation.ROBOTS
+    for ending in ('', '_python')
+}
 LIMITS_S = {'import_s': 1.0, 'first_call_s': 1.5, 'cold_compile_s': 60.0}
+LIMIT_FORCE_STD = 1.0  # of a foot's force, standing [N]
 
 
 def main() -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__, prog='python -m benchmarks.run')
     parser.add_argument('--rounds', type=int, default=400, help='timings of each function; the best counts')
+    parser.add_argument('--sim-rounds', type=int, default=20, help='timings of each simulation, likewise')
     parser.add_argument('--output', type=Path, default=RESULTS, help='where to write the results')
     arguments = parser.parse_args()
 
+    results = measure_startup()
+    qd.warm_up(progress=False)
+    results |= measure_dynamics(arguments.rounds)
+    results |= measure_simulation(arguments.sim_rounds)
+    results |= measure_growth(arguments.sim_rounds)
+    arguments.output.write_text(json.dumps({k: round(v, 4) for k, v in results.items()}, indent=2) + '\n')
+    print(f'\nwritten: {arguments.output}')
+
+
+def measure_startup() -> dict[str, float]:
+    """Seconds that a user waits."""
     print('Starting up in new processes ...')
     results = startup.measure()
     for name, seconds in results.items():
         print(f'  {name:20} {seconds:7.2f} s    (wanted: below {LIMITS_S[name]:g} s)')
+    return results
 
-    qd.warm_up(progress=False)
+
+def measure_dynamics(rounds: int) -> dict[str, float]:
+    """Functions against Pinocchio's."""
     contests = dynamics.contests()
-    with tqdm(total=arguments.rounds, desc='dynamics of the go2', unit='round') as bar:
-        run_contests(contests, arguments.rounds, bar.update)
+    run(contests, rounds, 'dynamics of the go2')
     print(f'\nDynamics of the go2, called from Python; the peer is Pinocchio {pinocchio.__version__}')
     print_table(contests)
-
-    results |= {contest.name: contest.ratio for contest in contests}
-    arguments.output.write_text(json.dumps({k: round(v, 3) for k, v in results.items()}, indent=2) + '\n')
-    print(f'\nwritten: {arguments.output}')
+    return {contest.name: contest.ratio for contest in contests}
 
 
-def print_table(contests: list[Contest]) -> None:
+def measure_simulation(rounds: int) -> dict[str, float]:
+    """Time steps against MuJoCo's."""
+    scenes = simulation.scenes()
+    contests = [contest for scene in scenes for contest in scene.contests()]
+    run(contests, rounds, 'simulation')
+    print(f'\nOne time step of 1 ms; the peer is MuJoCo {mujoco.__version__}')
+    print_table(contests)
+    results = {contest.name: contest.ratio for contest in contests}
+    for scene in scenes:
+        ours = next(contest for contest in contests if contest.name == scene.name)
+        results[f'{scene.name}_realtime'] = scene.sim.settings.dt * 1e9 / ours.ours_ns
+        results |= scene.quality()
+        numbers = {
+            key: results[f'{scene.name}_{key}'] for key in ('realtime', 'substeps', 'sweeps', 'force_std')
+        }
+        print(
+            '{:28} {realtime:.0f} times real time; standing: {substeps:.1f} sub-steps, {sweeps:.1f} sweeps, '
+            'forces +-{force_std:.4f} N'.format(scene.name, **numbers),
+            f'(wanted: below {LIMIT_FORCE_STD:g} N)',
+        )
+    return results
+
+
+def measure_growth(rounds: int) -> dict[str, float]:
+    """Time steps of robots with more and more contacts and joints."""
+    robots = growth.robots()
+    contests = [robot.contest() for robot in robots]
+    run(contests, rounds, 'growth')
+    print('\nOne time step of 1 ms, standing, with more contacts (12 joints) and more joints (4 contacts)')
+    print_table(contests)
+    results = {}
+    for robot, contest in zip(robots, contests, strict=True):
+        results[f'{contest.name}_ns'] = contest.ours_ns
+        results[f'{contest.name}_peer_ns'] = contest.peer_ns
+        results[f'{contest.name}_sweeps'] = robot.sweeps()
+    return results
+
+
+def run(contests: Sequence[Contest], rounds: int, what: str) -> None:
+    """Time contests and show how far it is."""
+    with tqdm(total=rounds, desc=what, unit='round') as bar:
+        run_contests(contests, rounds, bar.update)
+
+
+def print_table(contests: Sequence[Contest]) -> None:
     """One line for each contest."""
-    print(f'{"":20} {"ours [ns]":>10} {"peer [ns]":>10} {"ratio":>7}   wanted')
+    print(f'{"":40} {"ours [ns]":>10} {"peer [ns]":>10} {"ratio":>7}   wanted')
     for contest in contests:
         times = f'{contest.ours_ns:10.0f} {contest.peer_ns:10.0f} {contest.ratio:7.2f}'
         wanted = f'{LIMITS[contest.name]:g}' if contest.name in LIMITS else ''
-        print(f'{contest.name:20} {times}   {wanted}')
+        print(f'{contest.name:40} {times}   {wanted}')
 
 
 if __name__ == '__main__':

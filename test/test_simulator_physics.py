@@ -434,7 +434,8 @@ def test_no_energy_from_random_drops(
 
     Semi-implicit flight gains or loses energy by itself, in proportion to dt: as much as the same motion
     without ground does, measured beside it, is allowed, and 1e-3 of the kinetic energy, as impacts change the
-    motion.
+    motion. With restitution 1 impacts take nothing, and legs that whirl after them gain up to 1.6 % at this dt,
+    a quarter of it at a quarter of dt; that the impulses themselves give nothing, the next test says exactly.
     """
     model = robots.chain(6) if name == 'chain' else robots.quadruped(name)
     model = model.with_friction(viscous=np.zeros(model.nj), coulomb=np.zeros(model.nj))
@@ -454,18 +455,20 @@ def test_no_energy_from_random_drops(
         excess = gains[0] - max(0.0, gains[1])
         worst.append((excess / kinetic, drop))
     worst.sort()
-    assert worst[-1][0] <= 1e-3, f'{sum(w > 1e-3 for w, _ in worst)} of {drops}, (gain, drop): {worst[-3:]}'
+    bound = 2e-2 if restitution == 1.0 else 1e-3
+    assert worst[-1][0] <= bound, f'{sum(w > bound for w, _ in worst)} of {drops}, (gain, drop): {worst[-3:]}'
 
 
 @pytest.mark.parametrize('restitution', [0.0, 0.5, 1.0])
 @both_sets
-def test_impulses_take_energy(qd: Any, restitution: float, friction: str) -> None:
+@pytest.mark.parametrize('name', ['mini_cheetah', 'anymal_c', 'chain'])
+def test_impulses_take_energy(qd: Any, name: str, restitution: float, friction: str) -> None:
     """Free of the integrator's error: kinetic energy after the impulses of a step, and before them."""
-    model = robots.quadruped('mini_cheetah')
-    model = model.with_friction(viscous=np.zeros(12), coulomb=np.zeros(12))
+    model = robots.chain(6) if name == 'chain' else robots.quadruped(name)
+    model = model.with_friction(viscous=np.zeros(model.nj), coulomb=np.zeros(model.nj))
     sim = qd.Simulator(model, restitution=restitution, friction=friction, mu=0.6, motor_limits=False)
     worst = []
-    for drop in range(20):
+    for drop in range(30):
         q, u = random_drop(model, np.random.default_rng([drop, 5]))
         q = lower_onto_ground(sim, q, u)
         sim.reset(q, u)
@@ -485,7 +488,7 @@ def test_impulses_take_energy(qd: Any, restitution: float, friction: str) -> Non
 @both_sets
 @pytest.mark.parametrize('mu', [0.5, 1.0])
 def test_drops_are_solved_and_do_not_dig_in(qd: Any, name: str, friction: str, mu: float) -> None:
-    """In every step the contacts are solved, and none digs in by more than what one step can do."""
+    """All but one step in a thousand are solved to 1 mm/s, and none digs in by more than one step can do."""
     model = robots.chain(6) if name == 'chain' else robots.quadruped(name)
     sim = qd.Simulator(model, mu=mu, friction=friction)
     unsolved, deepest = [], []
@@ -495,11 +498,37 @@ def test_drops_are_solved_and_do_not_dig_in(qd: Any, name: str, friction: str, m
         for step in range(200):
             sim.step()
             deepest.append((float(sim.contact_distances.min()), drop, step))
-            if not sim.converged:
+            if sim.residual > 1e-3:
                 unsolved.append((drop, step, sim.residual))
     # an impact elsewhere may change the speed of a point that was not yet near by 2 m/s, for one step
     assert min(deepest)[0] > -2e-3, min(deepest)
     assert len(unsolved) <= 1e-3 * len(deepest), (len(unsolved), unsolved[:5])
+
+
+@pytest.mark.parametrize('name', ['mini_cheetah', 'anymal_c'])
+@both_sets
+@pytest.mark.parametrize('mu', [0.6, 1.0])
+def test_converged_means_solved(qd: Any, name: str, friction: str, mu: float) -> None:
+    """Where a step is said to be solved, no point in the ground moves on into it, and none pulls."""
+    model, reference = robots.quadruped(name), robots.quadruped_reference(name)
+    model = model.with_friction(viscous=np.zeros(12), coulomb=np.zeros(12))
+    sim = qd.Simulator(model, mu=mu, friction=friction, joint_limits=False)
+    points, worst, pressed = robots.points_of(sim), [], 0
+    for drop in range(20):
+        q, u = random_drop(model, np.random.default_rng([drop, 3]))
+        sim.reset(lower_onto_ground(sim, q, u), u)
+        for step in range(60):
+            q = sim.q
+            sim.step()
+            z, J = geometry(reference, q, points, Ground())
+            into = -(J @ sim.u)[2::3][z < 0.0]
+            assert sim.contact_forces[:, 2].min() >= 0.0
+            pressed += int(sim.contact_forces[:, 2].max() > 0.0)
+            if sim.converged and len(into):
+                worst.append((float(into.max()), drop, step, sim.sweeps))
+    assert pressed > 100
+    # sweeps that change 1e-6 m/s may be followed by a thousand that change nearly as much
+    assert max(worst)[0] <= 1e-3, sorted(worst)[-5:]
 
 
 def test_penetration_is_removed_without_energy(qd: Any) -> None:

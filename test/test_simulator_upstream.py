@@ -188,8 +188,8 @@ def test_spring_trajectory(qd: Any, model: str, height: float, mu: float, seed: 
         reference, q, u, tau, points, Ground(mu), Spring(), duration, steps=1200
     )
     coarse, fine = (float(np.abs(found - expected).max()) for found in errors)
-    # sub-steps of 0.1 ms at rates D s / m of 100 /s: within 1 % of 0.5 m/s; a quarter of the sub-step, a quarter of
-    # the error (first order), less what kinks disturb; the reference itself is within 3e-6 m/s
+    # sub-steps of 0.1 ms at rates D s / m of 100 /s: within 1 % of 0.5 m/s; a quarter of the step, a quarter
+    # of the error (first order), less what kinks disturb; the reference itself is within 3e-6 m/s
     assert coarse < 5e-3, (coarse, fine)
     assert fine < 0.4 * coarse + 1e-5, (coarse, fine)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ArgumentError, ModelWarning, SimulationDiverged
@@ -44,6 +45,8 @@ examples:
 exit code: 0 it was simulated (even if the robot fell), 1 bad input or a simulation that diverged,
 2 wrong usage
 """
+
+Floats = npt.NDArray[np.float64]
 
 _CONTACTS = ('impulse', 'spring_damper', 'spring-damper', 'spring', 'none')
 _MOST_ROWS = 100_000  # of the log, unless --log-every says otherwise
@@ -88,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     results.add_argument(
         '--log-every',
         metavar='N',
-        type=int,
+        type=_count,
         help=f'steps between two rows of the log (default: 1, more beyond {_MOST_ROWS} rows)',
     )
     results.add_argument('--quiet', action='store_true', help='print errors only, show no progress bar')
@@ -99,16 +102,14 @@ def run(arguments: argparse.Namespace) -> int:
     from quad_dynamics.simulation.simulator import Simulator
 
     _check_paths(arguments)
-    model, doubts = _load(arguments.robot)
-    sim = Simulator(model, _settings(arguments))
-    if arguments.drop is not None:
-        _drop(sim, arguments.drop)
-    controller = _controller(sim.model, arguments, sim.settings.dt)
+    model = _load(arguments.robot)
+    sim = Simulator(model, _settings(arguments, model))
+    q = _place(sim, arguments.drop)
+    controller = _controller(sim, q, arguments)
     steps = round(arguments.duration / sim.settings.dt)
     if steps < 1:
         raise ArgumentError(
-            f'--duration is {arguments.duration:g} s; expected at least one time step of '
-            f'{sim.settings.dt:g} s'
+            f'--duration is {arguments.duration:g} s; expected at least one time step, {sim.settings.dt:g} s'
         )
     every = arguments.log_every or max(1, math.ceil(steps / _MOST_ROWS))
     started = time.perf_counter()
@@ -121,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     wall = time.perf_counter() - started
     _write(sim, log, arguments)
     if not arguments.quiet:
-        _summarize(Terminal(), sim, log, wall, doubts)
+        _summarize(Terminal(), sim, log, wall)
     return 0
 
 
@@ -136,10 +137,13 @@ def _positive(text: str) -> float:
 
 
 def _not_negative(text: str) -> float:
-    value = float(text)
-    if not 0.0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f'{text} is not a number of at least 0')
-    return value
+    return 0.0 if float(text) == 0.0 else _positive(text)
+
+
+def _count(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f'{text} is not a whole number above 0')
+    return int(text)
 
 
 def _check_paths(arguments: argparse.Namespace) -> None:
@@ -148,52 +152,58 @@ def _check_paths(arguments: argparse.Namespace) -> None:
 
     for option in ('plot', 'log', 'bag'):
         path = getattr(arguments, option)
-        if path is not None and not Path(path).parent.is_dir():
+        if path is None:
+            continue
+        if not Path(path).parent.is_dir():
             raise ArgumentError(f'--{option}: {path} is in a folder that does not exist')
-    for option in ('plot', 'log'):
-        path = getattr(arguments, option)
-        if path is not None and Path(path).is_dir():
+        if option == 'bag' and os.path.lexists(path):
+            raise ArgumentError(f'--bag: {path} exists already; expected a path where nothing is yet')
+        if Path(path).is_dir():
             raise ArgumentError(f'--{option}: {path} is a folder; expected the path of a file')
     if arguments.plot is not None:
         check_picture(arguments.plot)
-    if arguments.bag is not None and os.path.lexists(arguments.bag):
-        raise ArgumentError(f'--bag: {arguments.bag} exists already; expected a path where nothing is yet')
 
 
-def _load(robot: str) -> tuple[Model, int]:
-    """The robot, and how many doubts there are about its file."""
+def _load(robot: str) -> Model:
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # `inspect` tells them
-        model = load_model(robot)
-    return model, len(model.warnings)
+        return load_model(robot)
 
 
-def _settings(arguments: argparse.Namespace) -> SimulatorSettings:
+def _settings(arguments: argparse.Namespace, model: Model) -> SimulatorSettings:
+    """The settings of the file, changed by the options; a fixed base does not stand on the ground."""
     from quad_dynamics.simulation.settings import SimulatorSettings
 
     settings = SimulatorSettings.from_yaml(arguments.settings) if arguments.settings else SimulatorSettings()
     names = ('contact', 'terrain', 'dt', 'mu', 'restitution', 'seed')
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    if not model.floating_base and not arguments.settings:
+        given.setdefault('contact', 'none')
     return settings.replace(**given)
 
 
-def _drop(sim: Simulator, height: float) -> None:
-    if not sim.model.floating_base:
+def _place(sim: Simulator, height: float | None) -> Floats:
+    """Put the robot onto the ground, or above it; returns where."""
+    from quad_dynamics.simulation.gaits import stand_on
+
+    if height is not None and not sim.model.floating_base:
         raise ArgumentError(f'--drop: {sim.model.name} has a fixed base; expected a floating one')
-    q = sim.standing()
-    q[2] += height
+    q = stand_on(sim)
+    if height is not None:
+        q[2] += height
     sim.reset(q)
+    return q
 
 
-def _controller(model: Model, arguments: argparse.Namespace, dt: float) -> Any:
+def _controller(sim: Simulator, q: Floats, arguments: argparse.Namespace) -> Any:
     """What drives the joints."""
     from quad_dynamics.simulation.gaits import Trot, hold
 
-    if arguments.gait == 'none' or not model.nj:
+    if arguments.gait == 'none' or not sim.model.nj:
         return None
     if arguments.gait == 'trot':
-        return Trot(model, arguments.kp, arguments.kd, dt)
-    return hold(model, arguments.kp, arguments.kd, dt)
+        return Trot(sim.model, arguments.kp, arguments.kd, sim.settings.dt, q=q)
+    return hold(sim.model, arguments.kp, arguments.kd, sim.settings.dt, q)
 
 
 # ---------------------------------------------------------------- after
@@ -217,22 +227,21 @@ def _write(sim: Simulator, log: Log, arguments: argparse.Namespace) -> None:
 def _title(sim: Simulator) -> str:
     terrain, settings = sim.settings.terrain, sim.settings
     where = Path(terrain).name if isinstance(terrain, (str, os.PathLike)) else 'terrain'
-    return f'{sim.model.name} on {where}, {settings.contact} contact, {1e3 * settings.dt:g} ms'
+    kinds = {'impulse': 'impulse contact', 'spring_damper': 'spring-damper contact', 'none': 'no contact'}
+    return f'{sim.model.name} on {where}, {kinds[settings.contact]}, time step {1e3 * settings.dt:g} ms'
 
 
-def _summarize(terminal: Terminal, sim: Simulator, log: Log, wall: float, doubts: int) -> None:
+def _summarize(terminal: Terminal, sim: Simulator, log: Log, wall: float) -> None:
     terminal.line(terminal.paint(_title(sim), 'bold'))
     speed = sim.time / wall if wall > 0.0 else math.inf
     terminal.line(f'  {sim.time:g} s simulated in {wall:.3g} s: {speed:.3g} times as fast as reality')
     terminal.line(f'  {_outcome(sim)}')
     if len(log):
         if sim.model.floating_base:
-            terminal.line(f'  base at the end {log.q[-1, 2]:.4f} m high, {_moved(log)}')
+            moved = math.dist(log.q[-1, :2], log.q[0, :2])
+            terminal.line(f'  base at the end {log.q[-1, 2]:.4f} m high, {moved:.3f} m from where it began')
         _forces(terminal, sim, log)
         _solver(terminal, sim, log)
-    if doubts:
-        hint = f'{doubts} doubt{"s" if doubts > 1 else ""} about its file: quad_dynamics inspect tells'
-        terminal.line('  ' + terminal.paint(hint, 'yellow'))
 
 
 def _outcome(sim: Simulator) -> str:
@@ -248,15 +257,11 @@ def _outcome(sim: Simulator) -> str:
     if not links:
         return 'nothing touches the ground'
     if others or not sim.model.foot_names:
-        return f'{"it fell: " if sim.model.foot_names else ""}{", ".join(others)} touch the ground'
+        fell = 'it fell: ' if sim.model.foot_names else ''
+        return f'{fell}{", ".join(others)} touch{"es" if len(others) == 1 else ""} the ground'
     if 1.0 - 2.0 * (x * x + y * y) < _UPRIGHT:
         return f'it fell: it is tilted, on {", ".join(links)}'
     return f'it stands on {", ".join(links)}'
-
-
-def _moved(log: Log) -> str:
-    x, y = log.q[-1, :2] - log.q[0, :2]
-    return f'{math.hypot(x, y):.3g} m from where it began'
 
 
 def _forces(terminal: Terminal, sim: Simulator, log: Log) -> None:
@@ -288,13 +293,13 @@ def _solver(terminal: Terminal, sim: Simulator, log: Log) -> None:
         return
     if sim.settings.contact == 'impulse':
         late = int(np.sum(log.residual > sim.settings.tolerance))
-        text = f'{late} of {len(log)} steps' if late else 'no step'
-        worst = f' (residual up to {log.residual.max():.2g} m/s)' if late else ''
-        terminal.line(
-            f'  contacts: {log.sweeps.mean():.1f} sweeps a step, at most {log.sweeps.max()}; '
-            f'{text} did not converge{worst}'
-        )
+        text = 'all steps converged'
+        if late:
+            worst = f'{log.residual.max():.2g} m/s'
+            text = f'{late} of {len(log)} steps did not converge (residual up to {worst})'
+        most = log.sweeps.max()
+        terminal.line(f'  contacts: {log.sweeps.mean():.1f} sweeps a step, at most {most}; {text}')
     else:
         terminal.line(f'  contacts: {log.substeps.mean():.1f} sub-steps a step, at most {log.substeps.max()}')
     depth, name = deepest_points(log, sim.terrain, sim.contact_points, max(1, len(log) // _LOOKED_AT))
-    terminal.line(f'  deepest penetration: {1e3 * depth:.3g} mm' + (f', of {name}' if name else ''))
+    terminal.line(f'  deepest penetration: {1e3 * depth:.3f} mm' + (f', of {name}' if depth >= 5e-7 else ''))

@@ -15,8 +15,6 @@ body and the base are among them. y has the same columns, for all joints.
 
 from __future__ import annotations
 
-import math
-
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.contact_inertia import pass_joint
 from quad_dynamics.kernels.scene import BASE_COLUMNS
@@ -64,12 +62,6 @@ from quad_dynamics.model.layout import LANES
 
 # A 3 x 3 inverse is used only where the determinant is above this share of the cube of the mean diagonal.
 _REGULAR = 1e-9
-_NEWTON_STEPS = 20
-# Normal impulse and friction of one contact are fitted to each other in so many steps, to this share of the tolerance.
-_LOCAL_STEPS, _LOCAL_SHARE = 30, 0.01
-# Friction that grows faster with the normal impulse than the leg gives way would jam it: no more than this is left.
-_JAMMED = 0.05
-_INSIDE = 1.0 - 1e-9  # friction below this share of its limit is inside it
 
 
 # ---------------------------------------------------------------- rows
@@ -387,155 +379,6 @@ def start(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
     for i in range(n_stops):
         s = stops + i * S_.STOP_WORDS
         add_stop(S, s, S[s + S_.L_IMPULSE], y)
-
-
-@routine
-def settle_contact(S: Address, c: Int, y: Int, cone: Int) -> Number:
-    """The impulse of one contact with the others as they are; returns by how much its velocity changed."""
-    v = contact_velocity(S, c, y)
-    old = row3(S, c + S_.A_IMPULSE)
-    new = stick(S, c, v, old)
-    mu = S[c + S_.A_MU]
-    largest = mu * new[0]
-    fits = new[0] >= 0.0 and S[c + S_.A_INVERSE] > 0.0
-    if cone != 0:
-        fits = fits and new[1] * new[1] + new[2] * new[2] <= largest * largest
-    else:
-        fits = fits and abs(new[1]) <= largest and abs(new[2]) <= largest
-    if not fits:
-        new = slide(S, c, v, old, mu, cone)
-    change = (new[0] - old[0], new[1] - old[1], new[2] - old[2])
-    write3(S, c + S_.A_IMPULSE, new)
-    add_contact(S, c, change, y)
-    at = c + S_.A_INERTIA
-    return max(abs(change[0]) * S[at], abs(change[1]) * S[at + 3], abs(change[2]) * S[at + 5])
-
-
-@formula
-def stick(S: Address, c: Int, v: Vec3, old: Vec3) -> Vec3:
-    """The impulse that stops the contact at once: old - D^-1 (v - target)."""
-    at = c + S_.A_INVERSE
-    i = [S[at + k] for k in range(6)]
-    r = (v[0] - S[c + S_.A_TARGET], v[1], v[2])
-    return (
-        old[0] - (i[0] * r[0] + i[1] * r[1] + i[2] * r[2]),
-        old[1] - (i[1] * r[0] + i[3] * r[1] + i[4] * r[2]),
-        old[2] - (i[2] * r[0] + i[4] * r[1] + i[5] * r[2]),
-    )
-
-
-@routine
-def slide(S: Address, c: Int, v: Vec3, old: Vec3, mu: Number, cone: Int) -> Vec3:
-    """The impulse of a contact that slides or opens: normal and friction in turn, until they fit each other.
-
-    Friction that is at its limit grows with the normal impulse, and what it does to the normal velocity is counted
-    with it: else the two would build each other up where a leg is slanted.
-    """
-    at = c + S_.A_INERTIA
-    nn, n1, n2, d11, d12, d22 = S[at], S[at + 1], S[at + 2], S[at + 3], S[at + 4], S[at + 5]
-    if not nn > 0.0:
-        return (0.0, 0.0, 0.0)
-    # the velocity without this impulse, less the target
-    b0 = v[0] - S[c + S_.A_TARGET] - nn * old[0] - n1 * old[1] - n2 * old[2]
-    b1 = v[1] - n1 * old[0] - d11 * old[1] - d12 * old[2]
-    b2 = v[2] - n2 * old[0] - d12 * old[1] - d22 * old[2]
-    x, y, normal = old[1], old[2], max(old[0], 0.0)
-    for _ in range(_LOCAL_STEPS):
-        # what a unit of the normal impulse does, with the friction that comes with it; what friction does besides
-        stiff, rest = coupling(x, y, mu * normal, mu, n1, n2, cone)
-        before = normal
-        normal = max(-(b0 + rest) / max(nn + stiff, _JAMMED * nn), 0.0)
-        old_x, old_y = x, y
-        r1, r2 = b1 + n1 * normal, b2 + n2 * normal
-        if cone != 0:
-            x, y = rub(r1, r2, d11, d12, d22, mu * normal)
-        else:
-            x = clamp(r1 + d12 * y, d11, mu * normal)
-            y = clamp(r2 + d12 * x, d22, mu * normal)
-        change = max(abs(normal - before) * nn, abs(x - old_x) * d11, abs(y - old_y) * d22)
-        if change <= _LOCAL_SHARE * S[S_.TOLERANCE]:
-            break
-    return normal, x, y
-
-
-@routine
-def coupling(
-    x: Number, y: Number, largest: Number, mu: Number, n1: Number, n2: Number, cone: Int
-) -> tuple[Number, Number]:
-    """How friction (x, y) acts on the normal velocity: what grows with the normal impulse, and what does not."""
-    if cone != 0:
-        size = math.sqrt(x * x + y * y)
-        if size > 0.0 and size >= _INSIDE * largest:
-            return mu * (n1 * x + n2 * y) / size, 0.0
-        return 0.0, n1 * x + n2 * y
-    stiff, rest = 0.0, 0.0
-    if abs(x) > 0.0 and abs(x) >= _INSIDE * largest:
-        stiff += math.copysign(mu * n1, n1 * x)
-    else:
-        rest += n1 * x
-    if abs(y) > 0.0 and abs(y) >= _INSIDE * largest:
-        stiff += math.copysign(mu * n2, n2 * y)
-    else:
-        rest += n2 * y
-    return stiff, rest
-
-
-@routine
-def clamp(v: Number, d: Number, largest: Number) -> Number:
-    """The impulse that stops a velocity v, within +-largest."""
-    wanted = -v / d if d > 0.0 else 0.0
-    return min(max(wanted, -largest), largest)
-
-
-@routine
-def rub(
-    b1: Number, b2: Number, d11: Number, d12: Number, d22: Number, largest: Number
-) -> tuple[Number, Number]:
-    """Friction of a sliding contact: the impulse x with |x| <= largest that dissipates most.
-
-    It minimises x . D x / 2 + b . x, with b the velocity without x. On the rim, (D + g 1) x = -b: friction
-    is opposite to the sliding velocity, whose length is g |x|. In the axes of D this is one equation for g,
-    which Newton's method solves from below.
-    """
-    if largest <= 0.0:
-        return 0.0, 0.0
-    # eigenvalues e1 >= e2 and the first axis (c, s)
-    half = 0.5 * (d11 - d22)
-    root = math.sqrt(half * half + d12 * d12)
-    e1 = 0.5 * (d11 + d22) + root
-    e2 = max(0.5 * (d11 + d22) - root, 0.0)
-    if root > 0.0:
-        s, c = d12, root + half
-        if half < 0.0:
-            s, c = root - half, d12
-        length = math.sqrt(s * s + c * c)
-        s, c = s / length, c / length
-    else:
-        s, c = 0.0, 1.0
-    p, q = c * b1 + s * b2, c * b2 - s * b1
-    # the smallest g that is certain to be below the solution
-    size = math.sqrt(p * p + q * q)
-    g = max(size / largest - e1, 0.0)
-    if e1 + g <= 0.0:
-        return 0.0, 0.0
-    for _ in range(_NEWTON_STEPS):
-        x1 = -p / (e1 + g)
-        x2 = -q / (e2 + g) if e2 + g > 0.0 else 0.0
-        length2 = x1 * x1 + x2 * x2
-        if g == 0.0 and length2 <= largest * largest:
-            break
-        slope = x1 * x1 / (e1 + g) + (x2 * x2 / (e2 + g) if e2 + g > 0.0 else 0.0)
-        length = math.sqrt(length2)
-        step = (length - largest) / largest * length2 / slope
-        g += step
-        if not abs(step) > 1e-14 * (e1 + g):
-            break
-    x1 = -p / (e1 + g)
-    x2 = -q / (e2 + g) if e2 + g > 0.0 else 0.0
-    length = math.sqrt(x1 * x1 + x2 * x2)
-    if length > largest:
-        x1, x2 = x1 * (largest / length), x2 * (largest / length)
-    return c * x1 - s * x2, s * x1 + c * x2
 
 
 @routine

@@ -32,7 +32,8 @@ _ROUNDING = 1.0 + 1e-9
 _SLOW = 0.01
 # From this round on, one joint at a time changes its mode.
 _CAREFUL_ROUND = 4
-# A joint that changes its mode more often in one step is searched for the share of F_c that stops it, to this width.
+# A joint that changes its mode more often in one step is searched for the share of F_c that stops it, to this
+# width.
 _MOST_CHANGES = 4.0
 _NARROW = 1e-12
 

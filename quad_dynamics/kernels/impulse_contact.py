@@ -7,8 +7,8 @@ ground, friction stays within its cone (or pyramid), and joints within their lim
 A point above the ground by z may approach it with z / h: it arrives, and does not dig in. What penetration
 there is (a robot that was put into the ground) is removed by displacing the robot, not by giving it a
 velocity, so that no motion comes from it. A point that hits the ground leaves it with the restitution times
-the velocity that it came with (see `impulses` for how far). With CORRECTION zero, none of this happens, as in the simulator of
-the MIT Cheetah: a point takes part when it is below the surface, and stays there.
+the velocity that it came with (see `impulses` for how far). With CORRECTION zero, none of this happens, as in
+the simulator of the MIT Cheetah: a point takes part when it is below the surface, and stays there.
 """
 
 from __future__ import annotations

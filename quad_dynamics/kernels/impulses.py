@@ -22,13 +22,13 @@ from quad_dynamics.kernels.constraints import (
     contact_velocity,
     row3,
     row_velocity,
-    settle_contact,
     settle_stop,
     short_product,
     start,
     write3,
 )
 from quad_dynamics.kernels.drives import any_stuck
+from quad_dynamics.kernels.one_contact import settle_contact
 from quad_dynamics.kernels.scene import BASE_COLUMNS
 from quad_dynamics.kernels.spatial import add, dot, scale
 from quad_dynamics.kernels.trace import apart, load_int, routine, store_int, subroutine
@@ -47,9 +47,11 @@ def find_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None
     """Find the impulses, of which none may add energy."""
     apart(A)
     bounces = aim(S, n_contacts, True)
-    solve(A, S, n_contacts, n_stops)
+    converged = solve(A, S, n_contacts, n_stops)
     if bounces and work(S, n_contacts, n_stops) > 0.0:
-        temper(A, S, n_contacts, n_stops)
+        converged = temper(A, S, n_contacts, n_stops)
+    if not converged and work(S, n_contacts, n_stops) > 0.0:
+        shrink(A, S, n_contacts, n_stops)
 
 
 @routine
@@ -78,23 +80,47 @@ def work(S: Address, n_contacts: Int, n_stops: Int) -> Number:
 
 
 @subroutine
-def temper(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
-    """Take back so much of the restitution that the impulses add no energy.
+def temper(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
+    """Take back so much of the restitution that the impulses add no energy; as `solve`.
 
-    Points that leave the ground each with its own restitution can add energy to a robot of many bodies. Without any,
-    impulses never do. The work along the straight line between both solutions is a parabola.
+    Points that leave the ground each with its own restitution can add energy to a robot of many bodies.
+    Without any, impulses never do. The work along the straight line between both solutions is a parabola.
     """
     apart(A)
     keep_impulses(S, n_contacts, n_stops, 1)
     aim(S, n_contacts, False)
-    solve(A, S, n_contacts, n_stops)
+    converged = solve(A, S, n_contacts, n_stops)
     keep_impulses(S, n_contacts, n_stops, 0)
     none = work(S, n_contacts, n_stops)
     mix_impulses(A, S, n_contacts, n_stops, 0.5)
     half = work(S, n_contacts, n_stops)
     mix_impulses(A, S, n_contacts, n_stops, 1.0)
     full = work(S, n_contacts, n_stops)
-    mix_impulses(A, S, n_contacts, n_stops, last_root(none, half, full))
+    mix_impulses(A, S, n_contacts, n_stops, last_root(none, half, full) if none <= 0.0 else 0.0)
+    return converged
+
+
+@subroutine
+def shrink(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
+    """Make impulses that the sweeps did not finish so small that they add no energy."""
+    apart(A)
+    keep_impulses(S, n_contacts, n_stops, 1)
+    full = work(S, n_contacts, n_stops)
+    mix_with_none(A, S, n_contacts, n_stops, 0.5)
+    half = work(S, n_contacts, n_stops)
+    mix_with_none(A, S, n_contacts, n_stops, last_root(0.0, half, full))
+
+
+@routine
+def mix_with_none(A: Address, S: Address, n_contacts: Int, n_stops: Int, share: Number) -> None:
+    """A share of the impulses that are kept as the second ones."""
+    for i in range(n_contacts):
+        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        write3(S, c + S_.A_IMPULSE, scale(row3(S, c + S_.A_KEPT + 3), share))
+    for i in range(n_stops):
+        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
+        S[s + S_.L_IMPULSE] = share * S[s + S_.L_KEPT + 1]
+    start(A, S, n_contacts, n_stops)
 
 
 @routine
@@ -136,8 +162,11 @@ def mix_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int, share: N
 
 
 @subroutine
-def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
-    """Find the impulses for given targets; the number of sweeps and the last change go to the state."""
+def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
+    """Find the impulses for given targets; whether the sweeps met the tolerance.
+
+    The number of sweeps and the last change go to the state.
+    """
     apart(A)
     contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.Y)
     tolerance, cone = S[S_.TOLERANCE], load_int(S, S_.CONE)
@@ -163,6 +192,8 @@ def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
     S[state + S_.RESIDUAL] = max(S[state + S_.RESIDUAL], change)
     if not change <= tolerance:
         S[state + S_.CONVERGED] = 0.0
+        return False
+    return True
 
 
 @subroutine

@@ -69,18 +69,60 @@ def default_gains(model: Model, dt: float = 1e-3) -> tuple[Floats, Floats]:
     return np.minimum(kp * scale, (GENTLE / dt) ** 2 * free), np.minimum(kd * scale, GENTLE / dt * free)
 
 
+def stand_on(sim: Simulator) -> Floats:
+    """(nq,) the standing pose, tilted as the ground below the feet is, all of it just above the ground.
+
+    Where there is no ground below, and for robots without three feet or with a fixed base, it is
+    `sim.standing()`.
+    """
+    q = sim.standing()
+    model = sim.model
+    if not model.floating_base or len(model.foot_names) < 3 or not sim.contact_points:
+        return q
+    feet = np.array([frame_pose(model, q, foot)[1] for foot in model.foot_names])
+    heights = np.array([float(sim.terrain.height(x, y)) for x, y, _ in feet])
+    if not np.all(np.isfinite(heights)):
+        return q
+    # the plane z = a x + b y + c below the feet, and the shortest turn to its normal: (n x z, 1 + n z)
+    a, b, c = np.linalg.lstsq(np.column_stack([feet[:, :2], np.ones(len(feet))]), heights, rcond=None)[0]
+    n = np.array([-a, -b, 1.0]) / math.sqrt(a * a + b * b + 1.0)
+    turn = np.array([-n[1], n[0], 0.0, 1.0 + n[2]])
+    q[3:7] = turn / np.linalg.norm(turn)
+    q[:3] = np.array([q[0], q[1], a * q[0] + b * q[1] + c]) + n * _pose(model)[2]
+    for _ in range(20):
+        low = _lowest_distance(sim, q)
+        if abs(low) < 1e-9:
+            break
+        q[2] -= low / n[2]
+    return q
+
+
+def _lowest_distance(sim: Simulator, q: Floats) -> float:
+    """Distance of the lowest contact point to the ground [m]."""
+    distances = []
+    for point in sim.contact_points:
+        R_WF, p_WF = frame_pose(sim.model, q, point.link)
+        distances.append(float(sim.terrain.distance(p_WF + R_WF @ np.array(point.position), point.radius)[0]))
+    return min(distances)
+
+
 def hold(
-    model: Model, kp: npt.ArrayLike | None = None, kd: npt.ArrayLike | None = None, dt: float = 1e-3
+    model: Model,
+    kp: npt.ArrayLike | None = None,
+    kd: npt.ArrayLike | None = None,
+    dt: float = 1e-3,
+    q: npt.ArrayLike | None = None,
 ) -> JointCommand:
-    """The command that holds the standing pose, or the neutral one of a robot that has none.
+    """The command that holds a pose.
 
     Args:
         model: robot.
         kp: gain of positions [N m/rad]; None: see `default_gains`.
         kd: gain of velocities [N m s/rad]; None: see `default_gains`.
         dt: time step of the simulation [s].
+        q: (nq,) the pose; None: the standing one, or the neutral one of a robot that has none.
     """
-    q = _pose(model)
+    q = _pose(model) if q is None else np.asarray(q, dtype=np.float64)
     tau_0, by_foot, base = _torques(model, q)
     if model.floating_base and model.foot_names:
         load = np.linalg.lstsq(base[1], -base[0], rcond=None)[0]  # the smallest forces that balance it
@@ -110,6 +152,7 @@ class Trot:
         period: float | None = None,
         height: float | None = None,
         duty: float = DUTY,
+        q: npt.ArrayLike | None = None,
     ) -> None:
         """Find the poses and the torques.
 
@@ -121,6 +164,7 @@ class Trot:
             period: of a stride [s]; None: PERIOD sqrt(l / g).
             height: of a step [m]; None: LIFT l.
             duty: at least a half.
+            q: (nq,) pose in which it steps, None is the standing one.
 
         Raises:
             ArgumentError: the robot has not four legs and a standing pose, a leg cannot be lifted, or a bad
@@ -140,7 +184,7 @@ class Trot:
                 f'period, height and duty are {self.period}, {self.height} and {duty}; expected numbers '
                 'above 0, and a duty of at least 0.5 and below 1'
             )
-        q = _pose(model)
+        q = _pose(model) if q is None else np.asarray(q, dtype=np.float64)
         self._weight = model.total_mass * _gravity(model)
         self._stand = q[7:]
         self._lifted = _lifted(model, q, self.height) - self._stand
@@ -196,7 +240,7 @@ def _gains(
 
 
 def _torques(model: Model, q: Floats) -> tuple[Floats, Floats, tuple[Floats, Floats]]:
-    """Torques at rest: (nj,) of the weights of the legs, (nj, feet) for 1 N upward on a foot; both of the base."""
+    """Torques at rest: (nj,) without loads, (nj, feet) for 1 N upward on a foot; both of the base, too."""
     still, skip = np.zeros(model.nv), model.nv - model.nj
     alone = inverse_dynamics(model, q, still, still)
     unit = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
@@ -206,11 +250,12 @@ def _torques(model: Model, q: Floats) -> tuple[Floats, Floats, tuple[Floats, Flo
 
 
 def _lifted(model: Model, q: Floats, height: float) -> Floats:
-    """(nj,) joint positions with every foot lifted straight up, by damped least squares."""
+    """(nj,) joint positions with every foot lifted towards the base, by damped least squares."""
     q = q.copy()
+    up = frame_pose(model, q, model.base_name)[0][:, 2]
     for leg in model.legs:
         joints = np.array(leg.joint_indices)
-        goal = frame_pose(model, q, leg.foot)[1] + np.array([0.0, 0.0, height])
+        goal = frame_pose(model, q, leg.foot)[1] + height * up
         for _ in range(50):
             miss = goal - frame_pose(model, q, leg.foot)[1]
             J = frame_jacobian(model, q, leg.foot)[:3, 6 + joints]
@@ -222,7 +267,7 @@ def _lifted(model: Model, q: Floats, height: float) -> Floats:
         left = float(np.linalg.norm(goal - frame_pose(model, q, leg.foot)[1]))
         if left > 0.2 * height:
             raise ArgumentError(
-                f"leg '{leg.name}' cannot lift its foot by {height:.3g} m: it misses the place by {left:.3g} m; "
+                f"leg '{leg.name}' cannot lift its foot by {height:.3g} m: it misses by {left:.3g} m; "
                 'expected a smaller height'
             )
     return q[7:]

@@ -183,11 +183,16 @@ def _draw_height(axes: Axes, log: Log, terrain: Terrain | None) -> None:
         ground = 0.0 if terrain is None else float(terrain.height(log.q[0, 0], log.q[0, 1]))
         if np.isfinite(ground):
             axes.axhline(ground + standing[2], color='0.5', linestyle='--', linewidth=1.0, label='standing')
-    low, high = axes.get_ylim()
-    if high - low < 0.01:  # else rounding fills the picture of a robot that stands still
-        axes.set_ylim((low + high) / 2 - 5e-3, (low + high) / 2 + 5e-3)
-    axes.ticklabel_format(axis='y', useOffset=False)
+    _widen(axes, 0.01)
     axes.set_ylabel('base height [m]')
+
+
+def _widen(axes: Axes, least: float) -> None:
+    """Show at least so much of the y axis, else rounding fills the picture of a robot that stands still."""
+    low, high = axes.get_ylim()
+    if high - low < least:
+        axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
+    axes.ticklabel_format(axis='y', useOffset=False)
 
 
 def _draw_forces(axes: Axes, log: Log, motion: FootMotion) -> None:
@@ -200,7 +205,7 @@ def _draw_forces(axes: Axes, log: Log, motion: FootMotion) -> None:
     room = max(1.2 * weight, 1.15 * float(np.percentile(total, _SHOWN)))
     axes.set_ylim(-0.03 * room, room)
     if total.max() > room:
-        place = {'transform': axes.transAxes, 'ha': 'right', 'va': 'top', 'color': '0.4'}
+        place: dict[str, Any] = {'transform': axes.transAxes, 'ha': 'right', 'va': 'top', 'color': '0.4'}
         axes.text(0.995, 0.97, f'peak {total.max():.0f} N', **place)
     axes.set_ylabel('normal force [N]')
 
@@ -215,8 +220,10 @@ def _draw_slip(axes: Axes, log: Log, motion: FootMotion) -> None:
 def _draw_joints(axes: Axes, log: Log, values: Floats, label: str) -> None:
     for i, name in enumerate(log.joint_names):
         axes.plot(log.time, values[:, i - len(log.joint_names)], label=name, **_look(i))
+    _widen(axes, 0.01)
     axes.set_ylabel(label)
 
 
 def _look(i: int) -> dict[str, Any]:
-    return {'color': COLOURS[i % len(COLOURS)], 'linestyle': ('-', '--', ':')[i // len(COLOURS) % 3]}
+    # dashes let a line be seen that runs below: legs often do the same
+    return {'color': COLOURS[i % len(COLOURS)], 'linestyle': (0, (4, 3)) if i % 2 else '-'}

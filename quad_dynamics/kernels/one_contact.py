@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The impulse of one contact, with all others as they are.
+
+With b the velocity that the contact would have without its own impulse p, less the target, and D its inertia,
+b + D p is to be zero (it sticks); or friction is at its limit and opposite to the sliding velocity; or p is
+zero (it opens). Friction that is at its limit grows with the normal impulse, and on a slanted leg it acts on
+the normal velocity too: both are found together, or they would build each other up. Where a leg jams, there
+is no such impulse. Then the one that takes the most energy out of the motion is taken.
+"""
+
+from __future__ import annotations
+
+import math
+
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.constraints import add_contact, contact_velocity, row3, write3
+from quad_dynamics.kernels.trace import formula, routine, subroutine
+from quad_dynamics.kernels.types import Address, Bool, Int, Number, Sym3, Vec3
+
+_NEWTON_STEPS = 20
+_QUICK_STEPS = (
+    8  # tries of the direction of friction, each from the last, before all directions are looked at
+)
+_DIRECTIONS = 24  # that are looked at
+_HALVINGS = 50
+_LOCAL_SHARE = 0.01  # of the tolerance, to which one contact is solved
+_JAMMED = (
+    0.02  # a leg jams if a growing normal impulse does less than this share of what it does without friction
+)
+
+
+@routine
+def settle_contact(S: Address, c: Int, y: Int, cone: Int) -> Number:
+    """The impulse of one contact with the others as they are; returns by how much its velocity changed."""
+    v = contact_velocity(S, c, y)
+    old = row3(S, c + S_.A_IMPULSE)
+    new = stick(S, c, v, old)
+    mu = S[c + S_.A_MU]
+    largest = mu * new[0]
+    fits = new[0] >= 0.0 and S[c + S_.A_INVERSE] > 0.0
+    if cone != 0:
+        fits = fits and new[1] * new[1] + new[2] * new[2] <= largest * largest
+    else:
+        fits = fits and abs(new[1]) <= largest and abs(new[2]) <= largest
+    if not fits:
+        new = slide(inertia_of(S, c), free_velocity(S, c, v, old), old, mu, cone, S[S_.TOLERANCE])
+    change = (new[0] - old[0], new[1] - old[1], new[2] - old[2])
+    write3(S, c + S_.A_IMPULSE, new)
+    add_contact(S, c, change, y)
+    at = c + S_.A_INERTIA
+    return max(abs(change[0]) * S[at], abs(change[1]) * S[at + 3], abs(change[2]) * S[at + 5])
+
+
+@formula
+def stick(S: Address, c: Int, v: Vec3, old: Vec3) -> Vec3:
+    """The impulse that stops the contact at once: old - D^-1 (v - target)."""
+    at = c + S_.A_INVERSE
+    i = [S[at + k] for k in range(6)]
+    r = (v[0] - S[c + S_.A_TARGET], v[1], v[2])
+    return (
+        old[0] - (i[0] * r[0] + i[1] * r[1] + i[2] * r[2]),
+        old[1] - (i[1] * r[0] + i[3] * r[1] + i[4] * r[2]),
+        old[2] - (i[2] * r[0] + i[4] * r[1] + i[5] * r[2]),
+    )
+
+
+@formula
+def inertia_of(S: Address, c: Int) -> Sym3:
+    """D of a contact: nn n1 n2 11 12 22."""
+    return tuple(S[c + S_.A_INERTIA + k] for k in range(6))
+
+
+@formula
+def free_velocity(S: Address, c: Int, v: Vec3, old: Vec3) -> Vec3:
+    """The velocity of a contact without its own impulse, less the target."""
+    D = inertia_of(S, c)
+    return (
+        v[0] - S[c + S_.A_TARGET] - (D[0] * old[0] + D[1] * old[1] + D[2] * old[2]),
+        v[1] - (D[1] * old[0] + D[3] * old[1] + D[4] * old[2]),
+        v[2] - (D[2] * old[0] + D[4] * old[1] + D[5] * old[2]),
+    )
+
+
+@subroutine
+def slide(D: Sym3, b: Vec3, old: Vec3, mu: Number, cone: Int, tolerance: Number) -> Vec3:
+    """The impulse of a contact that does not stick."""
+    if b[0] >= 0.0 or not D[0] > 0.0:
+        return (0.0, 0.0, 0.0)
+    if not mu > 0.0:
+        return (-b[0] / D[0], 0.0, 0.0)
+    if cone != 0:
+        found, p = slide_quickly(D, b, old, mu, tolerance)
+        if not found:
+            found, p = look_round(D, b, mu)
+    else:
+        found, p = try_faces(D, b, mu)
+    if not found:
+        p = brake(D, b, mu)
+    return p
+
+
+@routine
+def slide_quickly(D: Sym3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) -> tuple[Bool, Vec3]:
+    """Friction and normal impulse in turn, from the old direction of friction; whether they settle."""
+    nn, n1, n2, d11, d12, d22 = D
+    x, y = old[1], old[2]
+    if x == 0.0 and y == 0.0:
+        x, y = -b[1], -b[2]
+    normal = max(old[0], 0.0)
+    at_limit = True
+    for _ in range(_QUICK_STEPS):
+        size = math.sqrt(x * x + y * y)
+        stiff, rest = nn, b[0] + n1 * x + n2 * y
+        if at_limit and size > 0.0:
+            stiff, rest = nn + mu * (n1 * x + n2 * y) / size, b[0]
+        if stiff <= _JAMMED * nn:
+            return False, (0.0, 0.0, 0.0)
+        before, x_before, y_before = normal, x, y
+        normal = max(-rest / stiff, 0.0)
+        x, y = rub(b[1] + n1 * normal, b[2] + n2 * normal, d11, d12, d22, mu * normal)
+        at_limit = x * x + y * y >= (1.0 - 1e-9) * (mu * normal) ** 2
+        change = max(abs(normal - before) * nn, abs(x - x_before) * d11, abs(y - y_before) * d22)
+        if change <= _LOCAL_SHARE * tolerance:
+            return True, (normal, x, y)
+    return False, (0.0, 0.0, 0.0)
+
+
+@routine
+def look_round(D: Sym3, b: Vec3, mu: Number) -> tuple[Bool, Vec3]:
+    """Look for a direction of friction opposite to the sliding velocity, the likeliest first."""
+    likely = math.atan2(-b[2], -b[1])
+    turn = 2.0 * math.pi / _DIRECTIONS
+    for k in range(_DIRECTIONS // 2):
+        for side in range(2):
+            angle = likely + k * turn if side == 0 else likely - (k + 1) * turn
+            low, high = across(D, b, mu, angle), across(D, b, mu, angle + turn)
+            if low * high <= 0.0:
+                a, c = angle, angle + turn
+                for _ in range(_HALVINGS):
+                    middle = 0.5 * (a + c)
+                    value = across(D, b, mu, middle)
+                    if value * low > 0.0:
+                        a = middle
+                    else:
+                        c = middle
+                angle = 0.5 * (a + c)
+                normal = normal_along(D, b, mu, angle)
+                # a change of sign where the leg jams is none
+                if 0.0 < normal < math.inf and along(D, b, mu, angle, normal) <= 0.0:
+                    return True, (normal, mu * normal * math.cos(angle), mu * normal * math.sin(angle))
+    return False, (0.0, 0.0, 0.0)
+
+
+@routine
+def normal_along(D: Sym3, b: Vec3, mu: Number, angle: Number) -> Number:
+    """Normal impulse with friction at its limit in a direction; inf where the leg jams."""
+    stiff = D[0] + mu * (D[1] * math.cos(angle) + D[2] * math.sin(angle))
+    return -b[0] / stiff if stiff > _JAMMED * D[0] else math.inf
+
+
+@routine
+def sliding_velocity(D: Sym3, b: Vec3, mu: Number, angle: Number, normal: Number) -> tuple[Number, Number]:
+    """Tangential velocity with friction at its limit in a direction."""
+    c, s = mu * math.cos(angle), mu * math.sin(angle)
+    return (
+        b[1] + normal * (D[1] + D[3] * c + D[4] * s),
+        b[2] + normal * (D[2] + D[4] * c + D[5] * s),
+    )
+
+
+@routine
+def across(D: Sym3, b: Vec3, mu: Number, angle: Number) -> Number:
+    """The sliding velocity across the direction of friction; its sign counts."""
+    normal = normal_along(D, b, mu, angle)
+    if normal == math.inf:
+        # on the way to where it jams, only what the impulse does is left
+        normal = 1e6 * (-b[0] / D[0])
+    x, y = sliding_velocity(D, b, mu, angle, normal)
+    return math.cos(angle) * y - math.sin(angle) * x
+
+
+@routine
+def along(D: Sym3, b: Vec3, mu: Number, angle: Number, normal: Number) -> Number:
+    """The sliding velocity in the direction of friction."""
+    x, y = sliding_velocity(D, b, mu, angle, normal)
+    return math.cos(angle) * x + math.sin(angle) * y
+
+
+@routine
+def try_faces(D: Sym3, b: Vec3, mu: Number) -> tuple[Bool, Vec3]:
+    """Try all faces and edges of the pyramid: each tangent slides one way, the other way, or not at all."""
+    for face in range(9):
+        sx, sy = float(face // 3 - 1), float(face % 3 - 1)
+        if sx == 0.0 and sy == 0.0:
+            continue
+        good, p = on_face(D, b, mu, sx, sy)
+        if good:
+            return True, p
+    return False, (0.0, 0.0, 0.0)
+
+
+@routine
+def on_face(D: Sym3, b: Vec3, mu: Number, sx: Number, sy: Number) -> tuple[Bool, Vec3]:
+    """The impulse with friction at its limit where a sign is given, and no sliding elsewhere; if it fits."""
+    nn, n1, n2, d11, d12, d22 = D
+    # p = normal * w + t * e, with e the tangent that does not slide, if there is one
+    wx, wy = mu * sx, mu * sy
+    stiff = nn + n1 * wx + n2 * wy
+    if sx != 0.0 and sy != 0.0:
+        if stiff <= _JAMMED * nn:
+            return False, (0.0, 0.0, 0.0)
+        normal, t = -b[0] / stiff, 0.0
+        x, y = wx * normal, wy * normal
+    else:
+        if sx == 0.0:
+            cross_n, cross_w, dd, bt = n1, n1 + d12 * wy, d11, b[1]
+        else:
+            cross_n, cross_w, dd, bt = n2, n2 + d12 * wx, d22, b[2]
+        # stiff normal + cross_n t = -b0;  cross_w normal + dd t = -bt
+        determinant = stiff * dd - cross_n * cross_w
+        if determinant <= _JAMMED * nn * dd:
+            return False, (0.0, 0.0, 0.0)
+        normal = (-b[0] * dd + cross_n * bt) / determinant
+        t = (-stiff * bt + cross_w * b[0]) / determinant
+        if sx == 0.0:
+            x, y = t, wy * normal
+        else:
+            x, y = wx * normal, t
+    if normal < 0.0 or abs(t) > mu * normal:
+        return False, (0.0, 0.0, 0.0)
+    v1, v2 = b[1] + n1 * normal + d11 * x + d12 * y, b[2] + n2 * normal + d12 * x + d22 * y
+    if sx * v1 > 0.0 or sy * v2 > 0.0:
+        return False, (0.0, 0.0, 0.0)
+    return True, (normal, x, y)
+
+
+@routine
+def brake(D: Sym3, b: Vec3, mu: Number) -> Vec3:
+    """The impulse on the rim of the cone that takes the most energy out of the motion."""
+    best, angle = 0.0, 0.0
+    for k in range(_DIRECTIONS):
+        try_angle = k * 2.0 * math.pi / _DIRECTIONS
+        taken, _ = energy_taken(D, b, mu, try_angle)
+        if taken > best:
+            best, angle = taken, try_angle
+    step = 2.0 * math.pi / _DIRECTIONS
+    for _ in range(_HALVINGS):
+        step *= 0.6
+        for side in range(2):
+            try_angle = angle + step if side == 0 else angle - step
+            taken, _ = energy_taken(D, b, mu, try_angle)
+            if taken > best:
+                best, angle = taken, try_angle
+    _, normal = energy_taken(D, b, mu, angle)
+    return normal, normal * mu * math.cos(angle), normal * mu * math.sin(angle)
+
+
+@routine
+def energy_taken(D: Sym3, b: Vec3, mu: Number, angle: Number) -> tuple[Number, Number]:
+    """Energy that the best impulse along one line of the rim takes, and its normal part."""
+    x, y = mu * math.cos(angle), mu * math.sin(angle)
+    speed = b[0] + b[1] * x + b[2] * y
+    inertia = D[0] + 2.0 * (D[1] * x + D[2] * y) + D[3] * x * x + 2.0 * D[4] * x * y + D[5] * y * y
+    if speed >= 0.0 or not inertia > 0.0:
+        return 0.0, 0.0
+    return 0.5 * speed * speed / inertia, -speed / inertia
+
+
+@routine
+def rub(
+    b1: Number, b2: Number, d11: Number, d12: Number, d22: Number, largest: Number
+) -> tuple[Number, Number]:
+    """Friction of a sliding contact: the impulse x with |x| <= largest that dissipates most.
+
+    It minimises x . D x / 2 + b . x, with b the velocity without x. On the rim, (D + g 1) x = -b: friction
+    is opposite to the sliding velocity, whose length is g |x|. In the axes of D this is one equation for g,
+    which Newton's method solves from below.
+    """
+    if largest <= 0.0:
+        return 0.0, 0.0
+    # eigenvalues e1 >= e2 and the first axis (c, s)
+    half = 0.5 * (d11 - d22)
+    root = math.sqrt(half * half + d12 * d12)
+    e1 = 0.5 * (d11 + d22) + root
+    e2 = max(0.5 * (d11 + d22) - root, 0.0)
+    if root > 0.0:
+        s, c = d12, root + half
+        if half < 0.0:
+            s, c = root - half, d12
+        length = math.sqrt(s * s + c * c)
+        s, c = s / length, c / length
+    else:
+        s, c = 0.0, 1.0
+    p, q = c * b1 + s * b2, c * b2 - s * b1
+    # the smallest g that is certain to be below the solution
+    size = math.sqrt(p * p + q * q)
+    g = max(size / largest - e1, 0.0)
+    if e1 + g <= 0.0:
+        return 0.0, 0.0
+    for _ in range(_NEWTON_STEPS):
+        x1 = -p / (e1 + g)
+        x2 = -q / (e2 + g) if e2 + g > 0.0 else 0.0
+        length2 = x1 * x1 + x2 * x2
+        if g == 0.0 and length2 <= largest * largest:
+            break
+        slope = x1 * x1 / (e1 + g) + (x2 * x2 / (e2 + g) if e2 + g > 0.0 else 0.0)
+        length = math.sqrt(length2)
+        step = (length - largest) / largest * length2 / slope
+        g += step
+        if not abs(step) > 1e-14 * (e1 + g):
+            break
+    x1 = -p / (e1 + g)
+    x2 = -q / (e2 + g) if e2 + g > 0.0 else 0.0
+    length = math.sqrt(x1 * x1 + x2 * x2)
+    if length > largest:
+        x1, x2 = x1 * (largest / length), x2 * (largest / length)
+    return c * x1 - s * x2, s * x1 + c * x2
