@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/contact.md and docs/simulation.md say: the experiment with both contact models, and the settings."""
+"""What docs/contact.md and docs/simulation.md say: the experiment with both contact models, settings."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import simple_robots as robots
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / 'docs'
+# in one process, so that runs are shared
+pytestmark = pytest.mark.xdist_group('contact_experiment')
 STRIDES = 3  # of the ten in the document; the trot repeats itself
 
 

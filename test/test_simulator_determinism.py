@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -68,8 +69,8 @@ def test_reset_forgets_everything(contact: str) -> None:
     assert drive(sim, 0, 120) == first
 
 
-@over_contacts
-def test_another_process(contact: str) -> None:
+def digest_elsewhere(contact: str, **environment: str) -> str:
+    """What drive gives in a new process."""
     folder = Path(__file__).parent
     script = (
         f'import sys; sys.path.insert(0, {str(folder)!r})\n'
@@ -77,10 +78,28 @@ def test_another_process(contact: str) -> None:
         f'print(drive(make({contact!r}), 0, 150).hex())\n'
     )
     found = subprocess.run(
-        [sys.executable, '-c', script], capture_output=True, text=True, check=False, cwd=folder
+        [sys.executable, '-c', script],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, **environment},
     )
     assert found.returncode == 0, found.stderr
-    assert found.stdout.strip() == drive(make(contact), 0, 150).hex()
+    return found.stdout.strip()
+
+
+@over_contacts
+def test_another_process(contact: str) -> None:
+    assert digest_elsewhere(contact) == drive(make(contact), 0, 150).hex()
+
+
+@pytest.mark.slow
+def test_compiled_and_loaded_kernels_agree(tmp_path: Path) -> None:
+    """The process that compiles a kernel runs the very code that later ones load."""
+    folder = str(tmp_path / 'kernels')
+    first = digest_elsewhere('impulse', QUAD_DYNAMICS_CACHE_DIR=folder)
+    assert first == digest_elsewhere('impulse', QUAD_DYNAMICS_CACHE_DIR=folder)
 
 
 @over_contacts

@@ -434,8 +434,8 @@ def test_no_energy_from_random_drops(
 
     Semi-implicit flight gains or loses energy by itself, in proportion to dt: as much as the same motion
     without ground does, measured beside it, is allowed, and 1e-3 of the kinetic energy, as impacts change the
-    motion. With restitution 1 impacts take nothing, and legs that whirl after them gain up to 1.6 % at this dt,
-    a quarter of it at a quarter of dt; that the impulses themselves give nothing, the next test says exactly.
+    motion. With restitution 1 impacts take nothing, and legs that whirl after them gain up to 1.6 % at this
+    dt, a quarter of it at a quarter of dt; that the impulses themselves give nothing, the next test says.
     """
     model = robots.chain(6) if name == 'chain' else robots.quadruped(name)
     model = model.with_friction(viscous=np.zeros(model.nj), coulomb=np.zeros(model.nj))

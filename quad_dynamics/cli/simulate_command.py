@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 HELP = 'let a robot stand, trot or fall in simulation, and show what happened'
 
 DESCRIPTION = f"""\
-Simulate a robot on a terrain, without a window; print a summary, and draw height, foot forces and
-slip.
+Simulate a robot on a terrain; print a summary, and draw height, foot forces and slip. No window.
 
 The joints are driven by tau + kp (q - q_j) - kd qd_j: tau carries the weight in the standing
 pose, and the default gains follow from mass, leg length and time step, so that any robot stands.
@@ -42,8 +41,7 @@ examples:
   quad_dynamics simulate --gait none --drop 0.2               no torques: it falls
   quad_dynamics simulate --terrain stairs --settings sim.yaml --bag run --log run.npz
 
-exit code: 0 it was simulated (even if the robot fell), 1 bad input or a simulation that diverged,
-2 wrong usage
+exit code: 0 simulated (even if the robot fell), 1 bad input or divergence, 2 wrong usage
 """
 
 Floats = npt.NDArray[np.float64]
@@ -57,44 +55,43 @@ _UPRIGHT = 0.5  # cosine of the tilt below which a robot does not stand
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument(
-        '--robot',
-        metavar='R',
-        default='mini_cheetah',
-        help='path of a .urdf or .xacro file, or the name of a bundled robot (default: %(default)s)',
-    )
-    parser.add_argument('--contact', choices=_CONTACTS, help='contact model (default: impulse)')
-    parser.add_argument('--terrain', metavar='T', help='name or path of a YAML file (default: flat)')
-    parser.add_argument(
+    add = parser.add_argument
+    add('--robot', metavar='R', default='mini_cheetah', help='file or bundled robot (default: %(default)s)')
+    add('--contact', choices=_CONTACTS, help='contact model (default: impulse; none with a fixed base)')
+    add('--terrain', metavar='T', help='name or path of a YAML file: docs/terrain.md (default: flat)')
+    add(
         '--duration',
         metavar='S',
         type=_positive,
         default=2.0,
         help='simulated time [s] (default: %(default)g)',
     )
-    parser.add_argument('--gait', choices=('stand', 'trot', 'none'), default='stand', help='none: no torques')
-    parser.add_argument(
-        '--drop', metavar='M', type=_not_negative, help='start that high above the ground [m]'
+    add(
+        '--gait', choices=('stand', 'trot', 'none'), default='stand', help='none: no torques (default: stand)'
     )
-    settings = parser.add_argument_group('settings', 'they go before those of the file')
-    settings.add_argument('--settings', metavar='YAML', help='settings of the simulator: docs/simulation.md')
-    settings.add_argument('--dt', metavar='S', type=float, help='time step [s] (default: 0.001)')
-    settings.add_argument('--mu', metavar='MU', type=float, help='friction of the ground (default: 0.5)')
-    settings.add_argument('--restitution', metavar='E', type=float, help='of the ground (default: 0)')
-    settings.add_argument('--seed', metavar='N', type=int, help='of the noise in the bag (default: 0)')
-    settings.add_argument('--kp', metavar='KP', type=_not_negative, help='gain of positions [N m/rad]')
-    settings.add_argument('--kd', metavar='KD', type=_not_negative, help='gain of velocities [N m s/rad]')
-    results = parser.add_argument_group('results')
-    results.add_argument('--plot', metavar='FILE', help='draw a picture: png, pdf or svg; it is overwritten')
-    results.add_argument('--log', metavar='FILE', help='write the log as npz; it is overwritten')
-    results.add_argument('--bag', metavar='PATH', help='write a ROS 2 bag; nothing is overwritten')
-    results.add_argument(
-        '--log-every',
-        metavar='N',
-        type=_count,
-        help=f'steps between two rows of the log (default: 1, more beyond {_MOST_ROWS} rows)',
+    add('--drop', metavar='M', type=_not_negative, help='start that high above the ground [m]')
+    base = parser.add_mutually_exclusive_group()
+    base.add_argument(
+        '--fixed-base', dest='floating_base', action='store_false', default=None, help='fix the root link'
     )
-    results.add_argument('--quiet', action='store_true', help='print errors only, show no progress bar')
+    base.add_argument(
+        '--floating-base', dest='floating_base', action='store_true', help='let the root link float'
+    )
+    add = parser.add_argument_group('settings', 'they go before those of the file').add_argument
+    add('--settings', metavar='YAML', help='settings of the simulator: docs/simulation.md')
+    add('--dt', metavar='S', type=float, help='time step [s] (default: 0.001)')
+    add('--mu', metavar='MU', type=float, help='friction of the ground (default: 0.5)')
+    add('--restitution', metavar='E', type=float, help='of the ground (default: 0)')
+    add('--seed', metavar='N', type=int, help='of the noise in the bag (default: 0)')
+    add('--kp', metavar='KP', type=_not_negative, help='gain of positions [N m/rad]')
+    add('--kd', metavar='KD', type=_not_negative, help='gain of velocities [N m s/rad]')
+    add = parser.add_argument_group('results').add_argument
+    add('--plot', metavar='FILE', help='draw a picture: png, pdf or svg; it is overwritten')
+    add('--log', metavar='FILE', help='write the log as npz; it is overwritten')
+    add('--bag', metavar='PATH', help='write a ROS 2 bag; nothing is overwritten')
+    rows = f'steps between two rows of the log (default: 1, more beyond {_MOST_ROWS} rows)'
+    add('--log-every', metavar='N', type=_count, help=rows)
+    add('--quiet', action='store_true', help='print errors only, show no progress bar')
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -102,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     from quad_dynamics.simulation.simulator import Simulator
 
     _check_paths(arguments)
-    model = _load(arguments.robot)
+    model = _load(arguments.robot, arguments.floating_base)
     sim = Simulator(model, _settings(arguments, model))
     q = _place(sim, arguments.drop)
     controller = _controller(sim, q, arguments)
@@ -164,10 +161,10 @@ def _check_paths(arguments: argparse.Namespace) -> None:
         check_picture(arguments.plot)
 
 
-def _load(robot: str) -> Model:
+def _load(robot: str, floating_base: bool | None) -> Model:
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # `inspect` tells them
-        return load_model(robot)
+        return load_model(robot, floating_base)
 
 
 def _settings(arguments: argparse.Namespace, model: Model) -> SimulatorSettings:
@@ -238,8 +235,8 @@ def _summarize(terminal: Terminal, sim: Simulator, log: Log, wall: float) -> Non
     terminal.line(f'  {_outcome(sim)}')
     if len(log):
         if sim.model.floating_base:
-            moved = math.dist(log.q[-1, :2], log.q[0, :2])
-            terminal.line(f'  base at the end {log.q[-1, 2]:.4f} m high, {moved:.3f} m from where it began')
+            height, moved = log.q[-1, 2], math.dist(log.q[-1, :2], log.q[0, :2])
+            terminal.line(f'  base at the end {height:.4f} m high, {moved:.3f} m from where it began')
         _forces(terminal, sim, log)
         _solver(terminal, sim, log)
 

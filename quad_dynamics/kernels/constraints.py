@@ -390,11 +390,17 @@ def add_stop(S: Address, s: Int, impulse: Number, y: Int) -> None:
 
 
 @routine
-def settle_stop(S: Address, s: Int, y: Int) -> Number:
-    """The impulse of one stop; returns by how much its velocity changed."""
+def stop_velocity(S: Address, s: Int, y: Int) -> Number:
+    """Velocity of a stop."""
     entry = load_int(S, S_.JOINTS) + load_int(S, s + S_.L_JOINT) * S_.JOINT_WORDS
     first, blocks = load_int(S, entry + S_.J_FIRST), load_int(S, entry + S_.J_BLOCKS)
-    v = S[s + S_.L_FREE] + row_velocity(S, load_int(S, s + S_.L_ROW), y, first, blocks)
+    return S[s + S_.L_FREE] + row_velocity(S, load_int(S, s + S_.L_ROW), y, first, blocks)
+
+
+@routine
+def settle_stop(S: Address, s: Int, y: Int) -> Number:
+    """The impulse of one stop; returns by how much its velocity changed."""
+    v = stop_velocity(S, s, y)
     old = S[s + S_.L_IMPULSE]
     new = max(old - (v - S[s + S_.L_TARGET]) / S[s + S_.L_INERTIA], 0.0)
     S[s + S_.L_IMPULSE] = new

@@ -108,6 +108,7 @@ def slide_quickly(D: Sym3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) ->
         x, y = -b[1], -b[2]
     normal = max(old[0], 0.0)
     at_limit = True
+    last, change = 0.0, 0.0
     for _ in range(_QUICK_STEPS):
         size = math.sqrt(x * x + y * y)
         stiff, rest = nn, b[0] + n1 * x + n2 * y
@@ -119,10 +120,12 @@ def slide_quickly(D: Sym3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) ->
         normal = max(-rest / stiff, 0.0)
         x, y = rub(b[1] + n1 * normal, b[2] + n2 * normal, d11, d12, d22, mu * normal)
         at_limit = x * x + y * y >= (1.0 - 1e-9) * (mu * normal) ** 2
+        last = change
         change = max(abs(normal - before) * nn, abs(x - x_before) * d11, abs(y - y_before) * d22)
         if change <= _LOCAL_SHARE * tolerance:
-            return True, (normal, x, y)
-    return False, (0.0, 0.0, 0.0)
+            break
+    # what is on its way there will be there after a few sweeps
+    return change <= last, (normal, x, y)
 
 
 @routine

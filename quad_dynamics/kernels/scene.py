@@ -118,9 +118,11 @@ STOP_WORDS = 10
 M_MODE, M_CHANGES, M_LOW, M_LOW_SPEED, M_HIGH, M_HIGH_SPEED = range(6)
 MODE_ROWS = 6
 
-# Rows that are solved for at once (see `polish`): for each, where it stands, where its constraint stands, and
-# which of the constraint's impulses it is (ints); then a square matrix and a vector.
+# Unknowns that are solved for at once (see `polish`); then a square matrix and a vector.
+Z_ROW, Z_COLUMN, Z_OWNER, Z_PART, Z_FIRST, Z_BLOCKS = range(6)  # ints
+Z_OWN = 6  # what it does to its own equation besides
+UNKNOWN_WORDS = 7
 MAX_POLISHED = 36
-POLISH_WORDS = MAX_POLISHED * (3 + MAX_POLISHED + 1)
+POLISH_WORDS = MAX_POLISHED * (UNKNOWN_WORDS + MAX_POLISHED + 1)
 
 BASE_COLUMNS = 8  # of a row: six for the base, two empty

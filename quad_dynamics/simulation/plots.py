@@ -152,9 +152,9 @@ def plot_run(log: Log, path: str | os.PathLike[str], terrain: Terrain | None = N
         raise ArgumentError('the log is empty; expected at least one row to draw')
     from matplotlib.figure import Figure
 
-    rows = 3 if log.foot_names else 2
+    rows = 3 if log.foot_names else 2 if log.joint_names else 1
     figure = Figure(figsize=(10.0, 2.6 * rows + 0.6), layout='constrained')
-    axes: Sequence[Axes] = list(figure.subplots(rows, 1, sharex=True))
+    axes: Sequence[Axes] = list(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
     if log.floating_base:
         _draw_height(axes[0], log, terrain)
     else:
@@ -163,7 +163,7 @@ def plot_run(log: Log, path: str | os.PathLike[str], terrain: Terrain | None = N
         motion = foot_motion(log, terrain)
         _draw_forces(axes[1], log, motion)
         _draw_slip(axes[2], log, motion)
-    else:
+    elif log.joint_names:
         _draw_joints(axes[1], log, log.tau, 'joint torque [N m, N]')
     for one in axes:
         one.grid(alpha=0.3)

@@ -84,7 +84,7 @@ class Scene:
             S_.PUSH: place(columns),
             S_.ACTIVE: place(n * S_.ACTIVE_WORDS),
             S_.STOPS: place(2 * nj * S_.STOP_WORDS),
-            S_.ROWS: place((3 * n + 2 * nj) * row_length),
+            S_.ROWS: place((5 * n + 2 * nj) * row_length),
             S_.MODES: place(S_.MODE_ROWS * nj),
             S_.STAGES: place(2 * (nq + nv)),
             S_.POLISH: place(S_.POLISH_WORDS),
