@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         random_configuration,
     )
     from quad_dynamics.api.regression import NormalEquations, accumulate_regressor, regressor
-    from quad_dynamics.contact.points import contact_points
     from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Stairs, Terrain
     from quad_dynamics.errors import (
         ArgumentError,
@@ -122,7 +121,6 @@ _HOMES = {
         'Stairs',
         'Terrain',
     ),
-    'quad_dynamics.contact.points': ('contact_points',),
     'quad_dynamics.model.description': ('ContactPoint',),
     'quad_dynamics.simulation.command': ('JointCommand',),
     'quad_dynamics.simulation.log': ('Log',),
@@ -180,7 +178,6 @@ __all__ = [
     'centroidal_momentum_matrix',
     'com_jacobian',
     'contact_inertia',
-    'contact_points',
     'contact_propagators',
     'coriolis_matrix',
     'difference',

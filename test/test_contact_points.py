@@ -17,10 +17,10 @@ from cases import QUADRUPEDS, load
 from reference_pinocchio import robots_folder
 
 from quad_dynamics.api.kinematics import frame_pose, random_configuration
-from quad_dynamics.contact.meshes import MeshError, find_mesh, read_vertices
-from quad_dynamics.contact.points import ChosenPoints, choose_contact_points, contact_points
-from quad_dynamics.contact.points_bodies import pieces_of_bodies
-from quad_dynamics.contact.points_hull import DIRECTIONS, balls_of, extreme_points, support
+from quad_dynamics.model.meshes import MeshError, find_mesh, read_vertices
+from quad_dynamics.model.contact_points import ChosenPoints, choose_contact_points, contact_points
+from quad_dynamics.model.contact_bodies import pieces_of_bodies
+from quad_dynamics.model.contact_hull import DIRECTIONS, balls_of, extreme_points, support
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.model.inertia import rotation_of_rpy
 from quad_dynamics.model.urdf import Geometry
@@ -313,7 +313,7 @@ def test_readable_mesh_does_not_warn(tmp_path: Path) -> None:
 
 def test_too_long_mesh_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / 'a.stl').write_bytes(binary_stl(octahedron()))
-    monkeypatch.setattr('quad_dynamics.contact.meshes.MOST_BYTES', 100)
+    monkeypatch.setattr('quad_dynamics.model.meshes.MOST_BYTES', 100)
     with pytest.raises(MeshError, match='longer than 100 bytes'):
         read_vertices(tmp_path / 'a.stl')
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ArgumentError, ModelWarning, SimulationDiverged
@@ -43,8 +42,6 @@ examples:
 
 exit code: 0 simulated (even if the robot fell), 1 bad input or divergence, 2 wrong usage
 """
-
-Floats = npt.NDArray[np.float64]
 
 _CONTACTS = ('impulse', 'spring_damper', 'spring-damper', 'spring', 'none')
 _MOST_ROWS = 100_000  # of the log, unless --log-every says otherwise
@@ -101,14 +98,14 @@ def run(arguments: argparse.Namespace) -> int:
     _check_paths(arguments)
     model = _load(arguments.robot, arguments.floating_base)
     sim = Simulator(model, _settings(arguments, model))
-    q = _place(sim, arguments.drop)
-    controller = _controller(sim, q, arguments)
+    _place(sim, arguments.drop)
+    controller = _controller(sim, arguments)
     steps = round(arguments.duration / sim.settings.dt)
-    if steps < 1:
-        raise ArgumentError(
-            f'--duration is {arguments.duration:g} s; expected at least one time step, {sim.settings.dt:g} s'
-        )
     every = arguments.log_every or max(1, math.ceil(steps / _MOST_ROWS))
+    if steps < every:
+        raise ArgumentError(
+            f'--duration is {steps} time steps; expected at least {every}, for a row of the log'
+        )
     started = time.perf_counter()
     try:
         log = sim.run(controller, arguments.duration, every, False if arguments.quiet else None)
@@ -179,8 +176,8 @@ def _settings(arguments: argparse.Namespace, model: Model) -> SimulatorSettings:
     return settings.replace(**given)
 
 
-def _place(sim: Simulator, height: float | None) -> Floats:
-    """Put the robot onto the ground, or above it; returns where."""
+def _place(sim: Simulator, height: float | None) -> None:
+    """Put the robot onto the ground, or above it."""
     from quad_dynamics.simulation.gaits import stand_on
 
     if height is not None and not sim.model.floating_base:
@@ -189,18 +186,17 @@ def _place(sim: Simulator, height: float | None) -> Floats:
     if height is not None:
         q[2] += height
     sim.reset(q)
-    return q
 
 
-def _controller(sim: Simulator, q: Floats, arguments: argparse.Namespace) -> Any:
+def _controller(sim: Simulator, arguments: argparse.Namespace) -> Any:
     """What drives the joints."""
     from quad_dynamics.simulation.gaits import Trot, hold
 
     if arguments.gait == 'none' or not sim.model.nj:
         return None
     if arguments.gait == 'trot':
-        return Trot(sim.model, arguments.kp, arguments.kd, sim.settings.dt, q=q)
-    return hold(sim.model, arguments.kp, arguments.kd, sim.settings.dt, q)
+        return Trot(sim.model, arguments.kp, arguments.kd, sim.settings.dt, q=sim.q)
+    return hold(sim.model, arguments.kp, arguments.kd, sim.settings.dt, sim.q)
 
 
 # ---------------------------------------------------------------- after

@@ -28,7 +28,8 @@ FREE, UP, DOWN, STUCK = 0.0, 1.0, -1.0, 2.0
 LOCK = 1e8
 # Friction that is above F_c by this share is still taken for F_c: rounding must not change a mode.
 _ROUNDING = 1.0 + 1e-9
-# A joint is taken for one that will be stuck if this share of F_c could stop it within the step.
+# A joint is taken for one that will be stuck if this share of F_c could stop it within the step, unless it
+# slid the same way before.
 _SLOW = 0.01
 # From this round on, one joint at a time changes its mode.
 _CAREFUL_ROUND = 4
@@ -114,12 +115,14 @@ def guess_modes(A: Address, S: Address, h: Number) -> None:
     """What joints do in this step, as it looks at its beginning."""
     apart(A)
     nj, modes, table = load_int(A, L.NJ), load_int(S, S_.MODES), load_int(S, S_.JOINTS)
-    qd, sticks = load_int(S, S_.U) + base_rows(A), load_int(S, S_.JOINT_FRICTION) == S_.STICKING_FRICTION
+    qd, memory = load_int(S, S_.U) + base_rows(A), load_int(S, S_.MEMORY)
+    sticks = load_int(S, S_.JOINT_FRICTION) == S_.STICKING_FRICTION
     for j in range(nj):
         mode, entry = FREE, table + j * S_.JOINT_WORDS
         if sticks and S[entry + S_.J_COULOMB] > 0.0:
             mode = UP if S[qd + j] > 0.0 else DOWN
-            if abs(S[qd + j]) * S[entry + S_.J_LOCK] <= _SLOW * LOCK * h * S[entry + S_.J_COULOMB]:
+            slow = abs(S[qd + j]) * S[entry + S_.J_LOCK] <= _SLOW * LOCK * h * S[entry + S_.J_COULOMB]
+            if slow and not (S[memory + j * S_.MEMORY_WORDS + S_.K_MODE] == mode and S[qd + j] != 0.0):
                 mode = STUCK
         S[modes + j] = mode
         for row in range(1, S_.MODE_ROWS):

@@ -25,6 +25,8 @@ from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Number
 
 _FIRST_POLISH = 3  # sweeps before the first direct solution; the next ones come later and later
+# Contacts that build each other up are calmed: after so many sweeps, and again, they go this share of their way.
+_RELAX_AFTER, _RELAX = 25, 0.4
 _FINE = 1e-12  # velocity of a contact, beside its target, that is rounding [m/s]
 
 
@@ -158,14 +160,16 @@ def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
     tolerance, cone = S[S_.TOLERANCE], load_int(S, S_.CONE)
     start(A, S, n_contacts, n_stops)
     change = 0.0
-    sweeps, polish_at = 0, _FIRST_POLISH
+    sweeps, polish_at, relax = 0, _FIRST_POLISH, 1.0
     for _ in range(load_int(S, S_.MAX_SWEEPS)):
         if sweeps == polish_at:
             polish(A, S, n_contacts, n_stops)
             polish_at = 2 * polish_at + 2
+        if sweeps == _RELAX_AFTER or sweeps == 2 * _RELAX_AFTER:
+            relax *= _RELAX
         change = 0.0
         for i in range(n_contacts):
-            change = max(change, settle_contact(S, contacts + i * S_.ACTIVE_WORDS, y, cone))
+            change = max(change, settle_contact(S, contacts + i * S_.ACTIVE_WORDS, y, cone, relax))
         for i in range(n_stops):
             change = max(change, settle_stop(S, stops + i * S_.STOP_WORDS, y))
         sweeps += 1

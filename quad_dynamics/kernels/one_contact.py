@@ -14,6 +14,7 @@ import math
 
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import add_contact, contact_velocity, row3, write3
+from quad_dynamics.kernels.spatial import add, scale
 from quad_dynamics.kernels.trace import formula, routine, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Number, Sym3, Vec3
 
@@ -30,8 +31,11 @@ _JAMMED = (
 
 
 @routine
-def settle_contact(S: Address, c: Int, y: Int, cone: Int) -> Number:
-    """The impulse of one contact with the others as they are; returns by how much its velocity changed."""
+def settle_contact(S: Address, c: Int, y: Int, cone: Int, relax: Number) -> Number:
+    """The impulse of one contact with the others as they are; returns by how much its velocity changed.
+
+    It goes the share `relax` of the way there.
+    """
     v = contact_velocity(S, c, y)
     old = row3(S, c + S_.A_IMPULSE)
     new = stick(S, c, v, old)
@@ -45,8 +49,13 @@ def settle_contact(S: Address, c: Int, y: Int, cone: Int) -> Number:
     if not fits:
         new = slide(inertia_of(S, c), free_velocity(S, c, v, old), old, mu, cone, S[S_.TOLERANCE])
     change = (new[0] - old[0], new[1] - old[1], new[2] - old[2])
+    if relax < 1.0:
+        step = scale(change, relax)
+        new = add(old, step)
+        add_contact(S, c, step, y)
+    else:
+        add_contact(S, c, change, y)
     write3(S, c + S_.A_IMPULSE, new)
-    add_contact(S, c, change, y)
     at = c + S_.A_INERTIA
     return max(abs(change[0]) * S[at], abs(change[1]) * S[at + 3], abs(change[2]) * S[at + 5])
 

@@ -7,7 +7,7 @@ of the contacts. So all contacts that stick, or slide in the direction in which 
 that push, are also solved for at once: a system of linear equations in their impulses. The large inertia of a
 stuck joint is in it, which makes the solution unique: it is the one with the least joint friction, and has
 the symmetry of the robot. The impulses go only as far towards it as all friction cones allow; what remains is
-left to the sweeps.
+left to the sweeps. Where the equations are too many, or not independent, see `polish_many`.
 
 An unknown is a normal impulse with the friction that is at its limit and grows with it, a tangential impulse
 that is not at its limit, or the impulse of a stop. Its equation is that its own velocity reaches the target.
@@ -31,6 +31,7 @@ from quad_dynamics.kernels.constraints import (
     stop_velocity,
     write3,
 )
+from quad_dynamics.kernels.polish_many import polish_many
 from quad_dynamics.kernels.scene import BASE_COLUMNS
 from quad_dynamics.kernels.trace import apart, load_int, routine, store_int, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Number, Vec3
@@ -47,10 +48,12 @@ def polish(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
     """Go towards the impulses that give contacts that touch, and stops that push, their target velocities."""
     apart(A)
     n = list_unknowns(S, n_contacts, n_stops)
-    if n < 2:
+    if n == 1:
         return
-    fill_matrix(S, n)
-    if not eliminate(S, n):
+    if n > 1:
+        fill_matrix(S, n)
+    if n == 0 or not eliminate(S, n):
+        polish_many(A, S, n_contacts)
         return
     far = 1.0
     for _ in range(_HALVINGS):

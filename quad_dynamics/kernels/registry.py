@@ -74,6 +74,14 @@ class Kernel:
             cache = dispatcher._cache = _AnnouncingCache(self.name, announce)
             with cache, _optimize_only(self.name):
                 dispatcher.compile(self.signature)
+            if cache.missed:
+                # What was compiled now and what will be loaded later may differ in the last bit: take the latter.
+                fresh = njit(**OPTIONS)(self.function)
+                fresh._cache = DiskCache(self.name)
+                with _optimize_only(self.name):
+                    fresh.compile(self.signature)
+                if not fresh._cache.missed:
+                    dispatcher = self._dispatcher = fresh
             result = dispatcher.overloads[self.signature]
             address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
             self.run = make_entry(self.name, self.signature, address)

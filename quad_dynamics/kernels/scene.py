@@ -29,6 +29,7 @@ MASS = 16  # of the robot [kg]
 # Counts.
 N_POINTS, N_FEET, QUEUE_LENGTH, ROW_LENGTH = range(17, 21)
 N_STOPS = 52  # of this step
+MEMORY, MANY = 53, 54  # addresses as well
 # Addresses.
 POINTS, JOINTS, STATE, Q, U, COMMAND, QUEUE, FORCES, CONTACTS, TAU, ACCELERATION, FOOT_FORCES = range(21, 33)
 LAST_Q, LAST_U, V, W, Y, PUSH, ACTIVE, STOPS, ROWS, MODES, STAGES = range(33, 44)
@@ -83,6 +84,11 @@ F_POSITION, F_WRENCH, F_LEFT = (
 )  # in frame K [m]; [force; moment] in world axes; time that it still acts [s]
 FORCE_WORDS = 11
 MAX_FORCES = 16
+
+# A joint in the state.
+K_MODE = 0  # what it did in the last step (see `drives`)
+K_STOP = 1  # impulse of its lower limit, less that of its upper one, in the last step
+MEMORY_WORDS = 2
 
 # A contact point in the state.
 C_IMPULSE = 0  # 3: that it got in the last step, world axes [N s]

@@ -15,7 +15,7 @@ from quad_dynamics.kernels.constraints import (
 from quad_dynamics.kernels.drives import change_modes, guess_modes, load_joints, stop_stuck
 from quad_dynamics.kernels.fall import add_response, fall, push_body, start_bodies
 from quad_dynamics.kernels.impulses import find_impulses
-from quad_dynamics.kernels.stops import add_stops, find_stops
+from quad_dynamics.kernels.stops import add_stops, find_stops, keep_joints
 from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
 from quad_dynamics.kernels.types import Address, Int, Number
 
@@ -53,6 +53,7 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) ->
     if changed > 0:
         S[load_int(S, S_.STATE) + S_.CONVERGED] = 0.0
     stop_stuck(A, S)
+    keep_joints(A, S)
     return energy
 
 

@@ -67,3 +67,18 @@ def list_stop(S: Address, joint: Int, sign: Number, distance: Number, h: Number)
     S[s + S_.L_SIGN] = sign
     S[s + S_.L_DISTANCE] = distance
     S[s + S_.L_TARGET] = -max(distance, 0.0) / h
+    memory = load_int(S, S_.MEMORY) + joint * S_.MEMORY_WORDS
+    S[s + S_.L_IMPULSE] = max(sign * S[memory + S_.K_STOP], 0.0)
+
+
+@routine
+def keep_joints(A: Address, S: Address) -> None:
+    """Keep what the joints did, and what their limits gave, for the next step to start with."""
+    nj, modes, memory = load_int(A, L.NJ), load_int(S, S_.MODES), load_int(S, S_.MEMORY)
+    for j in range(nj):
+        S[memory + j * S_.MEMORY_WORDS + S_.K_MODE] = S[modes + j]
+        S[memory + j * S_.MEMORY_WORDS + S_.K_STOP] = 0.0
+    for i in range(load_int(S, S_.N_STOPS)):
+        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
+        at = memory + load_int(S, s + S_.L_JOINT) * S_.MEMORY_WORDS + S_.K_STOP
+        S[at] += S[s + S_.L_SIGN] * S[s + S_.L_IMPULSE]

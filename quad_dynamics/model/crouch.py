@@ -61,14 +61,29 @@ def find_crouch(model: Model) -> Floats | None:
         if angles is None:
             return None
         q[7:] = angles
-    lowest = [float(_tip_and_joints(model, stance, q[7:])[0][2]) - stance.radius for stance in stances]
-    q[2] = -min(lowest)
+    return put_on_ground(model, q)
+
+
+def put_on_ground(model: Model, q: Floats) -> Floats:
+    """The pose, with the base level, at the height at which the lowest foot touches the ground z = 0.
+
+    Without feet, the lowest contact point does.
+    """
+    points = [point for point in model.contact_points if point.link in model.foot_names]
+    lowest = []
+    for point in points or model.contact_points:
+        frame = model.frames[point.link]
+        R, p = _chain(model, q[7:], frame.body - 1)[frame.body - 1]
+        tip = p + R @ (frame.p + frame.R @ np.array(point.position))
+        lowest.append(float(tip[2]) - point.radius)
+    q = q.copy()
+    q[2] = -min(lowest, default=0.0)
     return q
 
 
 def _stance(model: Model, leg: Leg) -> _Stance:
     frame = model.frames[leg.foot]
-    touching = [point for point in model.description.contact_points if point.link == leg.foot]
+    touching = [point for point in model.contact_points if point.link == leg.foot]
     position, radius = (
         (np.array(touching[0].position), touching[0].radius) if touching else (np.zeros(3), 0.0)
     )

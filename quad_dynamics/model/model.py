@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.model.description import RobotDescription
+from quad_dynamics.model.description import ContactPoint, RobotDescription
 from quad_dynamics.model.inertia import implausible_bodies
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.packing import Packed
@@ -122,6 +122,7 @@ class Model:
     file_coulomb: Floats
     _packed: Packed = field(init=False)
     _standing: Floats | None = field(default=None, init=False)
+    _contact_points: tuple[ContactPoint, ...] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -181,6 +182,18 @@ class Model:
         return np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], joints])
 
     @property
+    def contact_points(self) -> tuple[ContactPoint, ...]:
+        """Where the robot can touch the ground: as the robot description says, else from its collision shapes.
+
+        They are found at the first use, which reads the meshes (docs/robot_description.md).
+        """
+        if self._contact_points is None:
+            from quad_dynamics.model.contact_points import contact_points
+
+            object.__setattr__(self, '_contact_points', contact_points(self))
+        return self._contact_points or ()
+
+    @property
     def standing(self) -> Floats | None:
         """(nq,) a pose to stand in, the feet on the ground z = 0.
 
@@ -188,13 +201,23 @@ class Model:
         the hips that is found at the first use. None for all others, and if there is no such crouch.
         """
         if self._standing is None:
-            from quad_dynamics.model.crouch import find_crouch
+            from quad_dynamics.model.crouch import find_crouch, put_on_ground
 
-            pose = self.described_standing if self.described_standing is not None else find_crouch(self)
+            pose = self.described_standing
+            if pose is None:
+                pose = find_crouch(self)
+            elif self.floating_base and self._height_is_free:
+                pose = put_on_ground(self, pose)
             if pose is not None:
                 pose.setflags(write=False)
             object.__setattr__(self, '_standing', pose)
         return self._standing
+
+    @property
+    def _height_is_free(self) -> bool:
+        """Whether the description leaves it to us at which height the robot stands, and where it touches."""
+        wanted = self.description.standing
+        return self.description.contact_points_from_tree and wanted is not None and wanted.base_height is None
 
     # ---- changed copies
 

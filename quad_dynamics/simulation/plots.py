@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_pose, frame_velocity
-from quad_dynamics.contact.points import contact_points
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.description import ContactPoint
@@ -58,7 +57,7 @@ def foot_motion(log: Log, terrain: Terrain | None = None) -> FootMotion:
     model, n, feet = log.model, len(log), len(log.foot_names)
     force, speed = np.zeros((n, feet)), np.zeros((n, feet))
     ground = Terrain.load('flat') if terrain is None else terrain
-    points = contact_points(model)
+    points = model.contact_points
     for i, foot in enumerate(log.foot_names):
         own = [point for point in points if point.link == foot] or [ContactPoint(foot, foot, (0.0, 0.0, 0.0))]
         normals, velocities = _lowest(log, model, ground, own)
@@ -178,13 +177,23 @@ def plot_run(log: Log, path: str | os.PathLike[str], terrain: Terrain | None = N
 
 def _draw_height(axes: Axes, log: Log, terrain: Terrain | None) -> None:
     axes.plot(log.time, log.q[:, 2], color=COLOURS[0], label='base')
-    standing = log.model.standing
-    if standing is not None:
-        ground = 0.0 if terrain is None else float(terrain.height(log.q[0, 0], log.q[0, 1]))
-        if np.isfinite(ground):
-            axes.axhline(ground + standing[2], color='0.5', linestyle='--', linewidth=1.0, label='standing')
+    level = _level_below(log, terrain)
+    if log.model.standing is not None and level is not None:
+        standing = level + log.model.standing[2]
+        axes.axhline(standing, color='0.5', linestyle='--', linewidth=1.0, label='standing')
     _widen(axes, 0.01)
     axes.set_ylabel('base height [m]')
+
+
+def _level_below(log: Log, terrain: Terrain | None) -> float | None:
+    """Height of the ground below the start [m]; None where there is none, or where it is not level."""
+    if terrain is None:
+        return 0.0
+    x, y = log.q[0, :2]
+    height = float(terrain.height(x, y))
+    if not np.isfinite(height):
+        return None
+    return height if terrain.distance([x, y, height])[1][2] > 0.999 else None
 
 
 def _widen(axes: Axes, least: float) -> None:
@@ -205,7 +214,8 @@ def _draw_forces(axes: Axes, log: Log, motion: FootMotion) -> None:
     room = max(1.2 * weight, 1.15 * float(np.percentile(total, _SHOWN)))
     axes.set_ylim(-0.03 * room, room)
     if total.max() > room:
-        place: dict[str, Any] = {'transform': axes.transAxes, 'ha': 'right', 'va': 'top', 'color': '0.4'}
+        place: dict[str, Any] = {'transform': axes.transAxes, 'ha': 'right', 'va': 'top', 'color': '0.3'}
+        place['bbox'] = {'facecolor': 'white', 'alpha': 0.8, 'edgecolor': 'none', 'pad': 2.0}
         axes.text(0.995, 0.97, f'peak {total.max():.0f} N', **place)
     axes.set_ylabel('normal force [N]')
 

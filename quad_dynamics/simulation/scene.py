@@ -70,6 +70,7 @@ class Scene:
             S_.QUEUE: place(queue_length * S_.COMMAND_ROWS * nj),
             S_.FORCES: place(S_.MAX_FORCES * S_.FORCE_WORDS),
             S_.CONTACTS: place(n * S_.CONTACT_WORDS),
+            S_.MEMORY: place(nj * S_.MEMORY_WORDS),
             S_.TAU: place(nj),
             S_.ACCELERATION: place(nv),
             S_.FOOT_FORCES: place(3 * feet),
@@ -88,6 +89,7 @@ class Scene:
             S_.MODES: place(S_.MODE_ROWS * nj),
             S_.STAGES: place(2 * (nq + nv)),
             S_.POLISH: place(S_.POLISH_WORDS),
+            S_.MANY: place(columns * (columns + 1)),
         }
         self.words: Floats = np.zeros(self._end)
         ints = self.words.view(np.int64)

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from quad_dynamics.api.centroidal import energy as _energy
 from quad_dynamics.api.door import States, vector
 from quad_dynamics.api.kinematics import frame_pose
-from quad_dynamics.contact.points import contact_points
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError, SimulationDiverged
 from quad_dynamics.kernels import scene as S_
@@ -73,7 +72,7 @@ class Simulator:
         self.settings = settings.replace(**changes) if changes else settings
         self.terrain = Terrain.load(self.settings.terrain)
         self.model = model if self.settings.gravity is None else model.with_gravity(self.settings.gravity)
-        self.contact_points = contact_points(model) if self.settings.contact != 'none' else ()
+        self.contact_points = model.contact_points if self.settings.contact != 'none' else ()
         self._scene = Scene(self.model, self.settings, self.terrain, self.contact_points)
         self._check_integrator()
         self._fingerprint = fingerprint(self.model, self.settings, self._scene)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quad_dynamics.contact.points_bodies import Piece
-from quad_dynamics.contact.points_hull import DIRECTIONS, inner_balls, reduce_balls, support
+from quad_dynamics.model.contact_bodies import Piece
+from quad_dynamics.model.contact_hull import DIRECTIONS, inner_balls, reduce_balls, support
 from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.model import Model
 

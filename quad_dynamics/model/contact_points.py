@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.contact.points_bodies import Piece, enclosed_in_parent, pieces_of_bodies
-from quad_dynamics.contact.points_feet import Foot, foot_balls
-from quad_dynamics.contact.points_hull import DIRECTIONS, inner_balls, reduce_balls, support
+from quad_dynamics.model.contact_bodies import Piece, enclosed_in_parent, pieces_of_bodies
+from quad_dynamics.model.contact_feet import Foot, foot_balls
+from quad_dynamics.model.contact_hull import DIRECTIONS, inner_balls, reduce_balls, support
 from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.model import Model
