@@ -517,9 +517,9 @@ class TestQuadrupeds:
 
     def test_legs_are_alike(self, name: str) -> None:
         """Left and right legs have equally many points, of equal radii."""
-        if name in ('go2', 'solo12'):
-            pytest.skip('its left and right meshes are not mirrored exactly')
         model, chosen = robot(name)
+        # left and right meshes of these two are not mirrored exactly
+        tolerance = 3e-3 if name in ('go2', 'solo12') else 1e-6
         for left, right in [(0, 1), (2, 3)]:
             radii = []
             for side in (left, right):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
+from llvmlite.binding import Linkage
 from numba import njit, types
 from numba.core import codegen
 
@@ -74,14 +75,6 @@ class Kernel:
             cache = dispatcher._cache = _AnnouncingCache(self.name, announce)
             with cache, _optimize_only(self.name):
                 dispatcher.compile(self.signature)
-            if cache.missed:
-                # What was compiled now and what will be loaded later may differ in the last bit: take the latter.
-                fresh = njit(**OPTIONS)(self.function)
-                fresh._cache = DiskCache(self.name)
-                with _optimize_only(self.name):
-                    fresh.compile(self.signature)
-                if not fresh._cache.missed:
-                    dispatcher = self._dispatcher = fresh
             result = dispatcher.overloads[self.signature]
             address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
             self.run = make_entry(self.name, self.signature, address)
@@ -132,6 +125,10 @@ def _optimize_only(name: str) -> Iterator[None]:
 
     def optimize_kernel(self: Any) -> None:
         if self.name == name:
+            for function in self._final_module.functions:
+                # Or calls may go to the copy of another kernel, or to one that is not optimised.
+                if function.linkage == Linkage.linkonce_odr:
+                    function.linkage = Linkage.internal
             optimize(self)
 
     def make_kernel(self: Any) -> None:

@@ -69,9 +69,10 @@ def put_on_ground(model: Model, q: Floats) -> Floats:
 
     Without feet, the lowest contact point does.
     """
-    points = [point for point in model.contact_points if point.link in model.foot_names]
+    points = model._find_points().points
+    feet = [point for point in points if point.link in model.foot_names]
     lowest = []
-    for point in points or model.contact_points:
+    for point in feet or points:
         frame = model.frames[point.link]
         R, p = _chain(model, q[7:], frame.body - 1)[frame.body - 1]
         tip = p + R @ (frame.p + frame.R @ np.array(point.position))
@@ -83,7 +84,7 @@ def put_on_ground(model: Model, q: Floats) -> Floats:
 
 def _stance(model: Model, leg: Leg) -> _Stance:
     frame = model.frames[leg.foot]
-    touching = [point for point in model.contact_points if point.link == leg.foot]
+    touching = [point for point in model._find_points().points if point.link == leg.foot]
     position, radius = (
         (np.array(touching[0].position), touching[0].radius) if touching else (np.zeros(3), 0.0)
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.errors import ArgumentError
+from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.model.description import ContactPoint, RobotDescription
 from quad_dynamics.model.inertia import implausible_bodies
 from quad_dynamics.model.legs import Leg
@@ -42,6 +43,14 @@ class Frame:
 
     def __repr__(self) -> str:
         return f"Frame('{self.name}', body={self.body})"
+
+
+@dataclass(frozen=True)
+class FoundPoints:
+    """Contact points, and what was doubtful about them, one sentence each."""
+
+    points: tuple[ContactPoint, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -122,7 +131,7 @@ class Model:
     file_coulomb: Floats
     _packed: Packed = field(init=False)
     _standing: Floats | None = field(default=None, init=False)
-    _contact_points: tuple[ContactPoint, ...] | None = field(default=None, init=False)
+    _found_points: FoundPoints | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -185,13 +194,26 @@ class Model:
     def contact_points(self) -> tuple[ContactPoint, ...]:
         """Where the robot can touch the ground: as the robot description says, else from its collision shapes.
 
-        They are found at the first use, which reads the meshes (docs/robot_description.md).
+        They are found at the first use, which reads the meshes (docs/robot_description.md). A mesh that cannot
+        be read is a `ModelWarning`.
         """
-        if self._contact_points is None:
+        found = self._find_points()
+        for message in found.warnings:
+            warnings.warn(message, ModelWarning, stacklevel=2)
+        return found.points
+
+    def _find_points(self) -> FoundPoints:
+        """The contact points, and what was doubtful about them."""
+        if self._found_points is None:
             from quad_dynamics.model.contact_points import contact_points
 
-            object.__setattr__(self, '_contact_points', contact_points(self))
-        return self._contact_points or ()
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter('always')
+                points = contact_points(self)
+            messages = tuple(str(item.message) for item in caught)
+            object.__setattr__(self, '_found_points', FoundPoints(points, messages))
+        assert self._found_points is not None
+        return self._found_points
 
     @property
     def standing(self) -> Floats | None:

@@ -18,7 +18,7 @@ from quad_dynamics.simulation.settings import SimulatorSettings
 Floats = npt.NDArray[np.float64]
 
 _MAGIC = b'quad_dynamics snapshot 1\n'
-_HEAD = struct.Struct('<16sQQ')  # fingerprint, seed, number of words
+_HEAD = struct.Struct('<16s16sQQ')  # fingerprint, checksum of all that follows, seed, number of words
 
 
 def fingerprint(model: Model, settings: SimulatorSettings, scene: Scene) -> bytes:
@@ -35,7 +35,8 @@ def fingerprint(model: Model, settings: SimulatorSettings, scene: Scene) -> byte
 
 def pack_snapshot(print_: bytes, seed: int, state: Floats) -> bytes:
     """The bytes of a snapshot."""
-    return _MAGIC + _HEAD.pack(print_, seed, len(state)) + state.astype('<f8').tobytes()
+    body = state.astype('<f8').tobytes()
+    return _MAGIC + _HEAD.pack(print_, _checksum(seed, body), seed, len(state)) + body
 
 
 def unpack_snapshot(snapshot: bytes, print_: bytes, words: int) -> tuple[int, Floats]:
@@ -49,7 +50,7 @@ def unpack_snapshot(snapshot: bytes, print_: bytes, words: int) -> tuple[int, Fl
     data = bytes(snapshot)
     if not data.startswith(_MAGIC) or len(data) < len(_MAGIC) + _HEAD.size:
         raise ArgumentError('snapshot has an unknown beginning; expected bytes from Simulator.snapshot')
-    found, seed, count = _HEAD.unpack_from(data, len(_MAGIC))
+    found, checksum, seed, count = _HEAD.unpack_from(data, len(_MAGIC))
     if found != print_:
         raise ArgumentError(
             'snapshot is of another robot, terrain or settings; expected one of this simulator'
@@ -57,4 +58,10 @@ def unpack_snapshot(snapshot: bytes, print_: bytes, words: int) -> tuple[int, Fl
     body = data[len(_MAGIC) + _HEAD.size :]
     if count != words or len(body) != 8 * words:
         raise ArgumentError(f'snapshot has {len(body)} bytes of state; expected {8 * words}: it is cut off')
+    if checksum != _checksum(seed, body):
+        raise ArgumentError('snapshot is damaged: its checksum is wrong; expected it as it was given')
     return seed, np.frombuffer(body, dtype='<f8').astype(np.float64)
+
+
+def _checksum(seed: int, body: bytes) -> bytes:
+    return hashlib.sha256(seed.to_bytes(8, 'little') + body).digest()[:16]
