@@ -282,13 +282,12 @@ def test_default_gains_do_not_shake_a_robot_in_the_air(qd: Any, dt: float) -> No
 @pytest.mark.parametrize('angle', [0.0, 0.2])
 def test_standing_on_a_slope(qd: Any, angle: float) -> None:
     """All feet touch it, the base is parallel to it."""
-    from quad_dynamics.simulation.gaits import stand_on
 
     model = robots.quadruped('mini_cheetah')
     sim = qd.Simulator(
         model, terrain={'shape': 'plane', 'roll': angle, 'pitch': -0.5 * angle, 'point': [1, 2, 3]}
     )
-    q = stand_on(sim)
+    q = sim.standing()
     distance, normal = sim.terrain.distance([qd.frame_pose(model, q, foot)[1] for foot in model.foot_names])
     assert np.abs(distance).max() < 1e-6
     R_WB, _ = qd.frame_pose(model, q, model.base_name)

@@ -24,7 +24,7 @@ from quad_dynamics.simulation.log import Log, row_width
 from quad_dynamics.simulation.sensors import SensorSuite
 from quad_dynamics.simulation.settings import ImuSettings, SensorSettings, SimulatorSettings
 
-ROWS = ['time', 'q', 'u', 'acceleration', 'tau', 'foot_forces', 'sweeps', 'residual', 'substeps']
+ROWS = ['time', 'q', 'u', 'acceleration', 'tau', 'foot_forces', 'sweeps', 'residual', 'substeps', 'converged']
 ARM = Case('panda', False)
 FEET = ['FL_foot', 'FR_foot', 'RL_foot', 'RR_foot']
 
@@ -41,8 +41,9 @@ def rows_of(model: Any, n: int, seed: int = 0, every: int = 1, dt: float = 1e-3)
     for k in range(n):
         rows[k, 0] = (k + 1) * every * dt
         rows[k, 1 : 1 + model.nq] = random_state(model, 100 * seed + k)[0]
-    rows[:, -3] = rng.integers(0, 100, n)
-    rows[:, -1] = rng.integers(1, 9, n)
+    rows[:, -4] = rng.integers(0, 100, n)
+    rows[:, -2] = rng.integers(1, 9, n)
+    rows[:, -1] = rng.integers(0, 2, n)
     return rows
 
 
@@ -70,7 +71,7 @@ def test_rows_become_arrays(robot: str, cheetah: Any, seed: int) -> None:
     forces = np.random.default_rng(seed).normal(size=(5, 16, 3))
     log = Log.from_rows(rows, model, SimulatorSettings(dt=2e-3, gravity=(0, 0, -1)), forces)
     back = [log.time, log.q, log.u, log.acceleration, log.tau, log.foot_forces, log.sweeps, log.residual]
-    back.append(log.substeps)
+    back += [log.substeps, log.converged]
     assert np.array_equal(np.hstack([part.reshape(5, -1) for part in back]), rows)
     assert log.q.shape == (5, model.nq)
     assert log.u.shape == log.acceleration.shape == (5, model.nv)

@@ -178,11 +178,9 @@ def _settings(arguments: argparse.Namespace, model: Model) -> SimulatorSettings:
 
 def _place(sim: Simulator, height: float | None) -> None:
     """Put the robot onto the ground, or above it."""
-    from quad_dynamics.simulation.gaits import stand_on
-
     if height is not None and not sim.model.floating_base:
         raise ArgumentError(f'--drop: {sim.model.name} has a fixed base; expected a floating one')
-    q = stand_on(sim)
+    q = sim.standing()
     if height is not None:
         q[2] += height
     sim.reset(q)

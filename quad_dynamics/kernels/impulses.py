@@ -31,8 +31,8 @@ _FINE = 1e-12  # velocity of a contact, beside its target, that is rounding [m/s
 
 
 @subroutine
-def find_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
-    """Find the impulses, of which none may add energy."""
+def find_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
+    """Find the impulses, which together add no energy; whether the sweeps met the tolerance."""
     apart(A)
     bounces = aim(S, n_contacts, True)
     converged = solve(A, S, n_contacts, n_stops)
@@ -40,6 +40,7 @@ def find_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None
         converged = temper(A, S, n_contacts, n_stops)
     if not converged and work(S, n_contacts, n_stops) > 0.0:
         shrink(A, S, n_contacts, n_stops)
+    return converged
 
 
 @routine
@@ -180,7 +181,4 @@ def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
     state = load_int(S, S_.STATE)
     S[state + S_.SWEEPS] += sweeps
     S[state + S_.RESIDUAL] = max(S[state + S_.RESIDUAL], change)
-    if not change <= tolerance:
-        S[state + S_.CONVERGED] = 0.0
-        return False
-    return True
+    return change <= tolerance

@@ -187,6 +187,7 @@ def write_log(A: Address, S: Address) -> None:
     log[at] = S[state + S_.SWEEPS]
     log[at + 1] = S[state + S_.RESIDUAL]
     log[at + 2] = S[state + S_.SUBSTEPS_DONE]
+    log[at + 3] = S[state + S_.CONVERGED]
     store_int(S, S_.LOG_COUNT, count + 1)
 
 

@@ -27,8 +27,8 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) ->
     """S[V] = the velocity after the step; returns the kinetic energy before."""
     apart(A)
     contacts, stops = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS)
-    energy = 0.0
-    changed = 0
+    energy, state = 0.0, load_int(S, S_.STATE)
+    changed, solved = 0, True
     guess_modes(A, S, h)
     find_stops(A, S, h)
     for round_ in range(MAX_ROUNDS):
@@ -44,14 +44,15 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) ->
                 open_contact(A, S, contacts + i * S_.ACTIVE_WORDS)
             for i in range(n_stops):
                 open_stop(A, S, stops + i * S_.STOP_WORDS)
-            find_impulses(A, S, n_contacts, n_stops)
+            S[state + S_.RESIDUAL] = 0.0  # that of the last round counts
+            solved = find_impulses(A, S, n_contacts, n_stops)
             respond(A, S, load_int(S, S_.Y), load_int(S, S_.W))
             add_response(A, S)
         changed = change_modes(A, S, h, round_) + add_stops(A, S, h)
         if changed == 0:
             break
-    if changed > 0:
-        S[load_int(S, S_.STATE) + S_.CONVERGED] = 0.0
+    if changed > 0 or not solved:
+        S[state + S_.CONVERGED] = 0.0
     stop_stuck(A, S)
     keep_joints(A, S)
     return energy

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from quad_dynamics.model.meshes import MeshError, find_mesh, read_vertices
-from quad_dynamics.model.contact_hull import balls_of, extreme_points, medial_centres, principal_axes
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.model.bodies import Pose, pose_of
+from quad_dynamics.model.contact_hull import balls_of, extreme_points, medial_centres, principal_axes
 from quad_dynamics.model.inertia import Floats, full_inertia
+from quad_dynamics.model.meshes import MeshError, find_mesh, read_vertices
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.stance import rotation_about
 from quad_dynamics.model.urdf import Geometry, Link, Shape

@@ -13,6 +13,9 @@ from quad_dynamics.kernels import scene as S_
 
 Floats = npt.NDArray[np.float64]
 
+_ZERO = 0.0
+_ORDER = (S_.COMMAND_TAU, S_.COMMAND_Q, S_.COMMAND_QD, S_.COMMAND_KP, S_.COMMAND_KD)
+
 
 @dataclass(frozen=True, eq=False)
 class JointCommand:
@@ -41,6 +44,28 @@ class JointCommand:
             ArgumentError: a wrong shape, a value that is not finite, a negative gain, a target without gain.
         """
         rows = np.zeros((S_.COMMAND_ROWS, nj))
+        try:
+            self._fill(rows)
+        except (TypeError, ValueError):
+            self._explain(rows, nj)
+        return rows
+
+    def _fill(self, rows: Floats) -> None:
+        """Fill the rows without looking far; raises ValueError or TypeError if anything is not good."""
+        nj = rows.shape[1]
+        for row, value in zip(_ORDER, (self.tau, self.q, self.qd, self.kp, self.kd), strict=True):
+            if value is not None and value is not _ZERO:
+                numbers = np.asarray(value)
+                if numbers.shape not in ((), (nj,)) or numbers.dtype.kind not in 'fiu':
+                    raise ValueError
+                rows[row] = numbers
+        kp, kd = rows[S_.COMMAND_KP], rows[S_.COMMAND_KD]
+        if not np.isfinite(rows).all() or (kp < 0.0).any() or (kd < 0.0).any():
+            raise ValueError
+        if nj and (kp.any() != (self.q is not None) or (self.qd is not None and not kd.any())):
+            raise ValueError
+
+    def _explain(self, rows: Floats, nj: int) -> None:
         for row, name in (
             (S_.COMMAND_TAU, 'tau'),
             (S_.COMMAND_Q, 'q'),
@@ -60,7 +85,6 @@ class JointCommand:
             raise ArgumentError('q is given, but kp is 0; expected a gain to follow it with')
         if nj and self.qd is not None and not np.any(rows[S_.COMMAND_KD]):
             raise ArgumentError('qd is given, but kd is 0; expected a gain to follow it with')
-        return rows
 
 
 def joint_numbers(name: str, value: npt.ArrayLike, nj: int, single: bool = True) -> Floats:

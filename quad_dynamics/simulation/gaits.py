@@ -69,43 +69,6 @@ def default_gains(model: Model, dt: float = 1e-3) -> tuple[Floats, Floats]:
     return np.minimum(kp * scale, (GENTLE / dt) ** 2 * free), np.minimum(kd * scale, GENTLE / dt * free)
 
 
-def stand_on(sim: Simulator) -> Floats:
-    """(nq,) the standing pose, tilted as the ground below the feet is, all of it just above the ground.
-
-    Where there is no ground below, and for robots without three feet or with a fixed base, it is
-    `sim.standing()`.
-    """
-    q = sim.standing()
-    model = sim.model
-    if not model.floating_base or len(model.foot_names) < 3 or not sim.contact_points:
-        return q
-    feet = np.array([frame_pose(model, q, foot)[1] for foot in model.foot_names])
-    heights = np.array([float(sim.terrain.height(x, y)) for x, y, _ in feet])
-    if not np.all(np.isfinite(heights)):
-        return q
-    # the plane z = a x + b y + c below the feet, and the shortest turn to its normal: (n x z, 1 + n z)
-    a, b, c = np.linalg.lstsq(np.column_stack([feet[:, :2], np.ones(len(feet))]), heights, rcond=None)[0]
-    n = np.array([-a, -b, 1.0]) / math.sqrt(a * a + b * b + 1.0)
-    turn = np.array([-n[1], n[0], 0.0, 1.0 + n[2]])
-    q[3:7] = turn / np.linalg.norm(turn)
-    q[:3] = np.array([q[0], q[1], a * q[0] + b * q[1] + c]) + n * _pose(model)[2]
-    for _ in range(20):
-        low = _lowest_distance(sim, q)
-        if abs(low) < 1e-9:
-            break
-        q[2] -= low / n[2]
-    return q
-
-
-def _lowest_distance(sim: Simulator, q: Floats) -> float:
-    """Distance of the lowest contact point to the ground [m]."""
-    distances = []
-    for point in sim.contact_points:
-        R_WF, p_WF = frame_pose(sim.model, q, point.link)
-        distances.append(float(sim.terrain.distance(p_WF + R_WF @ np.array(point.position), point.radius)[0]))
-    return min(distances)
-
-
 def hold(
     model: Model,
     kp: npt.ArrayLike | None = None,

@@ -28,7 +28,18 @@ Ints = npt.NDArray[np.int64]
 
 _VERSION = 1  # of the files
 # The arrays with one row for each time.
-_ROWS = ('time', 'q', 'u', 'acceleration', 'tau', 'foot_forces', 'sweeps', 'residual', 'substeps')
+_ROWS = (
+    'time',
+    'q',
+    'u',
+    'acceleration',
+    'tau',
+    'foot_forces',
+    'sweeps',
+    'residual',
+    'substeps',
+    'converged',
+)
 
 # What goes wrong when something else is read.
 _NOT_A_LOG = (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
@@ -50,6 +61,7 @@ class Log:
         sweeps: (n,) of the contact solver.
         residual: (n,) of the contact solver [m/s].
         substeps: (n,) in the step.
+        converged: (n,) whether the step met the tolerance, and the joints that stick were found.
         joint_names: in the order of the arrays.
         foot_names: in the order of the arrays.
         base_name: name of the base's link.
@@ -69,6 +81,7 @@ class Log:
     sweeps: Ints
     residual: Floats
     substeps: Ints
+    converged: npt.NDArray[np.bool_]
     joint_names: tuple[str, ...]
     foot_names: tuple[str, ...]
     base_name: str
@@ -104,7 +117,7 @@ class Log:
 
         Args:
             rows: (n, row_width(model)): time, q, u, acceleration, tau, foot_forces, sweeps, residual,
-                substeps.
+                substeps, converged.
             model: robot.
             settings: of the simulation.
             contact_forces: (n, points, 3) [N].
@@ -116,13 +129,14 @@ class Log:
         if rows.ndim != 2 or rows.shape[1] != width:
             raise ArgumentError(f'rows has the shape {rows.shape}; expected (n, {width})')
         feet = len(model.foot_names)
-        widths = (1, model.nq, model.nv, model.nv, model.nj, 3 * feet, 1, 1, 1)
+        widths = (1, model.nq, model.nv, model.nv, model.nj, 3 * feet, 1, 1, 1, 1)
         parts = dict(zip(_ROWS, np.split(rows, np.cumsum(widths)[:-1], axis=1), strict=True))
         arrays: dict[str, Any] = {name: np.array(part, order='C') for name, part in parts.items()}
-        for name in ('time', 'sweeps', 'residual', 'substeps'):
+        for name in ('time', 'sweeps', 'residual', 'substeps', 'converged'):
             arrays[name] = arrays[name][:, 0]
         for name in ('sweeps', 'substeps'):
             arrays[name] = arrays[name].astype(np.int64)
+        arrays['converged'] = arrays['converged'] != 0.0
         arrays['foot_forces'] = arrays['foot_forces'].reshape(len(rows), feet, 3)
         return Log(
             **arrays,
@@ -255,7 +269,7 @@ class Log:
 
 def row_width(model: Model) -> int:
     """Numbers in a row of `Log.from_rows`."""
-    return 1 + model.nq + 2 * model.nv + model.nj + 3 * len(model.foot_names) + 3
+    return 1 + model.nq + 2 * model.nv + model.nj + 3 * len(model.foot_names) + 4
 
 
 class _Robot:

@@ -14,7 +14,7 @@ from quad_dynamics.model.urdf import Vector3
 from quad_dynamics.simulation.parameter_set import ParameterSet
 from quad_dynamics.simulation.parameters import group, param
 
-CONTACTS = ('impulse', 'spring_damper', 'none')
+CONTACTS = ('auto', 'impulse', 'spring_damper', 'none')
 INTEGRATORS = ('semi_implicit', 'rk4')
 _ZERO = (0.0, 0.0, 0.0)
 
@@ -116,8 +116,8 @@ class SimulatorSettings(ParameterSet):
     """Everything that can be set about a simulation. It never changes; `replace` makes another one."""
 
     contact: str = param(
-        'impulse',
-        'contact model',
+        'auto',
+        "contact model; auto: 'impulse', or 'none' for a fixed base",
         choices=CONTACTS,
         aliases={'spring-damper': 'spring_damper', 'spring': 'spring_damper'},
     )
@@ -174,7 +174,7 @@ class SimulatorSettings(ParameterSet):
     )
 
     def _across(self) -> list[str]:
-        if self.integrator == 'rk4' and self.contact != 'none':
+        if self.integrator == 'rk4' and self.contact not in ('auto', 'none'):
             return [
                 f"integrator is 'rk4' with contact {self.contact!r}; expected contact='none', "
                 "as rk4 has no contacts, or integrator='semi_implicit'"

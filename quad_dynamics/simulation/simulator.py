@@ -69,7 +69,10 @@ class Simulator:
             settings = SimulatorSettings()
         elif not isinstance(settings, SimulatorSettings):
             raise ArgumentError(f'settings is {type(settings).__name__}; expected SimulatorSettings')
-        self.settings = settings.replace(**changes) if changes else settings
+        settings = settings.replace(**changes) if changes else settings
+        if settings.contact == 'auto':
+            settings = settings.replace(contact='impulse' if model.floating_base else 'none')
+        self.settings = settings
         self.terrain = Terrain.load(self.settings.terrain)
         self.model = model if self.settings.gravity is None else model.with_gravity(self.settings.gravity)
         self.contact_points = model.contact_points if self.settings.contact != 'none' else ()
@@ -128,10 +131,11 @@ class Simulator:
         self._scene.contacts[:, S_.C_DISTANCE] = distances
 
     def standing(self) -> Floats:
-        """(nq,) the standing pose of the model, or the neutral one, moved up or down onto the ground."""
+        """(nq,) the standing pose of the model, or the neutral one, on the ground and tilted as it is there."""
         q = np.array(self.model.standing if self.model.standing is not None else self.model.neutral)
         if not self.model.floating_base or not self.contact_points:
             return q
+        self._tilt(q)
         for _ in range(50):
             distance, normal = self._distances(q)
             i = int(np.argmin(distance))
@@ -414,6 +418,19 @@ class Simulator:
                 f'expected at most {deepest:g} m with {self.settings.contact} contact'
             )
         return distance
+
+    def _tilt(self, q: Floats) -> None:
+        """Turn the base, which is level in q, to the plane that fits the ground below the feet best."""
+        feet = np.array([frame_pose(self.model, q, foot)[1] for foot in self.model.foot_names]).reshape(-1, 3)
+        heights = np.asarray(self.terrain.height(feet[:, 0], feet[:, 1]))
+        if len(feet) < 3 or not np.all(np.isfinite(heights)):
+            return
+        # z = a x + b y + c, and the shortest turn from upright to its normal n: (z x n, 1 + n z)
+        a, b, c = np.linalg.lstsq(np.column_stack([feet[:, :2], np.ones(len(feet))]), heights, rcond=None)[0]
+        n = np.array([-a, -b, 1.0]) / math.sqrt(a * a + b * b + 1.0)
+        turn = np.array([-n[1], n[0], 0.0, 1.0 + n[2]])
+        q[3:7] = turn / np.linalg.norm(turn)
+        q[:3] = np.array([q[0], q[1], a * q[0] + b * q[1] + c]) + n * q[2]
 
     def _count_steps(self, duration: float) -> int:
         if (
