@@ -37,6 +37,8 @@ from quad_dynamics.model import layout as L
 MARGIN = 1e-4  # a point this near to the ground takes part [m]
 FASTEST_START = 200.0  # no free point accelerates faster than this towards the ground [m/s^2]
 NEAR, FASTEST = 0.1, 100.0  # points farther away than NEAR + FASTEST h are not looked at [m, m/s]
+# A point this near to the ground stays where it is: four stiff legs never fit the ground to the last bit [m].
+RESTING = 1e-6
 SLOP = 1e-5  # penetration that is left alone [m, rad]
 PUSH_SPEED = 1.0  # penetration is removed at this speed at most [m/s, rad/s]
 
@@ -94,7 +96,7 @@ def find_contacts(A: Address, S: Address, h: Number) -> Int:
                 list_contact(S, c, at, i, normal, p)
                 S[c + S_.A_MU] = mu
                 S[c + S_.A_DISTANCE] = distance
-                S[c + S_.A_CALM] = -max(distance, 0.0) / h if anticipates else 0.0
+                S[c + S_.A_CALM] = -distance / h if anticipates and distance > RESTING else 0.0
                 hits = approach > 0.0 and distance <= h * approach
                 S[c + S_.A_BOUNCE] = e * approach if hits else 0.0
                 remember_impulse(S, c, memory)

@@ -25,8 +25,10 @@ from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Number
 
 _FIRST_POLISH = 3  # sweeps before the first direct solution; the next ones come later and later
-# Contacts that build each other up are calmed: after so many sweeps, and again, they go this share of their way.
-_RELAX_AFTER, _RELAX = 25, 0.4
+# Contacts that build each other up are calmed: after so many sweeps, and again, they go only this share.
+_RELAX_AFTER, _RELAX = 20, 0.4
+# Sweeps that improve less than this in so many are not worth going on with; the step has not converged then.
+_LOOK_BACK, _STALLED = 10, 0.9
 _FINE = 1e-12  # velocity of a contact, beside its target, that is rounding [m/s]
 
 
@@ -161,7 +163,7 @@ def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
     tolerance, cone = S[S_.TOLERANCE], load_int(S, S_.CONE)
     start(A, S, n_contacts, n_stops)
     change = 0.0
-    sweeps, polish_at, relax = 0, _FIRST_POLISH, 1.0
+    sweeps, polish_at, relax, before = 0, _FIRST_POLISH, 1.0, 0.0
     for _ in range(load_int(S, S_.MAX_SWEEPS)):
         if sweeps == polish_at:
             polish(A, S, n_contacts, n_stops)
@@ -176,6 +178,10 @@ def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
         sweeps += 1
         if change <= tolerance:
             break
+        if sweeps % _LOOK_BACK == 0:
+            if sweeps > 2 * _RELAX_AFTER and change > _STALLED * before:
+                break
+            before = change
     if change <= tolerance and change > _FINE and n_contacts + n_stops > 1 and any_stuck(A, S):
         polish(A, S, n_contacts, n_stops)
     state = load_int(S, S_.STATE)

@@ -192,10 +192,10 @@ class Model:
 
     @property
     def contact_points(self) -> tuple[ContactPoint, ...]:
-        """Where the robot can touch the ground: as the robot description says, else from its collision shapes.
+        """Where the robot can touch the ground: as its description says, else from its collision shapes.
 
-        They are found at the first use, which reads the meshes (docs/robot_description.md). A mesh that cannot
-        be read is a `ModelWarning`.
+        They are found at the first use, which reads the meshes (docs/robot_description.md). A mesh that
+        cannot be read is a `ModelWarning`.
         """
         found = self._find_points()
         for message in found.warnings:

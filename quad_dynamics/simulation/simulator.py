@@ -131,7 +131,7 @@ class Simulator:
         self._scene.contacts[:, S_.C_DISTANCE] = distances
 
     def standing(self) -> Floats:
-        """(nq,) the standing pose of the model, or the neutral one, on the ground and tilted as it is there."""
+        """(nq,) the standing pose of the model, or the neutral one, on the ground and tilted with it."""
         q = np.array(self.model.standing if self.model.standing is not None else self.model.neutral)
         if not self.model.floating_base or not self.contact_points:
             return q
