@@ -49,6 +49,8 @@ bench: $(READY)  ## run the benchmarks
 
 figures: $(READY)  ## draw the pictures of the docs, with the figures of the last bench
 	$(RUN)python docs/figures/overview.py
+	$(RUN)python docs/figures/simulation_growth.py
+	$(RUN)python docs/figures/contact_models.py
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(RUN)ruff check

@@ -22,10 +22,10 @@ def test_example_runs(example: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out
 
 
-def test_readme_shows_the_example() -> None:
+def test_readme_shows_the_examples() -> None:
     shown = re.findall(r'```python\n(.*?)```', (ROOT / 'README.md').read_text(), re.DOTALL)
-    example = (ROOT / 'examples' / 'first_steps.py').read_text().split('"""\n\n', 1)[1]
-    assert shown == [example]
+    examples = [(ROOT / 'examples' / f'{name}.py').read_text() for name in ('first_steps', 'simulate_standing')]
+    assert shown == [example.split('"""\n\n', 1)[1] for example in examples]
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda path: path.name)
@@ -48,7 +48,7 @@ def test_every_public_function_is_described(qd: Any) -> None:
 
 def test_modules_named_in_the_docs_exist() -> None:
     for page in ('dynamics.md', 'architecture.md'):
-        for path in re.findall(r'`((?:kernels|model|api|cli)/\w+\.py)`', (ROOT / 'docs' / page).read_text()):
+        for path in re.findall(r'`((?:kernels|model|api|contact|simulation|cli)/\w+\.py)`', (ROOT / 'docs' / page).read_text()):
             assert (ROOT / 'quad_dynamics' / path).exists(), f'{page} names {path}'
 
 

@@ -84,7 +84,12 @@ def test_dependencies_agree(manifest: ET.Element) -> None:
     """runtime.in, setup.py and package.xml name the same; in package.xml they have the names of rosdep."""
     runtime = requirement_names(ROOT / 'requirements' / 'runtime.in')
     assert set(setup_arguments()['install_requires']) == runtime
-    rosdep = {'pyyaml': 'python3-yaml', 'xacro': 'xacro'}
+    rosdep = {
+        'pillow': 'python3-pil',
+        'pyyaml': 'python3-yaml',
+        'rosbags': 'python3-rosbags-pip',
+        'xacro': 'xacro',
+    }
     expected = {rosdep.get(name, f'python3-{name}') for name in runtime}
     assert {element.text for element in manifest.findall('exec_depend')} == expected
 

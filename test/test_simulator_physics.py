@@ -502,8 +502,8 @@ def test_drops_are_solved_and_do_not_dig_in(qd: Any, name: str, friction: str, m
                 unsolved.append((drop, step, sim.residual))
     # an impact elsewhere may change the speed of a point that was not yet near by 2 m/s, for one step
     assert min(deepest)[0] > -2e-3, min(deepest)
-    # with mu = 1 a slanted leg can jam, and then there may be no solution at all
-    assert len(unsolved) <= (1e-3 if mu < 1.0 else 6e-3) * len(deepest), (len(unsolved), unsolved[:5])
+    # a slanted leg can jam, the more so with mu = 1, and then there may be no solution at all
+    assert len(unsolved) <= (2e-3 if mu < 1.0 else 6e-3) * len(deepest), (len(unsolved), unsolved[:5])
 
 
 @pytest.mark.parametrize('name', ['mini_cheetah', 'anymal_c'])

@@ -21,7 +21,7 @@ PARAMETERS = SimulatorSettings.parameters()
 NUMBERS = {name: p for name, p in PARAMETERS.items() if p.kind in {'number', 'integer'}}
 
 DEFAULTS = {
-    'contact': 'impulse',
+    'contact': 'auto',
     'terrain': 'flat',
     'dt': 1e-3,
     'gravity': None,
@@ -62,7 +62,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     'flag': ({'joint_limits': 1}, 'joint_limits is 1; expected true or false'),
     'choice': (
         {'contact': 'impuls'},
-        r"contact is 'impuls' \(did you mean 'impulse'\?\); expected one of 'impulse', 'spring_damper', 'n",
+        r"contact is 'impuls' \(did you mean 'impulse'\?\); expected one of 'auto', 'impulse', 'spring_damper', 'n",
     ),
     'choice_type': ({'friction': 3}, "friction is 3; expected one of 'cone', 'pyramid'"),
     'short': ({'gravity': (0, -9.81)}, r'gravity is \(0, -9\.81\); expected 3 numbers \[m/s\^2\] or None'),
@@ -77,7 +77,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         r"sensors\.imu: unknown key 'posiion' \(did you mean 'position'\?\)",
     ),
     'rk4': (
-        {'integrator': 'rk4'},
+        {'integrator': 'rk4', 'contact': 'impulse'},
         r"integrator is 'rk4' with contact 'impulse'; expected contact='none', .* integrator='semi_implicit'",
     ),
 }
@@ -181,7 +181,7 @@ def test_replace() -> None:
     ):
         settings.replace(dtt=1)
     with pytest.raises(ArgumentError, match='rk4'):
-        settings.replace(integrator='rk4')
+        settings.replace(integrator='rk4', contact='impulse')
     assert settings.replace(integrator='rk4', contact='none').contact == 'none'
 
 
@@ -290,7 +290,7 @@ BROKEN = {
     'alias': ('simulator: &a {sensors: *a}', 'broken YAML: aliases'),
     'object': ('simulator: !!python/object/apply:os.getcwd []', 'broken YAML: '),
     'deep': ('simulator: ' + '[' * 5000, 'broken YAML: '),
-    'across': ('simulator: {integrator: rk4}', r"simulator\.integrator is 'rk4' with contact 'impulse'"),
+    'across': ('simulator: {integrator: rk4, contact: impulse}', r"simulator\.integrator is 'rk4' with contact 'impulse'"),
     'key_type': ('simulator: {3: 4}', 'simulator: unknown key 3; expected one of'),
     'list_key': ('simulator: {[1]: 4}', 'broken YAML: '),
 }
