@@ -46,7 +46,17 @@ setup(
     license='Apache-2.0',
     python_requires='>=3.10',
     # The same names as in requirements/runtime.in and package.xml.
-    install_requires=['matplotlib', 'numba', 'numpy', 'pillow', 'pyyaml', 'rosbags', 'scipy', 'tqdm', 'xacro'],
+    install_requires=[
+        'matplotlib',
+        'numba',
+        'numpy',
+        'pillow',
+        'pyyaml',
+        'rosbags',
+        'scipy',
+        'tqdm',
+        'xacro',
+    ],
     extras_require={'test': ['pytest']},
     packages=find_packages(include=[pattern for name in IMPORT_PACKAGES for pattern in (name, f'{name}.*')]),
     package_data={'quad_dynamics': ['py.typed', *files_below(ROBOTS, relative_to='quad_dynamics')]},

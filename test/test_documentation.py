@@ -24,7 +24,9 @@ def test_example_runs(example: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_readme_shows_the_examples() -> None:
     shown = re.findall(r'```python\n(.*?)```', (ROOT / 'README.md').read_text(), re.DOTALL)
-    examples = [(ROOT / 'examples' / f'{name}.py').read_text() for name in ('first_steps', 'simulate_standing')]
+    examples = [
+        (ROOT / 'examples' / f'{name}.py').read_text() for name in ('first_steps', 'simulate_standing')
+    ]
     assert shown == [example.split('"""\n\n', 1)[1] for example in examples]
 
 
@@ -48,7 +50,9 @@ def test_every_public_function_is_described(qd: Any) -> None:
 
 def test_modules_named_in_the_docs_exist() -> None:
     for page in ('dynamics.md', 'architecture.md'):
-        for path in re.findall(r'`((?:kernels|model|api|contact|simulation|cli)/\w+\.py)`', (ROOT / 'docs' / page).read_text()):
+        for path in re.findall(
+            r'`((?:kernels|model|api|contact|simulation|cli)/\w+\.py)`', (ROOT / 'docs' / page).read_text()
+        ):
             assert (ROOT / 'quad_dynamics' / path).exists(), f'{page} names {path}'
 
 
