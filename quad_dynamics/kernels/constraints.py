@@ -62,6 +62,7 @@ from quad_dynamics.model.layout import LANES
 
 # A 3 x 3 inverse is used only where the determinant is above this share of the cube of the mean diagonal.
 _REGULAR = 1e-9
+_SOFT = 1e-3  # of the mean diagonal: what is added where it is not
 
 
 # ---------------------------------------------------------------- rows
@@ -213,21 +214,34 @@ def write_inertia(S: Address, c: Int, inertia: Vec3, speed: Lanes) -> None:
 
 @routine
 def invert_inertia(S: Address, c: Int) -> None:
-    """The inverse of a contact's inertia, zero where it is singular (a fixed robot with few joints)."""
+    """The inverse of a contact's inertia; zero where the contact cannot move at all.
+
+    On a fixed robot with few joints it is singular: some directions do not move. Then the contact is taken to
+    give way a little in each sweep, so that a direction that does not move gets no impulse.
+    """
     at, to = c + S_.A_INERTIA, c + S_.A_INVERSE
+    mean = (S[at] + S[at + 3] + S[at + 5]) / 3.0
+    if not determinant_of(S, at) > _REGULAR * mean * mean * mean:
+        for k in (0, 3, 5):
+            S[at + k] += _SOFT * mean
     a, b, d, e, f, g = S[at], S[at + 1], S[at + 2], S[at + 3], S[at + 4], S[at + 5]
-    A0, A1, A2 = e * g - f * f, d * f - b * g, b * f - d * e
-    determinant = a * A0 + b * A1 + d * A2
-    mean = (a + e + g) / 3.0
+    determinant = determinant_of(S, at)
     x = 0.0
-    if determinant > _REGULAR * mean * mean * mean:
+    if determinant > 0.0:
         x = 1.0 / determinant
-    S[to] = A0 * x
-    S[to + 1] = A1 * x
-    S[to + 2] = A2 * x
+    S[to] = (e * g - f * f) * x
+    S[to + 1] = (d * f - b * g) * x
+    S[to + 2] = (b * f - d * e) * x
     S[to + 3] = (a * g - d * d) * x
     S[to + 4] = (b * d - a * f) * x
     S[to + 5] = (a * e - b * b) * x
+
+
+@formula
+def determinant_of(S: Address, at: Int) -> Number:
+    """The determinant of a symmetric matrix: nn n1 n2 11 12 22."""
+    a, b, d, e, f, g = (S[at + k] for k in range(6))
+    return a * (e * g - f * f) + b * (d * f - b * g) + d * (b * f - d * e)
 
 
 @subroutine

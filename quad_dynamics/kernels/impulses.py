@@ -29,6 +29,7 @@ _FIRST_POLISH = 3  # sweeps before the first direct solution; the next ones come
 _RELAX_AFTER, _RELAX = 20, 0.4
 # Sweeps that improve less than this in so many are not worth going on with; the step has not converged then.
 _LOOK_BACK, _STALLED = 10, 0.9
+_SLOW, _ROUNDING = 1e-3, 1e-13  # of velocities [m/s] and of products, to be sure that impulses take energy
 _FINE = 1e-12  # velocity of a contact, beside its target, that is rounding [m/s]
 
 
@@ -40,9 +41,40 @@ def find_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool
     converged = solve(A, S, n_contacts, n_stops)
     if bounces and work(S, n_contacts, n_stops) > 0.0:
         converged = temper(A, S, n_contacts, n_stops)
-    if not converged and work(S, n_contacts, n_stops) > 0.0:
-        shrink(A, S, n_contacts, n_stops)
+    if not converged:
+        start(A, S, n_contacts, n_stops)  # impulses that grew large and small again left their rounding in y
+        if not is_loss(S, n_contacts, n_stops):
+            leave_out_friction(A, S, n_contacts, n_stops)
     return converged
+
+
+@routine
+def is_loss(S: Address, n_contacts: Int, n_stops: Int) -> Bool:
+    """Whether the impulses take energy for certain, whatever is lost by rounding."""
+    size = 0.0
+    for i in range(n_contacts):
+        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        for k in range(3):
+            size += abs(S[c + S_.A_IMPULSE + k]) * (abs(S[c + S_.A_FREE + k]) + _SLOW)
+    return work(S, n_contacts, n_stops) + _ROUNDING * size <= 0.0
+
+
+@subroutine
+def leave_out_friction(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
+    """Impulses without friction: these always exist, are found, and add no energy."""
+    apart(A)
+    aim(S, n_contacts, False)
+    for i in range(n_contacts):
+        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        S[c + S_.A_KEPT] = S[c + S_.A_MU]
+        S[c + S_.A_MU] = 0.0
+        write3(S, c + S_.A_IMPULSE, (0.0, 0.0, 0.0))
+    for i in range(n_stops):
+        S[load_int(S, S_.STOPS) + i * S_.STOP_WORDS + S_.L_IMPULSE] = 0.0
+    solve(A, S, n_contacts, n_stops)
+    for i in range(n_contacts):
+        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        S[c + S_.A_MU] = S[c + S_.A_KEPT]
 
 
 @routine
@@ -89,29 +121,6 @@ def temper(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
     full = work(S, n_contacts, n_stops)
     mix_impulses(A, S, n_contacts, n_stops, last_root(none, half, full) if none <= 0.0 else 0.0)
     return converged
-
-
-@subroutine
-def shrink(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
-    """Make impulses that the sweeps did not finish so small that they add no energy."""
-    apart(A)
-    keep_impulses(S, n_contacts, n_stops, 1)
-    full = work(S, n_contacts, n_stops)
-    mix_with_none(A, S, n_contacts, n_stops, 0.5)
-    half = work(S, n_contacts, n_stops)
-    mix_with_none(A, S, n_contacts, n_stops, last_root(0.0, half, full))
-
-
-@routine
-def mix_with_none(A: Address, S: Address, n_contacts: Int, n_stops: Int, share: Number) -> None:
-    """A share of the impulses that are kept as the second ones."""
-    for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        write3(S, c + S_.A_IMPULSE, scale(row3(S, c + S_.A_KEPT + 3), share))
-    for i in range(n_stops):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        S[s + S_.L_IMPULSE] = share * S[s + S_.L_KEPT + 1]
-    start(A, S, n_contacts, n_stops)
 
 
 @routine

@@ -107,7 +107,7 @@ def list_contact_unknowns(S: Address, c: Int, behind: Int, n: Int, v: Vec3) -> I
                 add_block(S, row + 2 * length + LANES * b, share_of(S, c, 2), column + LANES * b)
     list_unknown(S, n, row, column, c, _NORMAL, first, blocks, S[c + S_.A_TARGET] - v[0])
     n += 1
-    if limited1 and load_int(S, S_.CONE) != 0:
+    if limited1 and turns(S, c):
         x, y = across(S, c)
         turned = column + length
         for k in range(length):
@@ -138,6 +138,12 @@ def limited(S: Address, c: Int) -> tuple[Bool, Bool]:
         slides = p[1] * p[1] + p[2] * p[2] >= largest * largest
         return slides, slides
     return abs(p[1]) >= largest, abs(p[2]) >= largest
+
+
+@routine
+def turns(S: Address, c: Int) -> Bool:
+    """Whether friction at its limit has a direction that can turn: in a cone, and where there is friction."""
+    return load_int(S, S_.CONE) != 0 and (S[c + S_.A_IMPULSE + 1] != 0.0 or S[c + S_.A_IMPULSE + 2] != 0.0)
 
 
 @routine
@@ -259,7 +265,7 @@ def moved(S: Address, k: Int, far: Number) -> tuple[Int, Vec3]:
     c = load_int(S, at + k * S_.UNKNOWN_WORDS + S_.Z_OWNER)
     limited1, limited2 = limited(S, c)
     normal = far * S[x + k]
-    if limited1 and load_int(S, S_.CONE) != 0:
+    if limited1 and turns(S, c):
         turn = far * S[x + k + 1]
         a, b = across(S, c)
         return 2, (normal, normal * share_of(S, c, 1) + turn * a, normal * share_of(S, c, 2) + turn * b)

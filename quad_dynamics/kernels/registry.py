@@ -20,6 +20,7 @@ import numba
 from llvmlite.binding import Linkage
 from numba import njit, types
 from numba.core import codegen
+from numba.core.compiler_lock import global_compiler_lock
 
 from quad_dynamics.kernels.arrays import check_layout
 from quad_dynamics.kernels.disk_cache import DiskCache
@@ -73,7 +74,7 @@ class Kernel:
             check_layout()
             dispatcher = self._dispatcher = njit(**OPTIONS)(self.function)
             cache = dispatcher._cache = _AnnouncingCache(self.name, announce)
-            with cache, _optimize_only(self.name):
+            with cache, global_compiler_lock, _optimize_only(self.name):
                 dispatcher.compile(self.signature)
             result = dispatcher.overloads[self.signature]
             address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)

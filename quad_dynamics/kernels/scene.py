@@ -30,6 +30,7 @@ MASS = 16  # of the robot [kg]
 N_POINTS, N_FEET, QUEUE_LENGTH, ROW_LENGTH = range(17, 21)
 N_STOPS = 52  # of this step
 MEMORY, MANY = 53, 54  # addresses as well
+KEPT, STATE_LENGTH = 55, 56  # address of a copy of the state, and its length
 # Addresses.
 POINTS, JOINTS, STATE, Q, U, COMMAND, QUEUE, FORCES, CONTACTS, TAU, ACCELERATION, FOOT_FORCES = range(21, 33)
 LAST_Q, LAST_U, V, W, Y, PUSH, ACTIVE, STOPS, ROWS, MODES, STAGES = range(33, 44)
@@ -39,7 +40,7 @@ LOG, LOG_ROOM, LOG_COUNT, LOG_EVERY, LOG_WORDS = range(
 )  # ints: address in memory or 0, rows, rows used, ...
 POLISH = 51
 NONE = 50  # int: 0, for where a number of nothing is asked for
-HEADER = 56
+HEADER = 64
 
 NO_CONTACT, IMPULSE, SPRING_DAMPER = 0, 1, 2
 NO_FRICTION, EXPLICIT_FRICTION, STICKING_FRICTION = 0, 1, 2

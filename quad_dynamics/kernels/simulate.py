@@ -23,6 +23,7 @@ GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST = range(5)
 
 # A body that turns farther than this in one step is nowhere that a time step could follow [rad].
 LARGEST_TURN = 1.0
+LARGEST_FLOAT = 1.7976931348623157e308
 
 
 @kernel(ARENA, OBJECT, INT, OBJECT)
@@ -74,7 +75,7 @@ def advance(A: Address, S: Address) -> Int:
         energy = step_impulse(A, S, dt)
     status = judge(A, S, energy)
     if status != GOOD:
-        restore_state(A, S)
+        copy_words(S, load_int(S, S_.KEPT), load_int(S, S_.STATE_LENGTH), load_int(S, S_.STATE))
         return status
     write_results(A, S, dt)
     pass_time(S, dt)
@@ -86,17 +87,10 @@ def advance(A: Address, S: Address) -> Int:
 @routine
 def keep_state(A: Address, S: Address) -> None:
     """Keep the state from before the step; nothing is known about the step yet."""
-    q, u, last_q, last_u = (
-        load_int(S, S_.Q),
-        load_int(S, S_.U),
-        load_int(S, S_.LAST_Q),
-        load_int(S, S_.LAST_U),
-    )
-    for i in range(load_int(A, L.NQ)):
-        S[last_q + i] = S[q + i]
-    for i in range(load_int(A, L.NV)):
-        S[last_u + i] = S[u + i]
     state = load_int(S, S_.STATE)
+    copy_words(S, state, load_int(S, S_.STATE_LENGTH), load_int(S, S_.KEPT))
+    copy_words(S, load_int(S, S_.Q), load_int(A, L.NQ), load_int(S, S_.LAST_Q))
+    copy_words(S, load_int(S, S_.U), load_int(A, L.NV), load_int(S, S_.LAST_U))
     S[state + S_.SWEEPS] = 0.0
     S[state + S_.RESIDUAL] = 0.0
     S[state + S_.SUBSTEPS_DONE] = 1.0
@@ -104,18 +98,10 @@ def keep_state(A: Address, S: Address) -> None:
 
 
 @routine
-def restore_state(A: Address, S: Address) -> None:
-    """Take back the step."""
-    q, u, last_q, last_u = (
-        load_int(S, S_.Q),
-        load_int(S, S_.U),
-        load_int(S, S_.LAST_Q),
-        load_int(S, S_.LAST_U),
-    )
-    for i in range(load_int(A, L.NQ)):
-        S[q + i] = S[last_q + i]
-    for i in range(load_int(A, L.NV)):
-        S[u + i] = S[last_u + i]
+def copy_words(S: Address, start: Int, count: Int, to: Int) -> None:
+    """Copy a part of the scene to another place in it."""
+    for i in range(count):
+        S[to + i] = S[start + i]
 
 
 @routine
@@ -125,7 +111,7 @@ def judge(A: Address, S: Address, energy: Number) -> Int:
     q, u = load_int(S, S_.Q), load_int(S, S_.U)
     if not finite_from(S, q, nq) or not finite_from(S, u, nv):
         return NOT_FINITE
-    if energy > S[S_.ENERGY_LIMIT] * S[S_.MASS]:
+    if not energy <= S[S_.ENERGY_LIMIT] * S[S_.MASS]:
         return TOO_ENERGETIC
     fastest = 0.0
     for i in range(3 if base_rows(A) > 0 else 0, nv):
@@ -138,7 +124,7 @@ def finite_from(S: Address, start: Int, count: Int) -> Bool:
     """Whether S[start : start + count] holds neither NaN nor inf."""
     bad = False
     for i in range(start, start + count):
-        bad |= not abs(S[i]) <= 1.7976931348623157e308
+        bad |= not abs(S[i]) <= LARGEST_FLOAT
     return not bad
 
 

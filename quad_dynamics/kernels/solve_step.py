@@ -16,7 +16,7 @@ from quad_dynamics.kernels.drives import change_modes, guess_modes, load_joints,
 from quad_dynamics.kernels.fall import add_response, fall, push_body, start_bodies
 from quad_dynamics.kernels.impulses import find_impulses
 from quad_dynamics.kernels.stops import add_stops, find_stops, keep_joints
-from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
+from quad_dynamics.kernels.trace import apart, load_int, routine, store_int, subroutine
 from quad_dynamics.kernels.types import Address, Int, Number
 
 MAX_ROUNDS = 60  # of the search for the joints that are stuck or reach a limit
@@ -31,6 +31,7 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) ->
     changed, solved = 0, True
     guess_modes(A, S, h)
     find_stops(A, S, h)
+    n_stops = load_int(S, S_.N_STOPS)
     for round_ in range(MAX_ROUNDS):
         n_stops = load_int(S, S_.N_STOPS)
         energy = start_bodies(A, S)
@@ -53,6 +54,7 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) ->
             break
     if changed > 0 or not solved:
         S[state + S_.CONVERGED] = 0.0
+    store_int(S, S_.N_STOPS, n_stops)  # what the last round listed anew was not solved
     stop_stuck(A, S)
     keep_joints(A, S)
     return energy

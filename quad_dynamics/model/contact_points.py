@@ -64,7 +64,10 @@ def choose_contact_points(model: Model) -> ChosenPoints:
     feet = [foot_balls(model, foot, pieces) for foot in model.foot_names]
     most = max(MOST_POINTS, MOST_POINTS_EACH_BODY * model.nb + 2)
     bodies = [_Body(model, i, pieces, feet, most) for i in range(model.nb)]
-    chosen, tolerances = _choose(bodies, most)
+    found = _choose(bodies, most)
+    if found is None:
+        return ChosenPoints(model.description.contact_points)
+    chosen, tolerances = found
     return ChosenPoints(_named(model, bodies, chosen, feet), tuple(tolerances))
 
 
@@ -151,8 +154,8 @@ def _depth(model: Model, body: int) -> int:
     return depth
 
 
-def _choose(bodies: list[_Body], most: int) -> tuple[list[Floats], list[float]]:
-    """Balls of each body and the tolerances with which they were chosen.
+def _choose(bodies: list[_Body], most: int) -> tuple[list[Floats], list[float]] | None:
+    """Balls of each body and the tolerances with which they were chosen; None if no tolerance leads there.
 
     The finest tolerance is sought with which all bodies together need no more than `most`. What is then left
     over goes where it is worst, to all bodies of one depth in the tree at a time, so that equal legs are
@@ -163,6 +166,8 @@ def _choose(bodies: list[_Body], most: int) -> tuple[list[Floats], list[float]]:
     )
     tolerance = _FINEST * size
     while (chosen := _reduced(bodies, tolerance, most)) is None:
+        if not 0.0 < tolerance < 10.0 * size:
+            return None  # numbers of no sensible size
         tolerance *= _COARSER
     tolerances = dict.fromkeys(sorted({body.depth for body in bodies}), tolerance)
     open_depths = set(tolerances)

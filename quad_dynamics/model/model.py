@@ -210,7 +210,10 @@ class Model:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter('always')
                 points = contact_points(self)
-            messages = tuple(str(item.message) for item in caught)
+            for item in caught:
+                if not issubclass(item.category, ModelWarning):
+                    warnings.warn_explicit(item.message, item.category, item.filename, item.lineno)
+            messages = tuple(str(item.message) for item in caught if issubclass(item.category, ModelWarning))
             object.__setattr__(self, '_found_points', FoundPoints(points, messages))
         assert self._found_points is not None
         return self._found_points

@@ -41,6 +41,7 @@ class Scene:
         q: (nq,) view; likewise u (nv,), tau (nj,), acceleration (nv,), foot_forces (feet, 3).
         command: (COMMAND_ROWS, nj) view.
         contacts: (points, CONTACT_WORDS) view.
+        memory: (nj, MEMORY_WORDS) view.
         forces: (MAX_FORCES, FORCE_WORDS) view.
         points: (points, POINT_WORDS) view of the table of contact points.
         coulomb: (nj,) Coulomb friction of the joints [N m or N].
@@ -77,6 +78,7 @@ class Scene:
         }
         state_end = self._end
         at |= {
+            S_.KEPT: place(state_end - at[S_.STATE]),
             S_.LAST_Q: place(nq),
             S_.LAST_U: place(nv),
             S_.V: place(nv),
@@ -101,6 +103,7 @@ class Scene:
             (S_.QUEUE_LENGTH, queue_length),
             (S_.ROW_LENGTH, row_length),
             (S_.DELAY, delay),
+            (S_.STATE_LENGTH, state_end - at[S_.STATE]),
             (S_.TERRAIN, self.terrain.ctypes.data),
         ):
             ints[word] = count
@@ -119,6 +122,7 @@ class Scene:
         self.foot_forces = view(S_.FOOT_FORCES, feet, 3)
         self.command = view(S_.COMMAND, S_.COMMAND_ROWS, nj)
         self.contacts = view(S_.CONTACTS, n, S_.CONTACT_WORDS)
+        self.memory = view(S_.MEMORY, nj, S_.MEMORY_WORDS)
         self.forces = view(S_.FORCES, S_.MAX_FORCES, S_.FORCE_WORDS)
         self.points = view(S_.POINTS, n, S_.POINT_WORDS)
         self.coulomb = view(S_.JOINTS, nj, S_.JOINT_WORDS)[:, S_.J_COULOMB]
@@ -131,11 +135,16 @@ class Scene:
     def log_to(self, rows: Floats | None, every: int = 1) -> None:
         """Let the kernel write a row of (n, words) in every so many steps; None ends it."""
         ints = self.words.view(np.int64)
+        ints[S_.LOG_EVERY] = every  # first: it may be too large, and then nothing else is changed
         ints[S_.LOG] = 0 if rows is None else rows.ctypes.data
         ints[S_.LOG_ROOM] = 0 if rows is None else len(rows)
         ints[S_.LOG_WORDS] = 0 if rows is None else rows.shape[1]
         ints[S_.LOG_COUNT] = 0
-        ints[S_.LOG_EVERY] = every
+
+    @property
+    def is_logging(self) -> bool:
+        """Whether the kernel writes a log now."""
+        return bool(self.words.view(np.int64)[S_.LOG] != 0)
 
     @property
     def log_count(self) -> int:

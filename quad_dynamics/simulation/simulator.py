@@ -83,7 +83,7 @@ class Simulator:
         self._run, self._address, self._words = _simulate.run, self._scene.packed.address, self._scene.words
         self._dt = self.settings.dt
         self._suite = SensorSuite(self.model, self.settings.sensors, self.settings.seed, self._dt)
-        self.reset()
+        self._start(self.standing(), np.zeros(model.nv), self.settings.seed)
 
     # ---------------------------------------------------------------- state
 
@@ -104,14 +104,17 @@ class Simulator:
             self.settings.replace(seed=seed)  # checks it
         q = self.standing() if q is None else self._checked('q', q)
         u = np.zeros(self.model.nv) if u is None else self._checked('u', u)
-        distances = self._check_depth(q)
-        self._suite = SensorSuite(
-            self.model, self.settings.sensors, self.settings.seed if seed is None else seed, self._dt
-        )
+        self._check_depth(q)
+        self._start(q, u, self.settings.seed if seed is None else seed)
+
+    def _start(self, q: Floats, u: Floats, seed: int) -> None:
+        """Begin at time zero with a checked state."""
+        self._suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
         self._scene.state[:] = 0.0
         self._scene.state[S_.CONVERGED] = self._scene.state[S_.SUBSTEPS_DONE] = 1.0
         self._scene.q[:], self._scene.u[:] = q, u
-        self._scene.contacts[:, S_.C_DISTANCE] = distances
+        if self.contact_points:
+            self._scene.contacts[:, S_.C_DISTANCE] = self._distances(q)[0]
 
     def set_state(self, q: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> None:
         """Put the robot elsewhere; time, commands and forces go on.
@@ -128,6 +131,8 @@ class Simulator:
         distances = self._check_depth(q)
         self._scene.q[:], self._scene.u[:] = q, u
         self._scene.contacts[:] = 0.0
+        self._scene.memory[:] = 0.0
+        self._scene.foot_forces[:] = 0.0
         self._scene.contacts[:, S_.C_DISTANCE] = distances
 
     def standing(self) -> Floats:
@@ -139,10 +144,10 @@ class Simulator:
         for _ in range(50):
             distance, normal = self._distances(q)
             i = int(np.argmin(distance))
-            if not np.isfinite(distance[i]) or abs(distance[i]) < 1e-12:
+            # it is there; or there is no ground below, but a wall
+            if abs(distance[i]) < 1e-12 or normal[i, 2] < 0.1:
                 break
-            # straight up or down; along a wall there is no such way
-            q[2] -= distance[i] / max(normal[i, 2], 0.1)
+            q[2] -= distance[i] / normal[i, 2]
         return q
 
     @property
@@ -272,11 +277,7 @@ class Simulator:
         """
         numbers = vector('wrench', wrench, 6)
         frame = self._scene.packed.frame(link, 'link')
-        if (
-            isinstance(duration, bool)
-            or not isinstance(duration, int | float)
-            or not 0.0 < duration < math.inf
-        ):
+        if not _is_number(duration) or not 0.0 < duration < math.inf:
             raise ArgumentError(f'duration is {duration!r}; expected a number above 0 [s]')
         free = np.flatnonzero(self._scene.forces[:, S_.F_LEFT] <= 0.0)
         if not len(free):
@@ -333,8 +334,9 @@ class Simulator:
         from tqdm import tqdm
 
         steps = self._count_steps(duration)
-        if isinstance(log_every, bool) or not isinstance(log_every, int) or log_every < 1:
-            raise ArgumentError(f'log_every is {log_every!r}; expected a whole number of at least 1')
+        log_every = _whole('log_every', log_every)
+        if self._scene.is_logging:
+            raise ArgumentError('run was called by the controller of a run; expected step, or nothing')
         if isinstance(controller, JointCommand):
             self._command(controller)
         elif controller is not None and not callable(controller):
@@ -433,13 +435,9 @@ class Simulator:
         q[:3] = np.array([q[0], q[1], a * q[0] + b * q[1] + c]) + n * q[2]
 
     def _count_steps(self, duration: float) -> int:
-        if (
-            isinstance(duration, bool)
-            or not isinstance(duration, int | float)
-            or not 0.0 <= duration < math.inf
-        ):
+        if not _is_number(duration) or not 0.0 <= duration < math.inf:
             raise ArgumentError(f'duration is {duration!r}; expected a number of at least 0 [s]')
-        return round(duration / self._dt)
+        return round(float(duration) / self._dt)
 
     def _command(self, command: JointCommand) -> None:
         rows = command.rows(self.model.nj)
@@ -479,3 +477,19 @@ class Simulator:
 
     def _take_log(self, rows: Floats, log_every: int) -> Log:
         return Log.from_rows(rows[: self._scene.log_count], self.model, self.settings)
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a real number; True and False are none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _whole(name: str, value: int) -> int:
+    """A whole number of at least 1.
+
+    Raises:
+        ArgumentError: it is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**62:
+        raise ArgumentError(f'{name} is {value!r}; expected a whole number of at least 1')
+    return int(value)

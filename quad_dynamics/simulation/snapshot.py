@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,17 @@ _HEAD = struct.Struct('<16s16sQQ')  # fingerprint, checksum of all that follows,
 def fingerprint(model: Model, settings: SimulatorSettings, scene: Scene) -> bytes:
     """What a snapshot is tied to: the robot, its contact points, the terrain, all settings but the seed."""
     digest = hashlib.sha256()
-    arrays = [model.pi, model.rotor_pi, model.rotor_inertia, model.joint_p, model.joint_R, model.joint_axis]
+    arrays: list[npt.NDArray[Any]] = [
+        model.pi,
+        model.rotor_pi,
+        model.rotor_inertia,
+        model.joint_p,
+        model.joint_R,
+        model.joint_axis,
+    ]
     arrays += [model.gravity, model.viscous, model.coulomb, scene.terrain, scene.words[: S_.TERRAIN]]
-    arrays.append(scene.points)
+    tables = slice(S_.HEADER, int(scene.words.view(np.int64)[S_.STATE]))  # contact points and joints
+    arrays += [scene.words[tables], model.parents, model.is_prismatic]
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     digest.update(repr((model.joint_names, settings.sensors)).encode())
