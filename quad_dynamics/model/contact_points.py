@@ -18,6 +18,7 @@ from quad_dynamics.model.model import Model
 # Points beside those of the feet: so many, or so many for each body if these are more.
 MOST_POINTS = 32
 MOST_POINTS_EACH_BODY = 2
+_SMALLEST, _LARGEST = 1e-6, 1e6  # sizes of bodies for which points are chosen [m]
 # The tolerance starts at this part of the largest body's size, and grows by this factor until it is enough.
 _FINEST = 0.02
 _COARSER = 1.25
@@ -164,10 +165,12 @@ def _choose(bodies: list[_Body], most: int) -> tuple[list[Floats], list[float]] 
     size = max(
         float((body.hull + support(body.balls, -DIRECTIONS)).max()) for body in bodies if len(body.balls)
     )
+    if not _SMALLEST < size < _LARGEST:
+        return None
     tolerance = _FINEST * size
     while (chosen := _reduced(bodies, tolerance, most)) is None:
-        if not 0.0 < tolerance < 10.0 * size:
-            return None  # numbers of no sensible size
+        if tolerance > 10.0 * size:
+            return None
         tolerance *= _COARSER
     tolerances = dict.fromkeys(sorted({body.depth for body in bodies}), tolerance)
     open_depths = set(tolerances)
