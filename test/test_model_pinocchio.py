@@ -205,7 +205,7 @@ def test_standing_pose_stands(name: str) -> None:
         q_pin[reference.joints[reference.getJointId(name_)].idx_q] = angle
     pin.framesForwardKinematics(reference, data, q_pin)
     heights, feet = [], []
-    for point in model.description.contact_points:
+    for point in model.contact_points:
         place = data.oMf[reference.getFrameId(point.link, pin.FrameType.BODY)].act(np.array(point.position))
         heights.append(place[2] - point.radius)
         if point.link in model.foot_names:

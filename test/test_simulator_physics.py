@@ -595,3 +595,36 @@ def test_dropped_robot_comes_to_rest(qd: Any, contact: str, ground: str, drives:
     assert_close(sim.contact_forces.sum(axis=0), [0.0, 0.0, G * model.total_mass], 1e-2, what='weight')
     if contact == 'impulse':
         assert sim.contact_distances.min() > -1e-3
+
+
+# ---------------------------------------------------------------- corners
+
+
+@both_sets
+def test_ball_in_a_corner(qd: Any, friction: str) -> None:
+    """Pressed into the corner of floor and wall, it touches both, each with its own force, and rests."""
+    terrain = ['flat', {'shape': 'plane', 'normal': [-1.0, 0.0, 0.0], 'point': [0.5, 0.0, 0.0]}]
+    sim = qd.Simulator(robots.ball(), terrain=terrain, friction=friction, mu=0.3)
+    radius = sim.contact_points[0].radius
+    q = sim.q
+    q[:3] = 0.45 - radius, 0.0, radius
+    sim.reset(q)
+    sim.apply_force(sim.model.base_name, [20.0, 0.0, 0.0, 0.0, 0.0, 0.0], 10.0)
+    sim.run(None, 2.0)
+    assert np.abs(sim.u).max() < 1e-9
+    assert_close(sim.q[:3], [0.5 - radius, 0.0, radius], 2e-6, what='position')  # RESTING is 1e-6 m
+    assert_close(sim.contact_forces[0], [-20.0, 0.0, 9.81 * sim.model.total_mass], 1e-9, what='force')
+
+
+def test_no_corner_where_boxes_are_level(qd: Any) -> None:
+    """A point that slides over the seam of two equal boxes feels nothing."""
+    boxes = [{'shape': 'box', 'size': [1.0, 1.0, 0.2], 'position': [x, 0.0, -0.1]} for x in (-0.5, 0.5)]
+    ends = []
+    for terrain in (boxes, 'flat'):
+        sim = qd.Simulator(robots.block(), terrain=terrain, mu=0.1)
+        q, u = sim.q, np.zeros(6)
+        q[0], u[0] = -0.4, 1.5
+        sim.reset(q, u)
+        sim.run(None, 0.6)
+        ends.append(sim.q)
+    assert_close(ends[0], ends[1], 1e-6, what='end')

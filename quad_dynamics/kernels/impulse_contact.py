@@ -20,7 +20,7 @@ from quad_dynamics.kernels.constraints import push_out, respond, row3, write3
 from quad_dynamics.kernels.fall import add_response, move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.solve_step import solve_step
 from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale
-from quad_dynamics.kernels.terrain import ground_below
+from quad_dynamics.kernels.terrain import ground_below, second_surface
 from quad_dynamics.kernels.trace import (
     apart,
     formula,
@@ -72,10 +72,8 @@ def find_contacts(A: Address, S: Address, h: Number) -> Int:
     terrain = memory_at(load_int(S, S_.TERRAIN))
     points, contacts, active = load_int(S, S_.POINTS), load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
     count, anticipates = load_int(S, S_.N_POINTS), S[S_.CORRECTION] > 0.0
-    q, u = load_int(S, S_.Q), load_int(S, S_.U)
-    p_B, v_B = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-    if load_int(A, L.FLOATING) != 0:
-        p_B, v_B = row3(S, q), row3(S, u)
+    p_B, v_B = base_motion(A, S)
+    several = anticipates and terrain[0] > 1.0
     n = 0
     for i in range(count):
         at, memory = points + i * S_.POINT_WORDS, contacts + i * S_.CONTACT_WORDS
@@ -101,9 +99,44 @@ def find_contacts(A: Address, S: Address, h: Number) -> Int:
                 S[c + S_.A_BOUNCE] = e * approach if hits else 0.0
                 remember_impulse(S, c, memory)
                 n += 1
+                if several:
+                    n = add_corner(A, S, terrain, at, i, normal, n, h)
         if not touches:
             write3(S, memory + S_.C_IMPULSE, (0.0, 0.0, 0.0))
     return n
+
+
+@routine
+def add_corner(
+    A: Address, S: Address, terrain: Address, at: Int, i: Int, first: Vec3, n: Int, h: Number
+) -> Int:
+    """List a second contact of a point, if it touches another surface too; returns how many there are."""
+    lane, radius = load_int(S, at + S_.P_LANE), S[at + S_.P_RADIUS]
+    p_B, v_B = base_motion(A, S)
+    p = point_of_body(A, lane, row3(S, at + S_.P_POSITION))
+    distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first)
+    if distance > NEAR:
+        return n
+    p = add(p, scale(normal, -radius))
+    approach = -dot(normal, add(v_B, point_velocity(A, lane, p)))
+    if distance > MARGIN + FASTEST_START * h * h + 2.0 * h * max(approach, 0.0):
+        return n
+    c = load_int(S, S_.ACTIVE) + n * S_.ACTIVE_WORDS
+    list_contact(S, c, at, i, normal, p)
+    S[c + S_.A_MU] = mu
+    S[c + S_.A_DISTANCE] = distance
+    S[c + S_.A_CALM] = -distance / h if distance > RESTING else 0.0
+    S[c + S_.A_BOUNCE] = e * approach if approach > 0.0 and distance <= h * approach else 0.0
+    write3(S, c + S_.A_IMPULSE, (0.0, 0.0, 0.0))
+    return n + 1
+
+
+@routine
+def base_motion(A: Address, S: Address) -> tuple[Vec3, Vec3]:
+    """Position and velocity of the base's origin; zero for a fixed base."""
+    if load_int(A, L.FLOATING) != 0:
+        return row3(S, load_int(S, S_.Q)), row3(S, load_int(S, S_.U))
+    return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 
 
 @formula
@@ -156,13 +189,16 @@ def write_impulses(S: Address, n_contacts: Int) -> None:
     contacts, active = load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
     for i in range(n_contacts):
         c = active + i * S_.ACTIVE_WORDS
-        write_impulse(S, c, contacts + load_int(S, c + S_.A_POINT) * S_.CONTACT_WORDS)
+        write3(S, contacts + load_int(S, c + S_.A_POINT) * S_.CONTACT_WORDS + S_.C_IMPULSE, (0.0, 0.0, 0.0))
+    for i in range(n_contacts):
+        c = active + i * S_.ACTIVE_WORDS
+        add_impulse(S, c, contacts + load_int(S, c + S_.A_POINT) * S_.CONTACT_WORDS)
 
 
 @formula
-def write_impulse(S: Address, c: Int, memory: Int) -> None:
-    """Keep the impulse of one contact, in world axes."""
+def add_impulse(S: Address, c: Int, memory: Int) -> None:
+    """Add the impulse of one contact to those of its point, in world axes."""
     n, t1 = row3(S, c + S_.A_NORMAL), row3(S, c + S_.A_TANGENT)
     x = row3(S, c + S_.A_IMPULSE)
     impulse = add(add(scale(n, x[0]), scale(t1, x[1])), scale(cross(n, t1), x[2]))
-    write3(S, memory + S_.C_IMPULSE, impulse)
+    write3(S, memory + S_.C_IMPULSE, add(row3(S, memory + S_.C_IMPULSE), impulse))

@@ -17,14 +17,13 @@ import math
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
-from quad_dynamics.kernels.impulse_contact import point_velocity
+from quad_dynamics.kernels.impulse_contact import base_motion, point_velocity
 from quad_dynamics.kernels.solve_step import solve_step
 from quad_dynamics.kernels.spatial import add, dot, scale, sub
 from quad_dynamics.kernels.terrain import ground_below
 from quad_dynamics.kernels.trace import apart, load_int, memory_at, routine, store_int, subroutine
 from quad_dynamics.kernels.tree import point_of_body
 from quad_dynamics.kernels.types import Address, Int, Number, Vec3
-from quad_dynamics.model import layout as L
 
 REACH = 0.01  # points nearer than this, and what they travel in a step, are looked at in every sub-step [m]
 QUIET = 0.35  # largest share of a velocity that damping takes in a sub-step
@@ -86,14 +85,6 @@ def look_around(A: Address, S: Address, dt: Number) -> tuple[Int, Int]:
             fade = math.exp(-K / D * dt) if D > 0.0 else 0.0
             write3(S, memory + S_.C_DEFLECTION, scale(row3(S, memory + S_.C_DEFLECTION), fade))
     return n, int(min(max(math.ceil(dt * fastest / QUIET), 1.0), MAX_SUBSTEPS))
-
-
-@routine
-def base_motion(A: Address, S: Address) -> tuple[Vec3, Vec3]:
-    """Position and velocity of the base's origin; zero for a fixed base."""
-    if load_int(A, L.FLOATING) != 0:
-        return row3(S, load_int(S, S_.Q)), row3(S, load_int(S, S_.U))
-    return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 
 
 @subroutine

@@ -32,6 +32,8 @@ BOUND = 19  # radius about the origin that holds all of the shape [m]; FAR where
 SHAPE_WORDS = 20
 
 FAR = 1e30
+LIFT = 5e-3  # a second surface is at least this high [m]
+ACROSS = 0.7  # and turned by 45 degrees at least: largest cosine
 STEP = 1e-6  # how far beyond a face a way out goes on [m]
 LEGS = 4  # a way out leads through so many shapes at most
 
@@ -65,6 +67,27 @@ def ground_below(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, Num
     if T[0] == 1.0 and T[1 + KIND] == PLANE:
         return plane_distance(T, 1, p) - radius, plane_normal(T, 1), T[1 + MU], T[1 + RESTITUTION]
     distance, normal, at = nearest_shape(T, p, radius)
+    return distance - radius, normal, T[at + MU], T[at + RESTITUTION]
+
+
+@subroutine
+def second_surface(T: Address, p: Vec3, radius: Number, first: Vec3) -> tuple[Number, Vec3, Number, Number]:
+    """Another surface beside the one with the normal `first`, as in a corner; FAR if there is none.
+
+    It belongs to another shape, and rises above the first surface: an edge that is level with it is none.
+    """
+    apart(T)
+    distance, normal, at = FAR, first, 1
+    lifted = add(p, scale(first, LIFT))
+    for i in range(int(T[0])):
+        to = 1 + i * SHAPE_WORDS
+        if is_beyond(T, to, p, LIFT + radius):
+            continue
+        d, n = shape_distance(T, to, p, radius)
+        if d > -SKIN and d < distance and dot(n, first) < ACROSS:
+            _, n_lifted = shape_distance(T, to, lifted, radius)
+            if dot(n_lifted, first) < ACROSS:
+                distance, normal, at = d, n, to
     return distance - radius, normal, T[at + MU], T[at + RESTITUTION]
 
 
