@@ -156,7 +156,7 @@ class Scene:
         for ending, log in logs.items():
             found[f'{ending}_substeps'] = float(log.substeps.mean())
             found[f'{ending}_sweeps'] = float(log.sweeps.mean())
-            found[f'{ending}_unconverged'] = float((log.residual > self.sim.settings.tolerance).mean())
+            found[f'{ending}_unconverged'] = float((~log.converged).mean())
         return {self.name + ending: number for ending, number in found.items()}
 
 

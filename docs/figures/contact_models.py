@@ -98,7 +98,7 @@ def measure(model: qd.Model, dt: float = 1e-3, strides: int = STRIDES, **setting
         peak=motion.normal_force.max() / weight,
         work=np.abs(log.tau * log.u[:, 6:]).sum() * dt / strides,
         effort=(log.sweeps if settings['contact'] == 'impulse' else log.substeps).mean(),
-        missed=100.0 * np.mean(log.residual > sim.settings.tolerance),
+        missed=100.0 * np.mean(~log.converged),
         cost=cost_of_a_step(sim, trot),
         log=log,
     )

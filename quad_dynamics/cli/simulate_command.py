@@ -43,7 +43,7 @@ examples:
 exit code: 0 simulated (even if the robot fell), 1 bad input or divergence, 2 wrong usage
 """
 
-_CONTACTS = ('impulse', 'spring_damper', 'spring-damper', 'spring', 'none')
+_CONTACTS = ('auto', 'impulse', 'spring_damper', 'spring-damper', 'spring', 'none')
 _MOST_ROWS = 100_000  # of the log, unless --log-every says otherwise
 _LOOKED_AT = 20_000  # rows in which the deepest penetration is searched
 _LAST = 0.5  # the summary's means are over the end of the run [s]
@@ -171,8 +171,6 @@ def _settings(arguments: argparse.Namespace, model: Model) -> SimulatorSettings:
     settings = SimulatorSettings.from_yaml(arguments.settings) if arguments.settings else SimulatorSettings()
     names = ('contact', 'terrain', 'dt', 'mu', 'restitution', 'seed')
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
-    if not model.floating_base and not arguments.settings:
-        given.setdefault('contact', 'none')
     return settings.replace(**given)
 
 
@@ -283,7 +281,7 @@ def _solver(terminal: Terminal, sim: Simulator, log: Log) -> None:
     if sim.settings.contact == 'none':
         return
     if sim.settings.contact == 'impulse':
-        late = int(np.sum(log.residual > sim.settings.tolerance))
+        late = int(np.sum(~log.converged))
         text = 'all steps converged'
         if late:
             worst = f'{log.residual.max():.2g} m/s'

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contacts and joint limits as constraints on velocities, solved by projected Gauss-Seidel.
+"""Contacts and joint limits as constraints on velocities.
 
 A unit impulse travels to the base by the propagators of `contact_inertia`, and leaves S . F at each joint and
 F_b at the base. A *row* holds what it leaves, each number times the root of its inverse inertia (1/d of a
 joint; at the base L^-1 F_b times the roots of 1/D). Then J M^-1 J^T of two impulses is the product of their
 rows. With y = sum of rows times impulses, the velocity of a constraint is its velocity without impulses plus
-row . y, and one outward pass turns y into M^-1 J^T of all impulses. So nothing is ever stored for a pair of
-constraints, and the work grows with their number, not with its square.
+row . y, and one outward pass turns y into M^-1 J^T of all impulses. So a sweep over the constraints stores
+nothing for a pair of them: its work grows with their number, not with its square.
 
 A row has BASE_COLUMNS numbers for the base and then a few blocks of four for joints, from the joint `first`
 on, which is where the limb of the body begins: joints are numbered depth first, so all joints between the

@@ -24,7 +24,7 @@ from quad_dynamics.model import layout as L
 # How a joint moves in a step: freely (no Coulomb friction), sliding up or down, or not at all.
 FREE, UP, DOWN, STUCK = 0.0, 1.0, -1.0, 2.0
 
-# A joint that is stuck gets this many times the largest inertia that it can have: J_LOCK.
+# A joint that is stuck gets this many times its inertia in the neutral pose: J_LOCK.
 LOCK = 1e8
 # Friction that is above F_c by this share is still taken for F_c: rounding must not change a mode.
 _ROUNDING = 1.0 + 1e-9

@@ -7,8 +7,8 @@ counts and addresses are int64 with the same bits. Addresses count words from th
 
     header      settings, counts, addresses
     tables      contact points, joints: constants
-    state       all that a snapshot holds: the state of the robot, of the drives and the contacts, and the
-        results of the last step room        what a step works in
+    state       all that a snapshot holds: state of the robot, drives and contacts, results of the last step
+    room        what a step works in
 """
 
 from __future__ import annotations
@@ -17,29 +17,23 @@ from __future__ import annotations
 
 # Settings.
 CONTACT = 0  # int: one of NO_CONTACT, IMPULSE, SPRING_DAMPER
-CONE, MAX_SWEEPS, SUBSTEPS = (
-    1,
-    2,
-    3,
-)  # ints: 1 for the cone, 0 for the pyramid; sweeps; 0 for automatic sub-steps
+CONE, MAX_SWEEPS, SUBSTEPS = 1, 2, 3  # ints: 0 is the pyramid; sweeps; 0 is automatic
 JOINT_FRICTION, JOINT_LIMITS, MOTOR_LIMITS, RUNGE_KUTTA = 4, 5, 6, 7  # ints
 DT, TOLERANCE, CORRECTION, STIFFNESS, DAMPING, ENERGY_LIMIT = range(8, 14)
 DELAY, DELAY_SHARE = 14, 15  # latency: whole time steps (int), and the share of one more
 MASS = 16  # of the robot [kg]
 # Counts.
-N_POINTS, N_FEET, QUEUE_LENGTH, ROW_LENGTH = range(17, 21)
-N_STOPS = 52  # of this step
-MEMORY, MANY = 53, 54  # addresses as well
-KEPT, STATE_LENGTH = 55, 56  # address of a copy of the state, and its length
+N_POINTS, N_FEET, QUEUE_LENGTH, ROW_LENGTH, STATE_LENGTH = range(17, 22)
 # Addresses.
-POINTS, JOINTS, STATE, Q, U, COMMAND, QUEUE, FORCES, CONTACTS, TAU, ACCELERATION, FOOT_FORCES = range(21, 33)
-LAST_Q, LAST_U, V, W, Y, PUSH, ACTIVE, STOPS, ROWS, MODES, STAGES = range(33, 44)
-TERRAIN = 44  # int: address in memory, not in the scene
-LOG, LOG_ROOM, LOG_COUNT, LOG_EVERY, LOG_WORDS = range(
-    45, 50
-)  # ints: address in memory or 0, rows, rows used, ...
-POLISH = 51
-NONE = 50  # int: 0, for where a number of nothing is asked for
+POINTS, JOINTS, STATE, Q, U, COMMAND, QUEUE, FORCES, CONTACTS, MEMORY = range(22, 32)
+TAU, ACCELERATION, FOOT_FORCES, KEPT, LAST_Q, LAST_U, V, W, Y, PUSH = range(32, 42)
+ACTIVE, STOPS, ROWS, MODES, STAGES, POLISH, MANY = range(42, 49)
+# From here on, what is not the same in every simulator of the same robot and settings.
+TERRAIN = 49  # int: address in memory, not in the scene
+LOG, LOG_ROOM, LOG_COUNT, LOG_EVERY, LOG_WORDS = range(50, 55)  # ints: address in memory or 0; rows; ...
+N_STOPS = 55  # int: of this step
+# An int that is 0: a literal has a type of its own, and numba would compile twice what it is handed to.
+NONE = 56
 HEADER = 64
 
 NO_CONTACT, IMPULSE, SPRING_DAMPER = 0, 1, 2
@@ -48,9 +42,7 @@ NO_FRICTION, EXPLICIT_FRICTION, STICKING_FRICTION = 0, 1, 2
 # ---------------------------------------------------------------- tables
 
 # A contact point.
-P_LANE, P_JOINT, P_FIRST, P_BLOCKS, P_FOOT = range(
-    5
-)  # ints: lane of its body; joint, first column, blocks: see `constraints`
+P_LANE, P_JOINT, P_FIRST, P_BLOCKS, P_FOOT = range(5)  # ints: lane of its body; limb: see `constraints`
 P_POSITION, P_RADIUS = 5, 8  # in frame K [m]
 P_MOBILITY = 9  # largest inverse mass that a force on it feels [1/kg]
 POINT_WORDS = 10
@@ -122,7 +114,7 @@ L_KEPT = 8  # 2
 STOP_WORDS = 10
 
 # What a joint does in a step, and the search for it (see `drives`): six rows of nj numbers.
-M_MODE, M_CHANGES, M_LOW, M_LOW_SPEED, M_HIGH, M_HIGH_SPEED = range(6)
+M_CHANGES, M_LOW, M_LOW_SPEED, M_HIGH, M_HIGH_SPEED = range(1, 6)  # row 0 is the mode
 MODE_ROWS = 6
 
 # Unknowns that are solved for at once (see `polish`); then a square matrix and a vector.

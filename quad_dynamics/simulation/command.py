@@ -93,6 +93,8 @@ def joint_numbers(name: str, value: npt.ArrayLike, nj: int, single: bool = True)
     Raises:
         ArgumentError: it is something else.
     """
+    if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
+        raise ArgumentError(f'{name} has masked values; expected a value for every joint')
     try:
         numbers = np.asarray(value)
         if numbers.dtype.kind not in 'fiu':

@@ -85,6 +85,14 @@ class Simulator:
         self._suite = SensorSuite(self.model, self.settings.sensors, self.settings.seed, self._dt)
         self._start(self.standing(), np.zeros(model.nv), self.settings.seed)
 
+    def __repr__(self) -> str:
+        return f"<Simulator of '{self.model.name}': contact {self.settings.contact}, t = {self.time:g} s>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            'a Simulator cannot be copied; make another one, and hand it the snapshot of this one'
+        )
+
     # ---------------------------------------------------------------- state
 
     def reset(
@@ -343,7 +351,7 @@ class Simulator:
             raise ArgumentError(
                 f'controller is {type(controller).__name__}; expected a function, a JointCommand or None'
             )
-        rows = np.empty((steps // log_every + 1, row_width(self.model)))
+        rows = _room(steps // log_every + 1, row_width(self.model))
         self._scene.log_to(rows, log_every)
         hidden = None if progress is None else not progress
         try:
@@ -468,7 +476,9 @@ class Simulator:
         )
         hints = [f'a smaller dt than {self._dt:g} s']
         if self.settings.contact == 'spring_damper':
-            hints.append('softer contact, or substeps=None')
+            hints.append(
+                'softer contact' if self.settings.substeps is None else 'softer contact, or substeps=None'
+            )
         if np.any(self._scene.command[[S_.COMMAND_KP, S_.COMMAND_KD]]):
             hints.append('smaller gains')
         raise SimulationDiverged(
@@ -477,6 +487,21 @@ class Simulator:
 
     def _take_log(self, rows: Floats, log_every: int) -> Log:
         return Log.from_rows(rows[: self._scene.log_count], self.model, self.settings)
+
+
+def _room(rows: int, words: int) -> Floats:
+    """Room for a log.
+
+    Raises:
+        ArgumentError: there is not so much.
+    """
+    try:
+        return np.empty((rows, words))
+    except (MemoryError, ValueError) as error:
+        size = rows * words * 8 / 2**30
+        raise ArgumentError(
+            f'duration asks for {rows} rows of the log, {size:.3g} GiB; expected fewer: a larger log_every'
+        ) from error
 
 
 def _is_number(value: object) -> bool:
