@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import simple_robots as robots
+from cases import load
 
 
 @pytest.fixture
@@ -115,9 +116,7 @@ def test_masked_torques(qd: Any, sim: Any) -> None:
 
 def test_snapshot_of_a_robot_with_other_limits(qd: Any) -> None:
     text = robots.quadruped('mini_cheetah').to_urdf()
-    one, other = (
-        qd.load_model(t, floating_base=True) for t in (text, text.replace('effort="18', 'effort="17'))
-    )
+    one, other = (load(t, floating_base=True) for t in (text, text.replace('effort="18', 'effort="17')))
     assert not np.array_equal(one.effort_limit, other.effort_limit)
     with pytest.raises(qd.ArgumentError, match='another robot'):
         qd.Simulator(other).restore(qd.Simulator(one).snapshot())
