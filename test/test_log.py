@@ -68,8 +68,7 @@ def assert_same(a: Log, b: Log) -> None:
 def test_rows_become_arrays(robot: str, cheetah: Any, seed: int) -> None:
     model = cheetah if robot == 'cheetah' else model_of(ARM)
     rows = rows_of(model, 5, seed)
-    forces = np.random.default_rng(seed).normal(size=(5, 16, 3))
-    log = Log.from_rows(rows, model, SimulatorSettings(dt=2e-3, gravity=(0, 0, -1)), forces)
+    log = Log.from_rows(rows, model, SimulatorSettings(dt=2e-3, gravity=(0, 0, -1)))
     back = [log.time, log.q, log.u, log.acceleration, log.tau, log.foot_forces, log.sweeps, log.residual]
     back += [log.substeps, log.converged]
     assert np.array_equal(np.hstack([part.reshape(5, -1) for part in back]), rows)
@@ -80,7 +79,6 @@ def test_rows_become_arrays(robot: str, cheetah: Any, seed: int) -> None:
     assert log.sweeps.dtype == log.substeps.dtype == np.int64
     assert (log.joint_names, log.foot_names) == (model.joint_names, model.foot_names)
     assert (log.dt, log.gravity.tolist(), len(log)) == (2e-3, [0.0, 0.0, -1.0], 5)
-    assert np.array_equal(log.contact_forces, forces)
     rows[:] = 0.0
     assert log.time[0] > 0.0  # the rows are the simulator's, to be used again
 
@@ -93,8 +91,6 @@ def test_rows_of_another_robot(cheetah: Any) -> None:
     width = row_width(cheetah)
     with pytest.raises(ArgumentError, match=rf'rows has the shape \(3, 9\); expected \(n, {width}\)'):
         Log.from_rows(np.zeros((3, 9)), cheetah, SimulatorSettings())
-    with pytest.raises(ArgumentError, match='contact_forces of the log has the shape'):
-        Log.from_rows(np.zeros((3, width)), cheetah, SimulatorSettings(), np.zeros((4, 16, 3)))
 
 
 def test_parts(cheetah: Any) -> None:
@@ -130,7 +126,6 @@ def test_save_and_load(robot: str, cheetah: Any, tmp_path: Path, seed: int) -> N
     assert list(tmp_path.iterdir()) == [path]
     back = Log.load(path)
     assert_same(log, back)
-    assert back.contact_forces is None
     assert back.imu == ImuSettings(link=link, position=(0.1, 0.2, 0.3))
     assert back.robot_description == log.robot_description == model.to_urdf()
     # A model that was written and read again has the same frames but for rounding.
@@ -139,12 +134,6 @@ def test_save_and_load(robot: str, cheetah: Any, tmp_path: Path, seed: int) -> N
     again = tmp_path / 'again'
     back.save(again)
     assert_same(log, Log.load(again))
-
-
-def test_contact_forces_are_saved(cheetah: Any, tmp_path: Path) -> None:
-    forces = np.random.default_rng(0).normal(size=(4, 16, 3))
-    Log.from_rows(rows_of(cheetah, 4), cheetah, SimulatorSettings(), forces)[1:].save(tmp_path / 'run.npz')
-    assert np.array_equal(Log.load(tmp_path / 'run.npz').contact_forces, forces[1:])
 
 
 def test_order_of_joints_survives(tmp_path: Path) -> None:

@@ -69,7 +69,6 @@ class Log:
         dt: time step of the simulation [s]; rows may be several steps apart.
         gravity: (3,) in world axes [m/s^2].
         imu: where the IMU sits.
-        contact_forces: (n, points, 3) in world axes [N], or None if they were not recorded.
     """
 
     time: Floats
@@ -89,7 +88,6 @@ class Log:
     dt: float
     gravity: Floats
     imu: ImuSettings = field(default_factory=ImuSettings)
-    contact_forces: Floats | None = None
     _robot: _Robot | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -105,14 +103,9 @@ class Log:
             found, expected = getattr(self, name).shape, (n, *widths.get(name, ()))
             if found != expected:
                 raise ArgumentError(f'{name} of the log has the shape {found}; expected {expected}')
-        if self.contact_forces is not None and self.contact_forces.shape[::2] != (n, 3):
-            found = self.contact_forces.shape
-            raise ArgumentError(f'contact_forces of the log has the shape {found}; expected ({n}, points, 3)')
 
     @staticmethod
-    def from_rows(
-        rows: Floats, model: Model, settings: SimulatorSettings, contact_forces: Floats | None = None
-    ) -> Log:
+    def from_rows(rows: Floats, model: Model, settings: SimulatorSettings) -> Log:
         """Make a log of what the simulator wrote.
 
         Args:
@@ -120,7 +113,6 @@ class Log:
                 substeps, converged.
             model: robot.
             settings: of the simulation.
-            contact_forces: (n, points, 3) [N].
 
         Raises:
             ArgumentError: rows of another width.
@@ -147,7 +139,6 @@ class Log:
             dt=settings.dt,
             gravity=np.array(model.gravity if settings.gravity is None else settings.gravity),
             imu=settings.sensors.imu,
-            contact_forces=contact_forces,
             _robot=_Robot(model=model),
         )
 
@@ -159,8 +150,6 @@ class Log:
         if not isinstance(part, (slice, np.ndarray)):
             raise ArgumentError(f'the index of a log is {part!r}; expected a slice, a mask or an array')
         changes = {name: getattr(self, name)[part] for name in _ROWS}
-        if self.contact_forces is not None:
-            changes['contact_forces'] = self.contact_forces[part]
         return replace(self, **changes)
 
     def between(self, t0: float, t1: float) -> Log:
@@ -212,8 +201,6 @@ class Log:
             'robot': self._robot and self._robot.as_dict(),
         }
         arrays = {name: getattr(self, name) for name in (*_ROWS, 'gravity')}
-        if self.contact_forces is not None:
-            arrays['contact_forces'] = self.contact_forces
         with Path(path).open('wb') as file:
             np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
 
