@@ -83,14 +83,20 @@ def forward_dynamics(
             start_pack(A, pack_at(A, k))
         subtract_wrenches(A, wrenches, i, count)
         apply_torques(A, u, i * nv, tau, (i + 1) * nt - load_int(A, L.NJ), flags)
-        for k in range(load_int(A, L.PACKS) - 1, 0, -1):
-            reduce_inertia(A, pack_at(A, k), parent_of(A, k))
-            reduce_bias(A, pack_at(A, k), parent_of(A, k))
-        solve_base(A, tau, i * nt, nt == nv)
-        for k in range(1, load_int(A, L.PACKS)):
-            release_pack(A, pack_at(A, k), parent_of(A, k))
-        write_accelerations(A, du, i * nv)
+        solve_articulated(A, tau, i * nt, nt == nv, du, i * nv)
     return 0
+
+
+@routine
+def solve_articulated(A: Address, tau: Address, i: Int, has_base_rows: Bool, du: Address, to: Int) -> None:
+    """du[to : to + nv], after `start_pack` and with the row TAU; tau[i] is read for the base alone."""
+    for k in range(load_int(A, L.PACKS) - 1, 0, -1):
+        reduce_inertia(A, pack_at(A, k), parent_of(A, k))
+        reduce_bias(A, pack_at(A, k), parent_of(A, k))
+    solve_base(A, tau, i, has_base_rows)
+    for k in range(1, load_int(A, L.PACKS)):
+        release_pack(A, pack_at(A, k), parent_of(A, k))
+    write_accelerations(A, du, to)
 
 
 @formula

@@ -22,8 +22,14 @@ QUATERNION_TOLERANCE = 1e-3
 @routine
 def all_finite(x: Address, count: Int) -> Bool:
     """Whether x[:count] holds neither NaN nor inf."""
+    return finite_from(x, 0, count)
+
+
+@routine
+def finite_from(x: Address, start: Int, count: Int) -> Bool:
+    """Whether x[start : start + count] holds neither NaN nor inf."""
     bad = False
-    for i in range(count):
+    for i in range(start, start + count):
         bad |= x[i] * 0.0 != 0.0
     return not bad
 

@@ -38,7 +38,12 @@ def subtract_wrenches(A: Address, wrenches: Object, state: Int, count: Int) -> N
 @formula
 def subtract_wrench(A: Address, lane: Int, offset: Vec3, force: Vec3, moment: Vec3) -> None:
     """Subtract one wrench, given at a point of the body in that lane."""
-    moment = add(moment, cross(point_of_body(A, lane, offset), force))
+    subtract_from_body(A, lane, force, add(moment, cross(point_of_body(A, lane, offset), force)))
+
+
+@formula
+def subtract_from_body(A: Address, lane: Int, force: Vec3, moment: Vec3) -> None:
+    """Subtract a wrench about the origin of A from what the body in a lane needs."""
     for i in range(3):
         A[lane + L.FORCE_F + LANES * i] = A[lane + L.FORCE_F + LANES * i] - force[i]
         A[lane + L.FORCE_N + LANES * i] = A[lane + L.FORCE_N + LANES * i] - moment[i]

@@ -3,26 +3,16 @@
 
 from __future__ import annotations
 
-import math
-
 from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.aba import (
-    reduce_bias,
-    reduce_inertia,
-    release_pack,
-    solve_base,
-    store_rigid,
-    write_accelerations,
-)
+from quad_dynamics.kernels.aba import solve_articulated, store_rigid
 from quad_dynamics.kernels.constraints import row3
-from quad_dynamics.kernels.external import subtract_wrench
-from quad_dynamics.kernels.manifold import exponential
-from quad_dynamics.kernels.spatial import add, cross, dot, inertia_mul, load3, quat_mul, scale, store6
+from quad_dynamics.kernels.external import subtract_from_body, subtract_wrench
+from quad_dynamics.kernels.manifold import turn
+from quad_dynamics.kernels.spatial import add, cross, dot, inertia_mul, load3, scale, store6
 from quad_dynamics.kernels.trace import apart, formula, lane_sum, load_int, routine, subroutine, zero_lanes
-from quad_dynamics.kernels.tree import inertia_in_A, move_bodies, pack_at, parent_of, place_bodies
+from quad_dynamics.kernels.tree import inertia_in_A, move_bodies, pack_at, place_bodies
 from quad_dynamics.kernels.types import Address, Int, Lanes, Number, Vec3
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 
 @subroutine
@@ -80,23 +70,14 @@ def push_link(A: Address, S: Address, at: Int, share: Number) -> None:
 @formula
 def push_body(A: Address, lane: Int, p: Vec3, force: Vec3) -> None:
     """Let a force act at a place in A on the body in a lane."""
-    moment = cross(p, force)
-    for i in range(3):
-        A[lane + L.FORCE_F + LANES * i] = A[lane + L.FORCE_F + LANES * i] - force[i]
-        A[lane + L.FORCE_N + LANES * i] = A[lane + L.FORCE_N + LANES * i] - moment[i]
+    subtract_from_body(A, lane, force, cross(p, force))
 
 
 @subroutine
 def accelerate(A: Address, S: Address, to: Int) -> None:
     """S[to : to + nv] = accelerations, as in `aba`; after `start_bodies` and `load_joints`."""
     apart(A)
-    for k in range(load_int(A, L.PACKS) - 1, 0, -1):
-        reduce_inertia(A, pack_at(A, k), parent_of(A, k))
-        reduce_bias(A, pack_at(A, k), parent_of(A, k))
-    solve_base(A, S, 0, False)
-    for k in range(1, load_int(A, L.PACKS)):
-        release_pack(A, pack_at(A, k), parent_of(A, k))
-    write_accelerations(A, S, to)
+    solve_articulated(A, S, 0, False, S, to)
 
 
 @routine
@@ -133,12 +114,6 @@ def move_along(A: Address, S: Address, h: Number) -> None:
     if nv > nj:
         for k in range(3):
             S[q + k] += h * S[v + k]
-        turn = exponential(h * S[v + 3], h * S[v + 4], h * S[v + 5])
-        x, y, z, w = quat_mul((S[q + 3], S[q + 4], S[q + 5], S[q + 6]), turn)
-        s = 1.0 / math.sqrt(x * x + y * y + z * z + w * w)
-        S[q + 3] = x * s
-        S[q + 4] = y * s
-        S[q + 5] = z * s
-        S[q + 6] = w * s
+        turn(S, q + 3, h * S[v + 3], h * S[v + 4], h * S[v + 5], S, q + 3)
     for j in range(nj):
         S[q + nq - nj + j] += h * S[v + nv - nj + j]

@@ -31,7 +31,7 @@ from quad_dynamics.kernels.trace import (
     subroutine,
 )
 from quad_dynamics.kernels.tree import point_of_body
-from quad_dynamics.kernels.types import Address, Int, Number, Vec3
+from quad_dynamics.kernels.types import Address, Bool, Int, Number, Vec3
 from quad_dynamics.model import layout as L
 
 MARGIN = 1e-4  # a point this near to the ground takes part [m]
@@ -86,17 +86,11 @@ def find_contacts(A: Address, S: Address, h: Number) -> Int:
         if distance < NEAR + FASTEST * h:
             p = add(p, scale(normal, -radius))
             approach = -dot(normal, add(v_B, point_velocity(A, lane, p)))
-            touches = distance < 0.0
-            if anticipates:
-                touches = distance < MARGIN + FASTEST_START * h * h + 2.0 * h * max(approach, 0.0)
+            touches = distance < (reach(approach, h) if anticipates else 0.0)
             if touches:
                 c = active + n * S_.ACTIVE_WORDS
                 list_contact(S, c, at, i, normal, p)
-                S[c + S_.A_MU] = mu
-                S[c + S_.A_DISTANCE] = distance
-                S[c + S_.A_CALM] = -distance / h if anticipates and distance > RESTING else 0.0
-                hits = approach > 0.0 and distance <= h * approach
-                S[c + S_.A_BOUNCE] = e * approach if hits else 0.0
+                aim_contact(S, c, distance, approach, mu, e, h, anticipates)
                 remember_impulse(S, c, memory)
                 n += 1
                 if several:
@@ -119,16 +113,38 @@ def add_corner(
         return n
     p = add(p, scale(normal, -radius))
     approach = -dot(normal, add(v_B, point_velocity(A, lane, p)))
-    if distance > MARGIN + FASTEST_START * h * h + 2.0 * h * max(approach, 0.0):
+    if distance >= reach(approach, h):
         return n
     c = load_int(S, S_.ACTIVE) + n * S_.ACTIVE_WORDS
     list_contact(S, c, at, i, normal, p)
-    S[c + S_.A_MU] = mu
-    S[c + S_.A_DISTANCE] = distance
-    S[c + S_.A_CALM] = -distance / h if distance > RESTING else 0.0
-    S[c + S_.A_BOUNCE] = e * approach if approach > 0.0 and distance <= h * approach else 0.0
+    aim_contact(S, c, distance, approach, mu, e, h, True)
     write3(S, c + S_.A_IMPULSE, (0.0, 0.0, 0.0))
     return n + 1
+
+
+@routine
+def reach(approach: Number, h: Number) -> Number:
+    """The distance from which on a point may touch the ground in a step."""
+    return MARGIN + FASTEST_START * h * h + 2.0 * h * max(approach, 0.0)
+
+
+@routine
+def aim_contact(
+    S: Address,
+    c: Int,
+    distance: Number,
+    approach: Number,
+    mu: Number,
+    e: Number,
+    h: Number,
+    anticipates: Bool,
+) -> None:
+    """Friction and distance of a contact, and what velocity it aims at, with restitution and without."""
+    S[c + S_.A_MU] = mu
+    S[c + S_.A_DISTANCE] = distance
+    S[c + S_.A_CALM] = -distance / h if anticipates and distance > RESTING else 0.0
+    hits = approach > 0.0 and distance <= h * approach
+    S[c + S_.A_BOUNCE] = e * approach if hits else 0.0
 
 
 @routine

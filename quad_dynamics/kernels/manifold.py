@@ -52,16 +52,21 @@ def integrate(A: Address, n: Int, q: Object, u: Object, dt: Number, out: Object)
         if nv > nj:
             for k in range(3):
                 out[iq + k] = q[iq + k] + dt * u[iu + k]
-            d = exponential(dt * u[iu + 3], dt * u[iu + 4], dt * u[iu + 5])
-            x, y, z, w = quat_mul((q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6]), d)
-            scale = 1.0 / math.sqrt(x * x + y * y + z * z + w * w)
-            out[iq + 3] = x * scale
-            out[iq + 4] = y * scale
-            out[iq + 5] = z * scale
-            out[iq + 6] = w * scale
+            turn(q, iq + 3, dt * u[iu + 3], dt * u[iu + 4], dt * u[iu + 5], out, iq + 3)
         for j in range(nj):
             out[iq + nq - nj + j] = q[iq + nq - nj + j] + dt * u[iu + nv - nj + j]
     return 0
+
+
+@routine
+def turn(q: Address, at: Int, x: Number, y: Number, z: Number, out: Address, to: Int) -> None:
+    """out[to : to + 4] = the quaternion at q[at], turned by a rotation vector in its own axes."""
+    a, b, c, d = quat_mul((q[at], q[at + 1], q[at + 2], q[at + 3]), exponential(x, y, z))
+    scale = 1.0 / math.sqrt(a * a + b * b + c * c + d * d)
+    out[to] = a * scale
+    out[to + 1] = b * scale
+    out[to + 2] = c * scale
+    out[to + 3] = d * scale
 
 
 @routine

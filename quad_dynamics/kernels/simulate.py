@@ -6,7 +6,7 @@ from __future__ import annotations
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.arrays import data, is_none
 from quad_dynamics.kernels.constraints import row3, write3
-from quad_dynamics.kernels.door import good_vector
+from quad_dynamics.kernels.door import finite_from, good_vector
 from quad_dynamics.kernels.drives import give_torques
 from quad_dynamics.kernels.impulse_contact import step_impulse
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
@@ -15,7 +15,7 @@ from quad_dynamics.kernels.spatial import add, scale
 from quad_dynamics.kernels.spring_contact import step_springs
 from quad_dynamics.kernels.trace import apart, fill_zero, load_int, memory_at, routine, store_int, subroutine
 from quad_dynamics.kernels.tree import base_rows
-from quad_dynamics.kernels.types import Address, Bool, Int, Number, Object
+from quad_dynamics.kernels.types import Address, Int, Number, Object
 from quad_dynamics.model import layout as L
 
 # What the kernel returns.
@@ -23,7 +23,6 @@ GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST = range(5)
 
 # A body that turns farther than this in one step is nowhere that a time step could follow [rad].
 LARGEST_TURN = 1.0
-LARGEST_FLOAT = 1.7976931348623157e308
 
 
 @kernel(ARENA, OBJECT, INT, OBJECT)
@@ -65,7 +64,7 @@ def take_torques(A: Address, S: Address, tau: Address) -> None:
 def advance(A: Address, S: Address) -> Int:
     """One time step."""
     dt = S[S_.DT]
-    keep_state(A, S)
+    keep_state(S)
     give_torques(A, S)
     if load_int(S, S_.RUNGE_KUTTA) != 0:
         energy = step_runge_kutta(A, S, dt)
@@ -85,12 +84,10 @@ def advance(A: Address, S: Address) -> Int:
 
 
 @routine
-def keep_state(A: Address, S: Address) -> None:
+def keep_state(S: Address) -> None:
     """Keep the state from before the step; nothing is known about the step yet."""
     state = load_int(S, S_.STATE)
     copy_words(S, state, load_int(S, S_.STATE_LENGTH), load_int(S, S_.KEPT))
-    copy_words(S, load_int(S, S_.Q), load_int(A, L.NQ), load_int(S, S_.LAST_Q))
-    copy_words(S, load_int(S, S_.U), load_int(A, L.NV), load_int(S, S_.LAST_U))
     S[state + S_.SWEEPS] = 0.0
     S[state + S_.RESIDUAL] = 0.0
     S[state + S_.SUBSTEPS_DONE] = 1.0
@@ -117,15 +114,6 @@ def judge(A: Address, S: Address, energy: Number) -> Int:
     for i in range(3 if base_rows(A) > 0 else 0, nv):
         fastest = max(fastest, abs(S[u + i]))
     return TOO_FAST if fastest * S[S_.DT] > LARGEST_TURN else GOOD
-
-
-@routine
-def finite_from(S: Address, start: Int, count: Int) -> Bool:
-    """Whether S[start : start + count] holds neither NaN nor inf."""
-    bad = False
-    for i in range(start, start + count):
-        bad |= not abs(S[i]) <= LARGEST_FLOAT
-    return not bad
 
 
 @routine

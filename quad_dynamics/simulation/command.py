@@ -8,13 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.api.door import check_finite
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels import scene as S_
 
 Floats = npt.NDArray[np.float64]
 
-_ZERO = 0.0
-_ORDER = (S_.COMMAND_TAU, S_.COMMAND_Q, S_.COMMAND_QD, S_.COMMAND_KP, S_.COMMAND_KD)
+# Rows of the kernel's command, by the names of the fields.
+_ROWS = {
+    'tau': S_.COMMAND_TAU,
+    'q': S_.COMMAND_Q,
+    'qd': S_.COMMAND_QD,
+    'kp': S_.COMMAND_KP,
+    'kd': S_.COMMAND_KD,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +60,9 @@ class JointCommand:
     def _fill(self, rows: Floats) -> None:
         """Fill the rows without looking far; raises ValueError or TypeError if anything is not good."""
         nj = rows.shape[1]
-        for row, value in zip(_ORDER, (self.tau, self.q, self.qd, self.kp, self.kd), strict=True):
-            if value is not None and value is not _ZERO:
+        for name, row in _ROWS.items():
+            value = getattr(self, name)
+            if value is not None:
                 numbers = np.asarray(value)
                 if numbers.shape not in ((), (nj,)) or numbers.dtype.kind not in 'fiu':
                     raise ValueError
@@ -66,16 +74,12 @@ class JointCommand:
             raise ValueError
 
     def _explain(self, rows: Floats, nj: int) -> None:
-        for row, name in (
-            (S_.COMMAND_TAU, 'tau'),
-            (S_.COMMAND_Q, 'q'),
-            (S_.COMMAND_QD, 'qd'),
-            (S_.COMMAND_KP, 'kp'),
-            (S_.COMMAND_KD, 'kd'),
-        ):
+        """Raise an ArgumentError about what `_fill` did not take."""
+        for name, row in _ROWS.items():
             value = getattr(self, name)
             rows[row] = joint_numbers(name, 0.0 if value is None else value, nj)
-        for row, name in ((S_.COMMAND_KP, 'kp'), (S_.COMMAND_KD, 'kd')):
+        for name in ('kp', 'kd'):
+            row = _ROWS[name]
             if np.any(rows[row] < 0.0):
                 j = int(np.argmin(rows[row]))
                 raise ArgumentError(f'{name}[{j}] is {rows[row, j]:g}; expected a gain of at least 0')
@@ -106,9 +110,7 @@ def joint_numbers(name: str, value: npt.ArrayLike, nj: int, single: bool = True)
         ) from error
     if numbers.shape != (nj,) and not (single and numbers.shape == ()):
         raise ArgumentError(f'{name} has shape {numbers.shape}; expected ({nj},), one for each joint')
-    if not np.all(np.isfinite(numbers)):
-        j = int(np.argmin(np.isfinite(np.atleast_1d(numbers))))
-        raise ArgumentError(f'{name}[{j}] is {np.atleast_1d(numbers)[j]}; expected a finite number')
+    check_finite(name, np.atleast_1d(numbers))
     return numbers
 
 

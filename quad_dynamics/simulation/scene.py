@@ -43,7 +43,6 @@ class Scene:
         contacts: (points, CONTACT_WORDS) view.
         memory: (nj, MEMORY_WORDS) view.
         forces: (MAX_FORCES, FORCE_WORDS) view.
-        points: (points, POINT_WORDS) view of the table of contact points.
         coulomb: (nj,) Coulomb friction of the joints [N m or N].
     """
 
@@ -79,8 +78,6 @@ class Scene:
         state_end = self._end
         at |= {
             S_.KEPT: place(state_end - at[S_.STATE]),
-            S_.LAST_Q: place(nq),
-            S_.LAST_U: place(nv),
             S_.V: place(nv),
             S_.W: place(nv),
             S_.Y: place(columns),
@@ -92,6 +89,10 @@ class Scene:
             S_.STAGES: place(2 * (nq + nv)),
             S_.POLISH: place(S_.POLISH_WORDS),
             S_.MANY: place(columns * (columns + 1)),
+        }
+        # q and u from before the step stand in the copy of the state
+        at |= {
+            last: at[S_.KEPT] + at[now] - at[S_.STATE] for last, now in ((S_.LAST_Q, S_.Q), (S_.LAST_U, S_.U))
         }
         self.words: Floats = np.zeros(self._end)
         ints = self.words.view(np.int64)
@@ -115,7 +116,7 @@ class Scene:
             return self.words[at[word] : at[word] + int(np.prod(shape))].reshape(shape)
 
         self._fill_points(model, points, view(S_.POINTS, n, S_.POINT_WORDS), firsts, blocks)
-        self._fill_joints(model, settings, view(S_.JOINTS, nj, S_.JOINT_WORDS), firsts, blocks)
+        self._fill_joints(model, view(S_.JOINTS, nj, S_.JOINT_WORDS), firsts, blocks)
         self.state = self.words[at[S_.STATE] : state_end]
         self.q, self.u = view(S_.Q, nq), view(S_.U, nv)
         self.tau, self.acceleration = view(S_.TAU, nj), view(S_.ACCELERATION, nv)
@@ -124,7 +125,6 @@ class Scene:
         self.contacts = view(S_.CONTACTS, n, S_.CONTACT_WORDS)
         self.memory = view(S_.MEMORY, nj, S_.MEMORY_WORDS)
         self.forces = view(S_.FORCES, S_.MAX_FORCES, S_.FORCE_WORDS)
-        self.points = view(S_.POINTS, n, S_.POINT_WORDS)
         self.coulomb = view(S_.JOINTS, nj, S_.JOINT_WORDS)[:, S_.J_COULOMB]
 
     @property
@@ -206,7 +206,6 @@ class Scene:
     def _fill_joints(
         self,
         model: Model,
-        settings: SimulatorSettings,
         table: Floats,
         firsts: Sequence[int],
         blocks: Sequence[int],

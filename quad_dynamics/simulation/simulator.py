@@ -32,7 +32,7 @@ Controller = Callable[['Simulator'], Any]
 # Deepest penetration that a simulation may start with [m]: impulse contact displaces the robot out of it;
 # springs would throw it.
 DEEPEST_START = {'impulse': 0.02, 'spring_damper': 0.005, 'none': math.inf}
-# Steps between two looks at the progress bar, and rows of the log that are added at once.
+# Steps between two looks at the progress bar.
 _CHUNK = 1000
 
 
@@ -82,8 +82,8 @@ class Simulator:
         _simulate.load()
         self._run, self._address, self._words = _simulate.run, self._scene.packed.address, self._scene.words
         self._dt = self.settings.dt
-        self._suite = SensorSuite(self.model, self.settings.sensors, self.settings.seed, self._dt)
-        self._start(self.standing(), np.zeros(model.nv), self.settings.seed)
+        q = self.standing()
+        self._start(q, np.zeros(model.nv), self.settings.seed, self._distances(q)[0])
 
     def __repr__(self) -> str:
         return f"<Simulator of '{self.model.name}': contact {self.settings.contact}, t = {self.time:g} s>"
@@ -112,17 +112,15 @@ class Simulator:
             self.settings.replace(seed=seed)  # checks it
         q = self.standing() if q is None else self._checked('q', q)
         u = np.zeros(self.model.nv) if u is None else self._checked('u', u)
-        self._check_depth(q)
-        self._start(q, u, self.settings.seed if seed is None else seed)
+        self._start(q, u, self.settings.seed if seed is None else seed, self._check_depth(q))
 
-    def _start(self, q: Floats, u: Floats, seed: int) -> None:
-        """Begin at time zero with a checked state."""
+    def _start(self, q: Floats, u: Floats, seed: int, distances: Floats) -> None:
+        """Begin at time zero with a checked state, at these distances of the contact points to the ground."""
         self._suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
         self._scene.state[:] = 0.0
         self._scene.state[S_.CONVERGED] = self._scene.state[S_.SUBSTEPS_DONE] = 1.0
         self._scene.q[:], self._scene.u[:] = q, u
-        if self.contact_points:
-            self._scene.contacts[:, S_.C_DISTANCE] = self._distances(q)[0]
+        self._scene.contacts[:, S_.C_DISTANCE] = distances
 
     def set_state(self, q: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> None:
         """Put the robot elsewhere; time, commands and forces go on.
@@ -328,8 +326,7 @@ class Simulator:
         Args:
             controller: called before every step with the simulator; it returns joint torques (nj,), a
                 `JointCommand`, or None to leave the command as it is. A `JointCommand` in its place, or None,
-                is in
-                force all the time and costs no Python in between.
+                is in force all the time and costs no Python in between.
             duration: rounded to whole time steps [s].
             log_every: steps between two rows of the log.
             progress: whether to show a progress bar; None shows one on a terminal if it takes longer than a
