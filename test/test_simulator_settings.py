@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.simulation.parameters import Parameter
+from quad_dynamics.parameters.parameter import Parameter
 from quad_dynamics.simulation.settings import ImuSettings, SensorSettings, SimulatorSettings
 
 DOCS = Path(__file__).parents[1] / 'docs'

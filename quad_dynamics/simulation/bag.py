@@ -23,8 +23,8 @@ from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.parameters.parameter import nearest
 from quad_dynamics.simulation.imu import rotated_back
-from quad_dynamics.simulation.parameters import nearest
 from quad_dynamics.simulation.sensors import Readings, SensorSuite
 from quad_dynamics.simulation.settings import SensorSettings
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from quad_dynamics.model.urdf import Vector3
-from quad_dynamics.simulation.parameter_set import ParameterSet
-from quad_dynamics.simulation.parameters import group, param
+from quad_dynamics.parameters.parameter import group, param
+from quad_dynamics.parameters.parameter_set import ParameterSet
 
 CONTACTS = ('auto', 'impulse', 'spring_damper', 'none')
 INTEGRATORS = ('semi_implicit', 'rk4')

@@ -13,7 +13,7 @@ import yaml
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.problems import why_unreadable
-from quad_dynamics.simulation.parameters import nearest, raise_problems, show
+from quad_dynamics.parameters.parameter import nearest, raise_problems, show
 from quad_dynamics.simulation.settings import SimulatorSettings
 
 TOP_KEY = 'simulator'

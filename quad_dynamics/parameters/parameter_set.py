@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.simulation.parameters import KEY, Parameter, raise_problems, show, unknown
+from quad_dynamics.parameters.parameter import KEY, Parameter, raise_problems, show, unknown
 
 _Set = TypeVar('_Set', bound='ParameterSet')
 

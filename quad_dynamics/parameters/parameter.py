@@ -24,7 +24,7 @@ import numpy as np
 from quad_dynamics.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from quad_dynamics.simulation.parameter_set import ParameterSet
+    from quad_dynamics.parameters.parameter_set import ParameterSet
 
 # Where a declaration stands in the metadata of a field.
 KEY = 'parameter'
@@ -35,7 +35,8 @@ class Parameter:
     """What is known about one parameter.
 
     Attributes:
-        kind: 'number', 'integer', 'flag', 'choice', 'text', 'vector', 'other' or 'group'.
+        kind: 'number', 'integer', 'flag', 'choice', 'text', 'vector' (of a fixed size), 'numbers' and 'texts' (of
+            any size), 'other' or 'group'.
         default: its value where nobody gives one.
         meaning: a few words.
         unit: '' if it has none.
@@ -49,6 +50,7 @@ class Parameter:
         infinite: infinity is allowed.
         check: for 'other': says what is expected if the value is wrong, '' if it is right.
         group: for 'group': the class of the parameters below it.
+        dynamic: a node takes new values while it runs.
     """
 
     kind: str
@@ -65,6 +67,7 @@ class Parameter:
     infinite: bool = False
     check: Callable[[Any], str] | None = None
     group: type[ParameterSet] | None = None
+    dynamic: bool = False
 
     @property
     def expected(self) -> str:
@@ -77,6 +80,8 @@ class Parameter:
             'choice': f'one of {", ".join(map(repr, self.choices))}',
             'text': 'a text',
             'vector': f'{self.size} numbers{self._bounds}{unit}',
+            'numbers': f'a list of numbers{self._bounds}{unit}',
+            'texts': 'a list of texts',
             'group': 'a mapping',
         }.get(self.kind, '')
         return f'{what} or None' if self.optional else what
@@ -108,12 +113,15 @@ class Parameter:
             return value, f'is {show(value)}{nearest(value, self.choices)}; expected {expected}'
         if self.kind == 'number':
             return float(value), ''
-        return (tuple(float(x) for x in value) if self.kind == 'vector' else value), ''
+        if self.kind in ('vector', 'numbers'):
+            return tuple(float(x) for x in value), ''
+        return (tuple(value) if self.kind == 'texts' else value), ''
 
     def _fits(self, value: Any) -> bool:
-        if self.kind == 'vector':
-            right_size = isinstance(value, (list, tuple)) and len(value) == self.size
-            return right_size and all(map(self._in_bounds, value))
+        if self.kind in ('vector', 'numbers', 'texts'):
+            if not isinstance(value, (list, tuple)) or (self.kind == 'vector' and len(value) != self.size):
+                return False
+            return all(isinstance(x, str) if self.kind == 'texts' else self._in_bounds(x) for x in value)
         if self.kind == 'choice':
             return isinstance(value, str) and value in self.choices
         if self.kind == 'group':
@@ -149,7 +157,7 @@ def param(
         **rest: other attributes of `Parameter`.
     """
     choices = tuple(choices)
-    size = len(default) if isinstance(default, tuple) else size
+    size = len(default) if isinstance(default, tuple) and kind in ('', 'vector') else size
     if not kind:
         kinds = {bool: 'flag', int: 'integer', float: 'number', str: 'text', tuple: 'vector'}
         kind = 'choice' if choices else kinds[type(default)]
