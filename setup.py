@@ -12,7 +12,7 @@ ROBOTS = 'quad_dynamics/robots'
 README = Path(__file__).resolve().with_name('README.md')
 
 # The folders that are import packages. A new node is one more word here.
-IMPORT_PACKAGES = ['quad_dynamics']
+IMPORT_PACKAGES = ['quad_dynamics', 'force_node', 'sim_node', 'viewer_node']
 
 
 def files_below(folder: str, relative_to: str = '.') -> list[str]:

@@ -67,3 +67,7 @@ class SimulationDiverged(QuadDynamicsError, RuntimeError):  # noqa: N818 (what h
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class RosMissing(QuadDynamicsError, RuntimeError):  # noqa: N818 (what is the case, not an error in a call)
+    """Something of ROS, or of what the nodes need beside it, is not installed."""

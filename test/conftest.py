@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +19,29 @@ def qd() -> Any:
     import quad_dynamics
 
     return quad_dynamics
+
+
+@pytest.fixture
+def ros_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A ROS domain that no other test uses at the same time; the environment keeps ROS on this machine."""
+    pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed (x86-64 Linux only)')
+    from quad_dynamics.ros.environment import loopback_settings
+
+    # Above 101 the ports of a domain are those that the kernel gives to clients.
+    for domain in range(50, 100):
+        lock = (Path(tempfile.gettempdir()) / f'quad_dynamics_test_domain_{domain}').open('w')
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            continue
+        monkeypatch.setenv('ROS_DOMAIN_ID', str(domain))
+        for name, value in loopback_settings(os.environ).items():
+            monkeypatch.setenv(name, value)
+        yield domain
+        lock.close()
+        return
+    raise RuntimeError('all ROS domains from 50 to 99 are in use by other tests')
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -35,8 +35,8 @@ class Parameter:
     """What is known about one parameter.
 
     Attributes:
-        kind: 'number', 'integer', 'flag', 'choice', 'text', 'vector' (of a fixed size), 'numbers' and 'texts' (of
-            any size), 'other' or 'group'.
+        kind: 'number', 'integer', 'flag', 'choice', 'text', 'vector' (of a fixed size), 'numbers' and
+            'texts' (of any size), 'other' or 'group'.
         default: its value where nobody gives one.
         meaning: a few words.
         unit: '' if it has none.
@@ -119,9 +119,11 @@ class Parameter:
 
     def _fits(self, value: Any) -> bool:
         if self.kind in ('vector', 'numbers', 'texts'):
-            if not isinstance(value, (list, tuple)) or (self.kind == 'vector' and len(value) != self.size):
-                return False
-            return all(isinstance(x, str) if self.kind == 'texts' else self._in_bounds(x) for x in value)
+            fits = self._in_bounds if self.kind != 'texts' else lambda item: isinstance(item, str)
+            right_size = isinstance(value, (list, tuple)) and (
+                self.kind != 'vector' or len(value) == self.size
+            )
+            return right_size and all(map(fits, value))
         if self.kind == 'choice':
             return isinstance(value, str) and value in self.choices
         if self.kind == 'group':

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages as the bytes that go over the wire (CDR), where rclpy's conversion would cost too much.
+
+A node publishes the same message hundreds of times a second with other numbers in it. `Template` serializes
+it once, finds where its numbers are, and from then on writes only those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rclpy.serialization import deserialize_message, serialize_message
+
+from quad_dynamics.errors import ArgumentError
+
+Floats = npt.NDArray[np.float64]
+
+# The stamp of a header comes first in a message, after the four bytes that say how it is encoded.
+_STAMP = slice(4, 12)
+FIELDS = ('position', 'velocity', 'effort')
+
+
+class Template:
+    """A message that stays the same but for its stamp and some of its numbers.
+
+    Attributes:
+        numbers: by name, arrays to write the numbers into; they are the bytes of the message.
+    """
+
+    def __init__(self, make: Callable[[Mapping[str, Floats]], Any], sizes: Mapping[str, int]) -> None:
+        """Serialize a message, and find its numbers.
+
+        Args:
+            make: makes the message from arrays of numbers.
+            sizes: name and size of each array; its numbers stand side by side in the message.
+
+        Raises:
+            ArgumentError: an array is not in the message as it is.
+        """
+        marks = {name: _marks(i, size) for i, (name, size) in enumerate(sizes.items())}
+        self._buffer = bytearray(serialize_message(make(marks)))
+        whole = bytes(self._buffer)
+        self.numbers: dict[str, Floats] = {}
+        for name, mark in marks.items():
+            at = whole.find(mark.tobytes())
+            if at < 0:
+                raise ArgumentError(
+                    f"'{name}' is not found in the message; expected its numbers side by side"
+                )
+            self.numbers[name] = np.frombuffer(self._buffer, np.float64, len(mark), at)
+            self.numbers[name][:] = 0.0
+        self._stamp = np.frombuffer(self._buffer, np.uint32, 2, _STAMP.start)
+
+    def bytes(self, stamp_ns: int) -> bytes:
+        """The message with this stamp [ns] and the numbers as they are now."""
+        self._stamp[:] = divmod(stamp_ns, 10**9)
+        return bytes(self._buffer)
+
+
+def _marks(i: int, size: int) -> Floats:
+    """Numbers that are found nowhere else."""
+    return np.asarray(np.arange(1, size + 1) * 1.234567e-89 + 10.0 ** (i - 80), dtype=np.float64)
+
+
+class JointReader:
+    """Reads sensor_msgs/JointState from bytes into arrays in the order of a robot's joints.
+
+    Whoever sends such messages sends the same names each time. So the layout of the last message is kept; the
+    next one with the same bytes outside its numbers is read without rclpy.
+    """
+
+    def __init__(self, kind: Any, joint_names: Sequence[str], required: Sequence[str], topic: str) -> None:
+        """Expect messages.
+
+        Args:
+            kind: the type sensor_msgs/msg/JointState.
+            joint_names: of the robot.
+            required: which of 'position', 'velocity', 'effort' must be given; each may be given.
+            topic: its name, for the texts of errors.
+        """
+        self._kind, self._names, self._required, self._topic = kind, list(joint_names), required, topic
+        self._layout: _Layout | None = None
+
+    def read(self, raw: bytes) -> JointSample:
+        """The numbers of a message.
+
+        Raises:
+            ArgumentError: damaged bytes, missing or unknown joints, wrong lengths, or numbers that are not
+                finite.
+        """
+        if self._layout is None or not self._layout.fits(raw):
+            self._layout = self._learn(raw)
+        sample = self._layout.read(raw)
+        for name, numbers in sample.arrays.items():
+            # The sum of finite numbers is finite, or they are so large that it is worth a second look.
+            if not math.isfinite(numbers.sum()) and not np.isfinite(numbers).all():
+                j = int(np.argmin(np.isfinite(numbers)))
+                raise ArgumentError(
+                    f"{self._topic}: {name} of '{self._names[j]}' is {numbers[j]}; expected finite numbers"
+                )
+        return sample
+
+    def _learn(self, raw: bytes) -> _Layout:
+        try:
+            message = deserialize_message(raw, self._kind)
+        except Exception as error:  # whatever the deserializer says of damaged bytes
+            raise ArgumentError(
+                f'{self._topic}: {len(raw)} bytes that are no JointState; expected a whole one'
+            ) from error
+        if len(serialize_message(message)) != len(raw):
+            raise ArgumentError(
+                f'{self._topic}: a damaged JointState of {len(raw)} bytes; expected a whole one'
+            )
+        self._check(message)
+        return _Layout(raw, message, self._names)
+
+    def _check(self, message: Any) -> None:
+        names = list(message.name)
+        lacks = [name for name in self._names if name not in names]
+        strange = [name for name in names if name not in self._names]
+        if lacks or strange or len(names) != len(self._names):
+            what = f'lacks {lacks}' if lacks else f'has {strange or "a joint twice"}'
+            raise ArgumentError(f'{self._topic} {what}; it has {names}, expected {self._names}')
+        for field in FIELDS:
+            size = len(getattr(message, field))
+            if size not in (0, len(names)) or (size == 0 and field in self._required):
+                raise ArgumentError(
+                    f'{self._topic}: {field} has {size} numbers; expected {len(names)}, one for each joint'
+                )
+
+
+class JointSample:
+    """What a JointState says, in the order of the robot's joints.
+
+    Attributes:
+        stamp_ns: of the header [ns].
+        arrays: 'position', 'velocity', 'effort', as far as they are given, each (nj,); not to be written.
+    """
+
+    __slots__ = ('arrays', 'stamp_ns')
+
+    def __init__(self, stamp_ns: int, arrays: dict[str, Floats]) -> None:
+        self.stamp_ns = stamp_ns
+        self.arrays = arrays
+
+    def get(self, field: str) -> Floats | None:
+        """The numbers of a field, None if they are not given."""
+        return self.arrays.get(field)
+
+
+class _Layout:
+    """Where the numbers are in a JointState, and what all its other bytes are."""
+
+    def __init__(self, raw: bytes, message: Any, joint_names: list[str]) -> None:
+        names = list(message.name)
+        order = [names.index(name) for name in joint_names]
+        self._order = None if order == sorted(order) else np.array(order, dtype=np.intp)
+        self._size, self._count = len(raw), len(names)
+        self._places = self._find(message)
+        self._constant: list[tuple[slice, bytes]] = []
+        start = _STAMP.stop
+        for place in sorted(self._places.values()):
+            self._constant.append((slice(start, place), raw[start:place]))
+            start = place + 8 * self._count
+        self._constant.append((slice(start, len(raw)), raw[start:]))
+
+    @staticmethod
+    def _find(message: Any) -> dict[str, int]:
+        """Where each array begins: by serializing the message with numbers that are found nowhere else."""
+        given = [name for name in FIELDS if len(getattr(message, name))]
+        marks = {name: _marks(i, len(getattr(message, name))) for i, name in enumerate(given)}
+        for name, mark in marks.items():
+            setattr(message, name, mark.tolist())
+        whole = serialize_message(message)
+        return {name: whole.index(mark.tobytes()) for name, mark in marks.items()}
+
+    def fits(self, raw: bytes) -> bool:
+        """Whether all bytes are the same but for those of stamp and numbers."""
+        return len(raw) == self._size and all(raw[where] == known for where, known in self._constant)
+
+    def read(self, raw: bytes) -> JointSample:
+        """The numbers."""
+        arrays = {}
+        for name, place in self._places.items():
+            numbers = np.frombuffer(raw, np.float64, self._count, place)
+            arrays[name] = numbers if self._order is None else numbers[self._order]
+        sec, nanosec = np.frombuffer(raw, np.uint32, 2, _STAMP.start).tolist()
+        return JointSample(sec * 10**9 + nanosec, arrays)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node says about itself on `/diagnostics`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+
+from quad_dynamics.ros.qos import COMMAND
+
+OK, WARN, ERROR = 0, 1, 2
+PERIOD = 0.5  # between two messages [s]
+
+
+class Diagnostics:
+    """The state of one node: a level, a sentence, and values; and counts of what went wrong.
+
+    Attributes:
+        counts: how often each kind of fault was seen.
+        last_fault: the last one in words.
+    """
+
+    def __init__(self, node: Node) -> None:
+        """Publish for a node.
+
+        Args:
+            node: of rclpy.
+        """
+        self._node = node
+        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', COMMAND)
+        self._next = 0.0
+        self._warned: dict[str, float] = {}
+        self.counts: Counter[str] = Counter()
+        self.last_fault = ''
+
+    def fault(self, kind: str, text: str) -> None:
+        """Count a fault, and log it, but each kind once a second at most.
+
+        Args:
+            kind: short name, such as 'wrong_length'.
+            text: a sentence that names the culprit and what was expected.
+        """
+        self.counts[kind] += 1
+        self.last_fault = text
+        now = time.monotonic()
+        if now >= self._warned.get(kind, 0.0):
+            self._warned[kind] = now + 1.0
+            times = self.counts[kind]
+            self._node.get_logger().warning(f'{text}{f" ({times} times so far)" if times > 1 else ""}')
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for the next message."""
+        return time.monotonic() >= self._next
+
+    def publish(self, level: int, message: str, stamp_ns: int = 0, **values: Any) -> None:
+        """Publish the state now.
+
+        Args:
+            level: OK, WARN or ERROR.
+            message: a few words.
+            stamp_ns: time of the message [ns].
+            values: by name.
+        """
+        self._next = time.monotonic() + PERIOD
+        name = self._node.get_fully_qualified_name().lstrip('/')
+        status = DiagnosticStatus(level=bytes([level]), name=name, message=message)
+        values |= {f'faults.{kind}': count for kind, count in sorted(self.counts.items())}
+        if self.last_fault:
+            values['last_fault'] = self.last_fault
+        status.values = [KeyValue(key=key, value=_text(value)) for key, value in values.items()]
+        array = DiagnosticArray(status=[status])
+        array.header.stamp.sec, array.header.stamp.nanosec = divmod(stamp_ns, 10**9)
+        self._publisher.publish(array)
+
+
+def _text(value: Any) -> str:
+    return f'{value:.6g}' if isinstance(value, float) else str(value)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environment in which nodes run: where ROS is, and how nodes find each other."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from quad_dynamics.errors import RosMissing
+from quad_dynamics.ros.process import PARENT_VARIABLE
+
+# Variables with which people choose their own middleware or profile; then ours stays out of the way.
+_OWN_CHOICE = (
+    'FASTRTPS_DEFAULT_PROFILES_FILE',
+    'FASTDDS_DEFAULT_PROFILES_FILE',
+    'RMW_FASTRTPS_USE_QOS_FROM_XML',
+)
+_PROFILE_VARIABLE = 'FASTRTPS_DEFAULT_PROFILES_FILE'
+# With it, the nodes use the profile of the shell, and may talk to other machines.
+NETWORK_VARIABLE = 'QUAD_DYNAMICS_NETWORK'
+
+
+def profile_path() -> Path:
+    """The Fast DDS profile that keeps everything on this machine."""
+    return share_folder() / 'config' / 'fastdds.xml'
+
+
+def share_folder() -> Path:
+    """Where launch files, configuration and profiles are: the source tree, or share/ of an installation."""
+    root = Path(__file__).resolve().parents[2]
+    if (root / 'config' / 'fastdds.xml').is_file() and (root / 'package.xml').is_file():
+        return root
+    candidates = [root.parents[2], Path(sys.prefix)] if len(root.parents) > 2 else [Path(sys.prefix)]
+    candidates += [
+        Path(prefix) for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if prefix
+    ]
+    for prefix in candidates:
+        if (prefix / 'share' / 'quad_dynamics' / 'config' / 'fastdds.xml').is_file():
+            return prefix / 'share' / 'quad_dynamics'
+    raise RosMissing(
+        f'the folder share/quad_dynamics is not found below {", ".join(map(str, candidates))}; '
+        'expected it beside the installed package: install quad_dynamics again'
+    )
+
+
+def loopback_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables that keep ROS on this machine; none where the user has chosen otherwise."""
+    if environment.get(NETWORK_VARIABLE) or any(environment.get(name) for name in _OWN_CHOICE):
+        return {}
+    if environment.get('RMW_IMPLEMENTATION', 'rmw_fastrtps_cpp') not in (
+        'rmw_fastrtps_cpp',
+        'rmw_fastrtps_dynamic_cpp',
+    ):
+        return {'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST', 'ROS_LOCALHOST_ONLY': '1'}
+    return {_PROFILE_VARIABLE: str(profile_path())}
+
+
+def stay_on_this_machine() -> None:
+    """Let ROS in this process use loopback only; before rclpy is initialised."""
+    os.environ.update(loopback_settings(os.environ))
+
+
+def ros_environment() -> dict[str, str]:
+    """The environment for nodes that are started as children of this process."""
+    environment = dict(os.environ)
+    environment.update(loopback_settings(environment))
+    environment[PARENT_VARIABLE] = str(os.getpid())
+    environment['PYTHONUNBUFFERED'] = '1'
+    environment['OMP_NUM_THREADS'] = environment['OPENBLAS_NUM_THREADS'] = '1'
+    return environment
+
+
+def require_ros() -> None:
+    """Raise an error that says how to get ROS, if rclpy cannot be imported.
+
+    Raises:
+        RosMissing: there is no rclpy.
+    """
+    if importlib.util.find_spec('rclpy') is None:
+        raise RosMissing(
+            'rclpy is not found; expected a ROS 2 that is sourced, or its wheels: '
+            "pip install 'quad_dynamics[ros]'"
+        )

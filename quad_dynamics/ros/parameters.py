@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of a node, declared from a `ParameterSet`: type, default, unit, bounds and meaning stand there.
+
+What ROS has no value for is written thus: no text is '', no numbers are [], no whole number is 0.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.exceptions import InvalidParameterException, ParameterException
+from rclpy.node import Node
+from rclpy.parameter import Parameter as RosParameter
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.parameters.parameter import Parameter, raise_problems, unknown
+from quad_dynamics.parameters.parameter_set import ParameterSet
+
+_Set = TypeVar('_Set', bound=ParameterSet)
+# Parameters that every node has.
+_OF_ROS = ('use_sim_time', 'start_type_description_service', 'qos_overrides')
+_LARGEST = 1.7976931348623157e308
+
+
+class NodeParameters(Generic[_Set]):
+    """The parameters of a node.
+
+    Attributes:
+        values: all of them, as they are now.
+    """
+
+    def __init__(self, node: Node, settings: type[_Set]) -> None:
+        """Declare and read them.
+
+        Args:
+            node: of rclpy.
+            settings: class that declares them.
+
+        Raises:
+            ArgumentError: everything that is wrong with the values that the node was started with.
+        """
+        self._declared = settings.parameters()
+        self._apply: Callable[[_Set, _Set], None] = lambda new, old: None
+        _check_names(node, self._declared)
+        problems: list[str] = []
+        for name, declared in self._declared.items():
+            problems += _declare(node, name, declared)
+        raise_problems(node.get_name(), problems)
+        given = {name: node.get_parameter(name).value for name in self._declared}
+        try:
+            self.values: _Set = settings.from_dict(self._nested(given))
+        except ArgumentError as error:
+            raise ArgumentError(f'parameters of {node.get_name()}: {error}') from error
+        node.add_on_set_parameters_callback(self._set)
+
+    def on_change(self, apply: Callable[[_Set, _Set], None]) -> None:
+        """Call a function with the new and the old values; if it raises an ArgumentError, nothing changes."""
+        self._apply = apply
+
+    def _nested(self, flat: Mapping[str, Any]) -> dict[str, Any]:
+        """Values as ROS has them, by dotted names, as nested mappings of values as the settings have them."""
+        nested: dict[str, Any] = {}
+        for name, value in flat.items():
+            *groups, last = name.split('.')
+            inner = nested
+            for key in groups:
+                inner = inner.setdefault(key, {})
+            inner[last] = _from_ros(self._declared[name], value)
+        return nested
+
+    def _set(self, parameters: Iterable[RosParameter]) -> SetParametersResult:
+        changes = {one.name: one.value for one in parameters if one.name in self._declared}
+        if not changes:
+            return SetParametersResult(successful=True)
+        fixed = [name for name in changes if not self._declared[name].dynamic]
+        if fixed:
+            reason = f'{", ".join(fixed)} can only be set when the node starts'
+            return SetParametersResult(successful=False, reason=reason)
+        try:
+            new = self.values.replace(**self._nested(changes))
+            self._apply(new, self.values)
+        except ArgumentError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self.values = new
+        return SetParametersResult(successful=True)
+
+
+def _check_names(node: Node, declared: Mapping[str, Parameter]) -> None:
+    """Refuse values for parameters that do not exist: rclpy would silently ignore them."""
+    given = getattr(node, '_parameter_overrides', {})
+    strange = [name for name in given if name not in declared and name.split('.')[0] not in _OF_ROS]
+    raise_problems(node.get_name(), [unknown('', 'parameter', name, declared) for name in strange])
+
+
+def _declare(node: Node, name: str, declared: Parameter) -> list[str]:
+    """Declare one parameter; return what is wrong with the value that was given for it."""
+    try:
+        node.declare_parameter(name, to_ros(declared, declared.default), descriptor(declared))
+    except (ParameterException, InvalidParameterException, ValueError, TypeError) as error:
+        value = getattr(getattr(node, '_parameter_overrides', {}).get(name), 'value', None)
+        found = f'is {value!r}' if value is not None else f'cannot be used ({error})'
+        return [f'parameter {name} {found}; expected {declared.expected}']
+    return []
+
+
+def descriptor(declared: Parameter) -> ParameterDescriptor:
+    """What `ros2 param describe` shows."""
+    unit = f' [{declared.unit}]' if declared.unit.strip('-') else ''
+    made = ParameterDescriptor(
+        description=f'{declared.meaning}{unit}',
+        additional_constraints=f'expected {declared.expected}' if declared.expected else '',
+        read_only=not declared.dynamic,
+        dynamic_typing=True,  # whole numbers are good numbers, too; values are checked by the declaration
+    )
+    bounded = max(declared.low, declared.above) > -math.inf or declared.high < math.inf
+    if declared.kind == 'number' and bounded and not declared.infinite:
+        low = max(declared.low, declared.above, -_LARGEST)
+        made.floating_point_range = [
+            FloatingPointRange(from_value=low, to_value=min(declared.high, _LARGEST), step=0.0)
+        ]
+    if declared.kind == 'integer' and bounded and not declared.optional:
+        low, high = max(declared.low, -(2**63)), min(declared.high, 2**63 - 1)
+        made.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
+    return made
+
+
+def to_ros(declared: Parameter, value: Any) -> Any:
+    """A value as ROS has it."""
+    if declared.kind in ('vector', 'numbers'):
+        return array.array('d', value or ())
+    if declared.kind == 'texts':
+        return list(value or ())
+    if value is None:
+        return 0 if declared.kind == 'integer' else ''
+    return str(value) if declared.kind == 'other' else value
+
+
+def _from_ros(declared: Parameter, value: Any) -> Any:
+    """A value as the settings have it."""
+    if declared.kind in ('vector', 'numbers', 'texts'):
+        value = list(value) if value is not None and not isinstance(value, str) else value
+        return None if declared.optional and not value else ([] if value is None else value)
+    if declared.optional and value in ('', 0, None):
+        return None
+    return value

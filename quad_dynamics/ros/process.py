@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a node's process: start, signals, end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Protocol
+
+from quad_dynamics.errors import QuadDynamicsError
+
+# Set by whoever starts nodes as children: the id of the process that they must not outlive.
+PARENT_VARIABLE = 'QUAD_DYNAMICS_PARENT'
+_PR_SET_PDEATHSIG = 1
+
+
+class Runnable(Protocol):
+    """A node that `run_node` runs."""
+
+    def spin(self, stop: StopFlag) -> None:
+        """Work until `stop()` is true."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+class StopFlag:
+    """True once the process has been asked to end; a second Ctrl-C ends it at once."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def __call__(self) -> bool:
+        """Whether to stop."""
+        return self._asked
+
+    def ask(self, number: int = 0, frame: FrameType | None = None) -> None:
+        """Ask to stop; also a signal handler."""
+        if self._asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._asked = True
+
+
+def run_node(make: Callable[[], Runnable], argv: Sequence[str] | None = None) -> int:
+    """Run a node until it is asked to end (SIGINT, SIGTERM, or the death of the process that started it).
+
+    Args:
+        make: makes the node; what it raises about its parameters ends the process with exit code 2.
+        argv: arguments of the process with its name; None: those of the interpreter.
+
+    Returns:
+        exit code: 0 ended as asked, 2 wrong parameters.
+    """
+    stop = StopFlag()
+    # Before rclpy starts, and in place of its own: it would shut down the context in the middle of a step.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop.ask)
+    if not _die_with_parent():
+        return 0
+    import rclpy
+    from rclpy.signals import SignalHandlerOptions
+
+    rclpy.init(args=list(sys.argv if argv is None else argv), signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        return _run(make, stop)
+    finally:
+        rclpy.try_shutdown()
+
+
+def _run(make: Callable[[], Runnable], stop: StopFlag) -> int:
+    try:
+        node = make()
+    except QuadDynamicsError as error:
+        print(f'error: {error}', file=sys.stderr, flush=True)
+        return 2
+    try:
+        node.spin(stop)
+    finally:
+        node.close()
+    return 0
+
+
+def _die_with_parent() -> bool:
+    """Ask the kernel for SIGTERM when the parent that is named in the environment dies; False: it is dead."""
+    parent = os.environ.get(PARENT_VARIABLE, '')
+    if not parent.isdigit() or not sys.platform.startswith('linux'):
+        return True
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    return os.getppid() == int(parent)

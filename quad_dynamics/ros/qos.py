@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quality of service of all topics.
+
+Streams are published reliably, so that a recorder loses nothing. Who controls wants the newest message, not
+all: it subscribes with best effort, which goes together with a reliable publisher, and keeps one.
+"""
+
+from __future__ import annotations
+
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+STREAM = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE)
+CONTROL = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+COMMAND = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+LATCHED = QoSProfile(
+    depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
+)
+
+NAMES = {
+    'stream': 'reliable, keep last 100',
+    'control': 'best effort, keep last 1',
+    'command': 'reliable, keep last 10',
+    'latched': 'reliable, transient local, keep last 1',
+}
+
+
+def describe(profile: QoSProfile) -> str:
+    """A profile in words, for the docs."""
+    profiles = {'stream': STREAM, 'control': CONTROL, 'command': COMMAND, 'latched': LATCHED}
+    return next(NAMES[name] for name, known in profiles.items() if known == profile)
