@@ -31,12 +31,15 @@ $(LOCKED): other_python
 endif
 endif
 
-.PHONY: help env test quick bench figures lint format lock clean distclean other_python
+.PHONY: help env sim test quick bench figures lint format lock clean distclean other_python
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
 
 env: $(READY)  ## set up .venv from requirements/lock.txt
+
+sim: $(READY)  ## start the simulation with its page; ROBOT=path/to/robot.urdf ARGS='--terrain stairs'
+	$(RUN)python -m quad_dynamics sim $(if $(ROBOT),--robot '$(ROBOT)') $(ARGS)
 
 test: $(READY)  ## run all tests, the slow ones too
 	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup $(ARGS)

@@ -14,6 +14,27 @@ README = Path(__file__).resolve().with_name('README.md')
 # The folders that are import packages. A new node is one more word here.
 IMPORT_PACKAGES = ['quad_dynamics', 'force_node', 'sim_node', 'viewer_node']
 
+# Folders that are installed as they are.
+SHARED = ['config', 'launch', 'rviz']
+# ROS without an installation, and what the nodes use beside it; the same names as in requirements/ros.in.
+ON_LINUX = "; sys_platform == 'linux' and platform_machine == 'x86_64'"
+ROS_WHEELS = ['mcap', 'pycollada', 'viser'] + [
+    f'ros-jazzy-{name}{ON_LINUX}'
+    for name in (
+        'rclpy[fastrtps]',
+        'builtin-interfaces',
+        'diagnostic-msgs',
+        'geometry-msgs',
+        'nav-msgs',
+        'rosgraph-msgs',
+        'sensor-msgs',
+        'std-msgs',
+        'std-srvs',
+        'trajectory-msgs',
+        'visualization-msgs',
+    )
+]
+
 
 def files_below(folder: str, relative_to: str = '.') -> list[str]:
     """Paths of the data files below a folder.
@@ -21,7 +42,9 @@ def files_below(folder: str, relative_to: str = '.') -> list[str]:
     They are listed one by one: `**` in package_data needs setuptools 62, and Ubuntu 22.04 has 59.
     """
     paths = [
-        path for path in Path(folder).rglob('*') if path.is_file() and path.suffix not in {'.py', '.pyc'}
+        path
+        for path in Path(folder).rglob('*')
+        if path.is_file() and (path.suffix not in {'.py', '.pyc'} or path.name.endswith('.launch.py'))
     ]
     return sorted(path.relative_to(relative_to).as_posix() for path in paths)
 
@@ -57,14 +80,20 @@ setup(
         'tqdm',
         'xacro',
     ],
-    extras_require={'test': ['pytest']},
+    extras_require={'ros': ROS_WHEELS, 'test': ['pytest']},
     packages=find_packages(include=[pattern for name in IMPORT_PACKAGES for pattern in (name, f'{name}.*')]),
     package_data={'quad_dynamics': ['py.typed', *files_below(ROBOTS, relative_to='quad_dynamics')]},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE_NAME}']),
         (SHARE, ['package.xml']),
         *share_tree(ROBOTS, f'{SHARE}/robots'),
+        *(entry for folder in SHARED for entry in share_tree(folder, f'{SHARE}/{folder}')),
     ],
-    entry_points={'console_scripts': ['quad_dynamics = quad_dynamics.cli:main']},
+    entry_points={
+        'console_scripts': [
+            'quad_dynamics = quad_dynamics.cli:main',
+            *(f'{name} = {name}.node:main' for name in IMPORT_PACKAGES if name.endswith('_node')),
+        ]
+    },
     zip_safe=False,
 )

@@ -267,7 +267,7 @@ def test_default_gains_let_any_robot_stand(qd: Any, name: str, contact: str) -> 
 
 @pytest.mark.parametrize('dt', [2.5e-4, 1e-3, 5e-3])
 def test_default_gains_do_not_shake_a_robot_in_the_air(qd: Any, dt: float) -> None:
-    from quad_dynamics.simulation.gaits import default_gains
+    from quad_dynamics.api.drives import default_gains
 
     model = robots.quadruped('go2')
     kp, kd = default_gains(model, dt)

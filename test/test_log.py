@@ -450,4 +450,4 @@ def test_bad_arguments_of_a_bag(cheetah: Any, tmp_path: Path) -> None:
 
 def test_names_of_feet_in_topics() -> None:
     names = ['LF_FOOT', 'toe-1', '3rd foot', 'Fuß', 'a b', 'a-b']
-    assert bag._topic_names(names) == ['LF_FOOT', 'toe_1', 'foot_3rd_foot', 'Fu_', 'a_b_4', 'a_b_5']
+    assert bag.topic_names(names) == ['LF_FOOT', 'toe_1', 'foot_3rd_foot', 'Fu_', 'a_b_4', 'a_b_5']

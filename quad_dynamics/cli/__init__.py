@@ -18,7 +18,9 @@ from quad_dynamics import __version__
 from quad_dynamics.errors import QuadDynamicsError
 
 COMMANDS: dict[str, str] = {
+    'doctor': 'quad_dynamics.cli.doctor_command',
     'inspect': 'quad_dynamics.cli.inspect_command',
+    'sim': 'quad_dynamics.cli.sim_command',
     'simulate': 'quad_dynamics.cli.simulate_command',
     'warm-up': 'quad_dynamics.cli.warm_up_command',
 }

@@ -30,6 +30,7 @@ class Pacer:
         period: between two deadlines [s]; 0 never waits.
         dropped: how often a backlog was dropped.
         dropped_time: sum of what was dropped [s].
+        deadline: the last one, by time.monotonic [s].
     """
 
     def __init__(self, period: float) -> None:
@@ -41,7 +42,7 @@ class Pacer:
         self.period = period
         self.dropped = 0
         self.dropped_time = 0.0
-        self._deadline = time.monotonic()
+        self.deadline = time.monotonic()
 
     def restart(self, period: float | None = None) -> None:
         """The next deadline is one period from now.
@@ -51,21 +52,21 @@ class Pacer:
         """
         if period is not None:
             self.period = period
-        self._deadline = time.monotonic()
+        self.deadline = time.monotonic()
 
     def wait(self) -> float:
         """Wait for the next deadline; return by how much it was missed, 0 if it was not [s]."""
         if self.period <= 0.0 or math.isinf(self.period):
             return 0.0
-        self._deadline += self.period
+        self.deadline += self.period
         now = time.monotonic()
-        late = now - self._deadline
+        late = now - self.deadline
         if late > LONGEST_BACKLOG:
             self.dropped += 1
             self.dropped_time += late
-            self._deadline = now
+            self.deadline = now
         elif late < -SPIN:
             time.sleep(-late - SPIN)
-        while time.monotonic() < self._deadline:
+        while time.monotonic() < self.deadline:
             pass
         return max(late, 0.0)

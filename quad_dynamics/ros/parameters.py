@@ -6,7 +6,6 @@ What ROS has no value for is written thus: no text is '', no numbers are [], no 
 
 from __future__ import annotations
 
-import array
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
@@ -22,7 +21,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.parameters.parameter import Parameter, raise_problems, unknown
+from quad_dynamics.parameters.parameter import Parameter, nearest, raise_problems
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
 _Set = TypeVar('_Set', bound=ParameterSet)
@@ -96,20 +95,40 @@ class NodeParameters(Generic[_Set]):
 
 def _check_names(node: Node, declared: Mapping[str, Parameter]) -> None:
     """Refuse values for parameters that do not exist: rclpy would silently ignore them."""
-    given = getattr(node, '_parameter_overrides', {})
-    strange = [name for name in given if name not in declared and name.split('.')[0] not in _OF_ROS]
-    raise_problems(node.get_name(), [unknown('', 'parameter', name, declared) for name in strange])
+    name = node.get_name()
+    strange = [one for one in _given(node) if one not in declared and one.split('.')[0] not in _OF_ROS]
+    expected = f'expected one of those in docs/nodes/{name}.md'
+    problems = [f"unknown parameter '{one}'{nearest(one, declared)}; {expected}" for one in strange]
+    raise_problems(name, problems)
+
+
+def _given(node: Node) -> Mapping[str, Any]:
+    """The values that the node was started with, by name."""
+    given: Mapping[str, Any] = getattr(node, '_parameter_overrides', {})
+    return given
 
 
 def _declare(node: Node, name: str, declared: Parameter) -> list[str]:
     """Declare one parameter; return what is wrong with the value that was given for it."""
+    value, described = to_ros(declared, declared.default), descriptor(declared)
     try:
-        node.declare_parameter(name, to_ros(declared, declared.default), descriptor(declared))
+        if declared.kind in ('vector', 'numbers') and not value:
+            _declare_empty(node, name, described)
+        else:
+            node.declare_parameter(name, value, described)
     except (ParameterException, InvalidParameterException, ValueError, TypeError) as error:
-        value = getattr(getattr(node, '_parameter_overrides', {}).get(name), 'value', None)
-        found = f'is {value!r}' if value is not None else f'cannot be used ({error})'
-        return [f'parameter {name} {found}; expected {declared.expected}']
+        found = getattr(_given(node).get(name), 'value', None)
+        what = f'is {found!r}' if found is not None else f'cannot be used ({error})'
+        return [f'parameter {name} {what}; expected {declared.expected}']
     return []
+
+
+def _declare_empty(node: Node, name: str, described: ParameterDescriptor) -> None:
+    """Declare a list of numbers without any; rclpy takes an empty one for one of bytes."""
+    node.declare_parameter(name, [0.0], ParameterDescriptor(dynamic_typing=True))
+    if name not in _given(node):
+        node.set_parameters([RosParameter(name, RosParameter.Type.DOUBLE_ARRAY, [])])
+    node.set_descriptor(name, described)
 
 
 def descriptor(declared: Parameter) -> ParameterDescriptor:
@@ -136,7 +155,7 @@ def descriptor(declared: Parameter) -> ParameterDescriptor:
 def to_ros(declared: Parameter, value: Any) -> Any:
     """A value as ROS has it."""
     if declared.kind in ('vector', 'numbers'):
-        return array.array('d', value or ())
+        return [float(x) for x in value or ()]
     if declared.kind == 'texts':
         return list(value or ())
     if value is None:

@@ -166,7 +166,7 @@ class _Bag:
         topics = [self._joint_states(f'{prefix}joint_states', readings)]
         if self.log.floating_base:
             topics += [self._imu(f'{prefix}imu/data', readings, settings)]
-        names = _topic_names(self.log.foot_names)
+        names = topic_names(self.log.foot_names)
         topics += [self._foot(f'{prefix}foot_forces/{name}', readings, k) for k, name in enumerate(names)]
         return topics
 
@@ -240,7 +240,7 @@ class _Bag:
         return lambda i: write(int(self.stamps[i]), clock=_time(int(self.stamps[i])))
 
 
-def _topic_names(names: Sequence[str]) -> list[str]:
+def topic_names(names: Sequence[str]) -> list[str]:
     """Names of feet as parts of topic names: letters, digits and underscores, no digit in front."""
     made = [re.sub(r'\W', '_', name, flags=re.ASCII) for name in names]
     made = [f'foot_{name}' if name[:1].isdigit() else name for name in made]

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.dynamics import inverse_dynamics, mass_matrix
+from quad_dynamics.api.drives import default_gains, gravity_norm, leg_length, resting_pose
+from quad_dynamics.api.dynamics import inverse_dynamics
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
@@ -24,49 +25,10 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# The load of a leg, at a lever as long as the leg, bends a joint by 1 / STIFF [rad].
-STIFF = 10.0
-# Damping over the critical damping of a leg that carries its share of the robot.
-DAMPED = 0.3
-# Largest share of a free joint's velocity that drives may take in a time step, so that they do not shake.
-GENTLE = 0.5
-
 LIFT = 0.15  # default height of a step over the height of the base
 PERIOD = 2.4  # default time of a stride over the root of height / gravity
 DUTY = 0.6  # default part of a stride in which a foot is on the ground
 RAMP = 0.15  # part of that in which a leg takes its load over, and in which it gives it away
-
-
-def leg_length(model: Model) -> float:
-    """Height of the base above the feet when standing; without feet, the reach of the robot [m]."""
-    q = _pose(model)
-    if model.floating_base and model.foot_names:
-        feet = np.array([frame_pose(model, q, foot)[1] for foot in model.foot_names])
-        return float(max(q[2] - feet[:, 2].mean(), 1e-3))
-    origin = frame_pose(model, q, model.base_name)[1]
-    reach = [np.linalg.norm(frame_pose(model, q, link)[1] - origin) for link in model.frames]
-    return max(1e-3, float(np.max(reach)))
-
-
-def default_gains(model: Model, dt: float = 1e-3) -> tuple[Floats, Floats]:
-    """Gains (kp, kd), each (nj,), with which a robot holds its pose.
-
-    With mass m, leg length l and n legs, kp = STIFF m g l / n, and kd is DAMPED of the critical damping of
-    the inertia m l^2 / n on that spring. Both are smaller where a joint is so light that such gains would
-    shake it in time steps of dt. For a prismatic joint they are divided by l^2.
-
-    Args:
-        model: robot.
-        dt: time step of the simulation [s].
-    """
-    length, legs = leg_length(model), max(len(model.foot_names), 1)
-    inertia = model.total_mass * length**2 / legs
-    kp = np.full(model.nj, STIFF * _gravity(model) / length * inertia)
-    kd = 2.0 * DAMPED * np.sqrt(kp * inertia)
-    scale = np.where(model.is_prismatic, length**-2, 1.0)
-    M = mass_matrix(model, _pose(model))
-    free = 1.0 / np.diag(np.linalg.inv(M))[model.nv - model.nj :]
-    return np.minimum(kp * scale, (GENTLE / dt) ** 2 * free), np.minimum(kd * scale, GENTLE / dt * free)
 
 
 def hold(
@@ -85,7 +47,7 @@ def hold(
         dt: time step of the simulation [s].
         q: (nq,) the pose; None: the standing one, or the neutral one of a robot that has none.
     """
-    q = _pose(model) if q is None else np.asarray(q, dtype=np.float64)
+    q = resting_pose(model) if q is None else np.asarray(q, dtype=np.float64)
     tau_0, by_foot, base = _torques(model, q)
     if model.floating_base and model.foot_names:
         load = np.linalg.lstsq(base[1], -base[0], rcond=None)[0]  # the smallest forces that balance it
@@ -139,7 +101,7 @@ class Trot:
                 f'standing pose; expected a floating quadruped that can stand'
             )
         length = leg_length(model)
-        self.period = PERIOD * math.sqrt(length / _gravity(model)) if period is None else period
+        self.period = PERIOD * math.sqrt(length / gravity_norm(model)) if period is None else period
         self.height = LIFT * length if height is None else height
         self.duty = duty
         if not (0.0 < self.period < math.inf and 0.0 < self.height < math.inf and 0.5 <= duty < 1.0):
@@ -147,8 +109,8 @@ class Trot:
                 f'period, height and duty are {self.period}, {self.height} and {duty}; expected numbers '
                 'above 0, and a duty of at least 0.5 and below 1'
             )
-        q = _pose(model) if q is None else np.asarray(q, dtype=np.float64)
-        self._weight = model.total_mass * _gravity(model)
+        q = resting_pose(model) if q is None else np.asarray(q, dtype=np.float64)
+        self._weight = model.total_mass * gravity_norm(model)
         self._stand = q[7:]
         self._lifted = _lifted(model, q, self.height) - self._stand
         self._leg_of = np.zeros(model.nj, dtype=np.int64)
@@ -180,14 +142,6 @@ class Trot:
             self._kp,
             self._kd,
         )
-
-
-def _pose(model: Model) -> Floats:
-    return np.array(model.neutral if model.standing is None else model.standing)
-
-
-def _gravity(model: Model) -> float:
-    return float(np.linalg.norm(model.gravity)) or 9.81
 
 
 def _gains(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.api.drives import joint_friction, motor_limits
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.contact.terrain import Terrain
@@ -238,32 +239,6 @@ def split_latency(latency: float, dt: float) -> tuple[int, float]:
     if abs(steps - whole) < 1e-9 * max(steps, 1.0):
         return whole, 0.0
     return int(steps), steps - int(steps)
-
-
-def joint_friction(model: Model) -> tuple[Floats, Floats]:
-    """Viscous and Coulomb friction of the joints: the model's, and what the motors add."""
-    motors = [model.description.motors.get(name) for name in model.joint_names]
-    viscous = model.viscous + np.array([motor.damping if motor else 0.0 for motor in motors])
-    return viscous, model.coulomb + np.array([motor.dry_friction if motor else 0.0 for motor in motors])
-
-
-def motor_limits(model: Model) -> tuple[Floats, Floats, Floats]:
-    """Largest torque [N m], torque at rest [N m] and its loss with speed [N m s/rad], all at the joints.
-
-    The torque of a three-phase motor is 1.5 KT i, its back-EMF 2 KT for each rad/s of the rotor, and the
-    voltage at the winding is limited by the battery.
-    """
-    effort = model.effort_limit.copy()
-    stall, slope = np.full(model.nj, np.inf), np.zeros(model.nj)
-    for j, name in enumerate(model.joint_names):
-        motor = model.description.motors.get(name)
-        if motor is None:
-            continue
-        gear = abs(float(model.rotor_gear[j]))
-        effort[j] = min(effort[j], gear * motor.torque_limit)
-        stall[j] = gear * 1.5 * motor.torque_constant * motor.voltage / motor.resistance
-        slope[j] = gear**2 * 3.0 * motor.torque_constant**2 / motor.resistance
-    return effort, stall, slope
 
 
 def mobility(model: Model, q: Floats, M: Floats, point: ContactPoint) -> float:

@@ -25,16 +25,26 @@ class ImuSettings(ParameterSet):
 
     link: str | None = param(None, 'link that carries it; none: the base', kind='text')
     position: Vector3 = param(_ZERO, 'of the IMU in the frame of its link', unit='m')
-    acceleration_noise: float = param(0.0, 'standard deviation of each sample', unit='m/s^2', low=0.0)
-    acceleration_bias: float = param(0.0, 'standard deviation of the constant error', unit='m/s^2', low=0.0)
-    acceleration_walk: float = param(0.0, 'growth of the drifting error', unit='m/s^2/sqrt(s)', low=0.0)
-    angular_velocity_noise: float = param(0.0, 'standard deviation of each sample', unit='rad/s', low=0.0)
-    angular_velocity_bias: float = param(
-        0.0, 'standard deviation of the constant error', unit='rad/s', low=0.0
+    acceleration_noise: float = param(
+        0.0, 'standard deviation of each sample', unit='m/s^2', low=0.0, dynamic=True
     )
-    angular_velocity_walk: float = param(0.0, 'growth of the drifting error', unit='rad/s/sqrt(s)', low=0.0)
+    acceleration_bias: float = param(
+        0.0, 'standard deviation of the constant error', unit='m/s^2', low=0.0, dynamic=True
+    )
+    acceleration_walk: float = param(
+        0.0, 'growth of the drifting error', unit='m/s^2/sqrt(s)', low=0.0, dynamic=True
+    )
+    angular_velocity_noise: float = param(
+        0.0, 'standard deviation of each sample', unit='rad/s', low=0.0, dynamic=True
+    )
+    angular_velocity_bias: float = param(
+        0.0, 'standard deviation of the constant error', unit='rad/s', low=0.0, dynamic=True
+    )
+    angular_velocity_walk: float = param(
+        0.0, 'growth of the drifting error', unit='rad/s/sqrt(s)', low=0.0, dynamic=True
+    )
     orientation_noise: float = param(
-        0.0, 'standard deviation of the turn about each axis', unit='rad', low=0.0
+        0.0, 'standard deviation of the turn about each axis', unit='rad', low=0.0, dynamic=True
     )
 
 
@@ -42,28 +52,36 @@ class ImuSettings(ParameterSet):
 class EncoderSettings(ParameterSet):
     """Position and velocity of the joints; metres in place of radians for prismatic joints."""
 
-    position_noise: float = param(0.0, 'standard deviation of each sample', unit='rad', low=0.0)
-    position_resolution: float = param(0.0, 'positions are multiples of this', unit='rad', low=0.0)
-    velocity_noise: float = param(0.0, 'standard deviation of each sample', unit='rad/s', low=0.0)
-    velocity_resolution: float = param(0.0, 'velocities are multiples of this', unit='rad/s', low=0.0)
+    position_noise: float = param(0.0, 'standard deviation of each sample', unit='rad', low=0.0, dynamic=True)
+    position_resolution: float = param(
+        0.0, 'positions are multiples of this', unit='rad', low=0.0, dynamic=True
+    )
+    velocity_noise: float = param(
+        0.0, 'standard deviation of each sample', unit='rad/s', low=0.0, dynamic=True
+    )
+    velocity_resolution: float = param(
+        0.0, 'velocities are multiples of this', unit='rad/s', low=0.0, dynamic=True
+    )
 
 
 @dataclass(frozen=True)
 class JointTorqueSettings(ParameterSet):
     """Torque sensors of the joints."""
 
-    noise: float = param(0.0, 'standard deviation of each sample', unit='N m', low=0.0)
-    bias: float = param(0.0, 'standard deviation of the constant error', unit='N m', low=0.0)
-    resolution: float = param(0.0, 'torques are multiples of this', unit='N m', low=0.0)
+    noise: float = param(0.0, 'standard deviation of each sample', unit='N m', low=0.0, dynamic=True)
+    bias: float = param(0.0, 'standard deviation of the constant error', unit='N m', low=0.0, dynamic=True)
+    resolution: float = param(0.0, 'torques are multiples of this', unit='N m', low=0.0, dynamic=True)
 
 
 @dataclass(frozen=True)
 class FootForceSettings(ParameterSet):
     """Force sensors of the feet, in world axes."""
 
-    noise: float = param(0.0, 'standard deviation of each sample and axis', unit='N', low=0.0)
-    bias: float = param(0.0, 'standard deviation of the constant error of each axis', unit='N', low=0.0)
-    resolution: float = param(0.0, 'forces are multiples of this', unit='N', low=0.0)
+    noise: float = param(0.0, 'standard deviation of each sample and axis', unit='N', low=0.0, dynamic=True)
+    bias: float = param(
+        0.0, 'standard deviation of the constant error of each axis', unit='N', low=0.0, dynamic=True
+    )
+    resolution: float = param(0.0, 'forces are multiples of this', unit='N', low=0.0, dynamic=True)
 
 
 @dataclass(frozen=True)
@@ -120,37 +138,51 @@ class SimulatorSettings(ParameterSet):
         "contact model; auto: 'impulse', or 'none' for a fixed base",
         choices=CONTACTS,
         aliases={'spring-damper': 'spring_damper', 'spring': 'spring_damper'},
+        dynamic=True,
     )
     terrain: Any = param(
         'flat',
         'name, path of a YAML file, mapping, shapes or Terrain',
         kind='other',
         check=_what_a_terrain_is,
+        dynamic=True,
     )
     dt: float = param(1e-3, 'time step', unit='s', above=0.0)
     gravity: Vector3 | None = param(
         None, "in world axes; none: the model's", kind='vector', size=3, unit='m/s^2'
     )
-    mu: float = param(0.5, 'Coulomb friction of terrain that does not give its own', unit='-', low=0.0)
-    restitution: float = param(0.0, 'of terrain that does not give its own', unit='-', low=0.0, high=1.0)
-    friction: str = param(
-        'cone', 'limit of tangential forces; pyramid: x and y separately', choices=('cone', 'pyramid')
+    mu: float = param(
+        0.5, 'Coulomb friction of terrain that does not give its own', unit='-', low=0.0, dynamic=True
     )
-    max_sweeps: int = param(100, 'most sweeps of projected Gauss-Seidel', low=1, high=1_000_000)
+    restitution: float = param(
+        0.0, 'of terrain that does not give its own', unit='-', low=0.0, high=1.0, dynamic=True
+    )
+    friction: str = param(
+        'cone',
+        'limit of tangential forces; pyramid: x and y separately',
+        choices=('cone', 'pyramid'),
+        dynamic=True,
+    )
+    max_sweeps: int = param(100, 'most sweeps of projected Gauss-Seidel', low=1, high=1_000_000, dynamic=True)
     tolerance: float = param(
-        1e-6, 'change of velocity in a sweep at which contacts have converged', unit='m/s', above=0.0
+        1e-6,
+        'change of velocity in a sweep at which contacts have converged',
+        unit='m/s',
+        above=0.0,
+        dynamic=True,
     )
     correction: float = param(
-        0.2, 'share of a penetration that is removed in each step', unit='-', low=0.0, high=1.0
+        0.2, 'share of a penetration that is removed in each step', unit='-', low=0.0, high=1.0, dynamic=True
     )
-    stiffness: float = param(5e5, 'K of spring-damper contact', unit='N/m^1.5', above=0.0)
-    damping: float = param(5e3, 'D of spring-damper contact', unit='N s/m^1.5', above=0.0)
+    stiffness: float = param(5e5, 'K of spring-damper contact', unit='N/m^1.5', above=0.0, dynamic=True)
+    damping: float = param(5e3, 'D of spring-damper contact', unit='N s/m^1.5', above=0.0, dynamic=True)
     substeps: int | None = param(
         None,
         'steps of spring-damper contact in each time step; none: chosen automatically',
         kind='integer',
         low=1,
         high=100_000,
+        dynamic=True,
     )
     integrator: str = param(
         'semi_implicit', "method of integration; rk4 is for contact 'none'", choices=INTEGRATORS
@@ -159,10 +191,13 @@ class SimulatorSettings(ParameterSet):
         'stick',
         'stick: Coulomb friction that sticks; explicit: from the velocity before the step',
         choices=('stick', 'explicit', 'none'),
+        dynamic=True,
     )
-    joint_limits: bool = param(True, 'joints stop at the ends of their range')
-    motor_limits: bool = param(True, "torques are limited by effort and by the motor's torque-speed line")
-    latency: float = param(0.0, 'of commands', unit='s', low=0.0, high=1.0)
+    joint_limits: bool = param(True, 'joints stop at the ends of their range', dynamic=True)
+    motor_limits: bool = param(
+        True, "torques are limited by effort and by the motor's torque-speed line", dynamic=True
+    )
+    latency: float = param(0.0, 'of commands', unit='s', low=0.0, high=1.0, dynamic=True)
     sensors: SensorSettings = group(SensorSettings, 'errors of the sensors')
     seed: int = param(0, 'of all noise', low=0, high=2**63 - 1)
     energy_limit: float = param(

@@ -83,7 +83,7 @@ class Simulator:
         self._run, self._address, self._words = _simulate.run, self._scene.packed.address, self._scene.words
         self._dt = self.settings.dt
         q = self.standing()
-        self._start(q, np.zeros(model.nv), self.settings.seed, self._distances(q)[0])
+        self._start(q, np.zeros(model.nv), self.settings.seed, self.distances(q)[0])
 
     def __repr__(self) -> str:
         return f"<Simulator of '{self.model.name}': contact {self.settings.contact}, t = {self.time:g} s>"
@@ -143,12 +143,23 @@ class Simulator:
 
     def standing(self) -> Floats:
         """(nq,) the standing pose of the model, or the neutral one, on the ground and tilted with it."""
-        q = np.array(self.model.standing if self.model.standing is not None else self.model.neutral)
+        return self.on_ground(self.model.standing if self.model.standing is not None else self.model.neutral)
+
+    def on_ground(self, q: npt.ArrayLike) -> Floats:
+        """(nq,) a configuration with a level base above z = 0, tilted with the ground and put onto it.
+
+        Args:
+            q: (nq,) configuration; of a fixed base it is returned as it is.
+
+        Raises:
+            ArgumentError: a wrong shape, or a value that is not finite.
+        """
+        q = self._checked('q', q)
         if not self.model.floating_base or not self.contact_points:
             return q
         self._tilt(q)
         for _ in range(50):
-            distance, normal = self._distances(q)
+            distance, normal = self.distances(q)
             i = int(np.argmin(distance))
             # it is there; or there is no ground below, but a wall
             if abs(distance[i]) < 1e-12 or normal[i, 2] < 0.1:
@@ -269,6 +280,19 @@ class Simulator:
             ArgumentError: a wrong shape, a value that is not finite, a negative gain, a target without gain.
         """
         self._command(JointCommand(tau, q, qd, kp, kd))
+
+    @property
+    def current_command(self) -> dict[str, Any]:
+        """The arguments of `command` that are in force, each (nj,) or None."""
+        rows = self._scene.command.copy()
+        values: dict[str, Any] = {
+            'tau': rows[S_.COMMAND_TAU],
+            'kp': rows[S_.COMMAND_KP],
+            'kd': rows[S_.COMMAND_KD],
+        }
+        values['q'] = rows[S_.COMMAND_Q] if np.any(values['kp']) else None
+        values['qd'] = rows[S_.COMMAND_QD] if np.any(values['kd']) else None
+        return values
 
     def apply_force(self, link: str, wrench: npt.ArrayLike, duration: float) -> None:
         """Let a wrench act on a link from now on.
@@ -405,8 +429,8 @@ class Simulator:
             checked[3:7] /= np.linalg.norm(checked[3:7])
         return checked
 
-    def _distances(self, q: Floats) -> tuple[Floats, Floats]:
-        """Distance of each contact point to the ground, and the normal there, at q."""
+    def distances(self, q: Floats) -> tuple[Floats, Floats]:
+        """Distances (points,) of the contact points to the ground [m], and its normals (points, 3), at q."""
         distance, normal = np.empty(len(self.contact_points)), np.empty((len(self.contact_points), 3))
         for i, point in enumerate(self.contact_points):
             R_WF, p_WF = frame_pose(self.model, q, point.link)
@@ -417,7 +441,7 @@ class Simulator:
     def _check_depth(self, q: Floats) -> Floats:
         if not self.contact_points:
             return np.zeros(0)
-        distance, _ = self._distances(q)
+        distance, _ = self.distances(q)
         i, deepest = int(np.argmin(distance)), DEEPEST_START[self.settings.contact]
         if distance[i] < -deepest:
             raise ArgumentError(

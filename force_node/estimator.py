@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forces on the feet, estimated from joint states, torques and odometry."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.control.observer import MomentumObserver
+from quad_dynamics.control.state import RobotState
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+_SHORTEST_STEP = 1e-4  # between two states of the observer [s]
+_LONGEST_WAIT = 8e-3  # for a base that moves: one at rest stays the same to the last digit [s]
+
+
+class FootForceEstimator:
+    """The momentum observer, fed with states as they come.
+
+    Odometry comes less often than joint states. A momentum of old base and new joint velocities would be
+    none; so the observer waits for the base, with the mean of the torques since.
+    """
+
+    def __init__(self, model: Model, gain: float) -> None:
+        self._model = model
+        self.observer = MomentumObserver(model, gain)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew with the next state."""
+        self.observer.reset()
+        self._before: RobotState | None = None
+        self._tau, self._count = np.zeros(self._model.nj), 0
+
+    def update(self, state: RobotState) -> None:
+        """Take the next state."""
+        before = self._before
+        self._tau += state.tau
+        self._count += 1
+        if before is not None:
+            dt = state.time - before.time
+            if dt < _SHORTEST_STEP or (dt < _LONGEST_WAIT and self._same_base(before.q, state.q)):
+                return
+            mean = RobotState(state.time, state.q, state.u, None, self._tau / self._count)
+            self.observer.update(mean, dt)
+        else:
+            self.observer.update(state, _SHORTEST_STEP)
+        self._before = state
+        self._tau, self._count = np.zeros(self._model.nj), 0
+
+    def _same_base(self, before: Floats, now: Floats) -> bool:
+        return self._model.floating_base and before[:7].tobytes() == now[:7].tobytes()
+
+    def forces(self) -> Floats:
+        """(feet, 3) in world axes [N]; zero before there is anything to tell."""
+        if self._before is None or not self._model.foot_names:
+            return np.zeros((len(self._model.foot_names), 3))
+        return self.observer.foot_forces(self._before.q, self.observer.residual)

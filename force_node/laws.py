@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control laws of all modes, with the same face: begin at a state, then give a setpoint for each."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from force_node.settings import MODES, ForceSettings
+from force_node.targets import Targets
+from quad_dynamics.control.computed_torque import ComputedTorque
+from quad_dynamics.control.gravity import GravityCompensation
+from quad_dynamics.control.setpoint import Setpoint
+from quad_dynamics.control.stand import StandUp
+from quad_dynamics.control.state import RobotState
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+
+class Law(Protocol):
+    """What every mode has."""
+
+    @property
+    def phase(self) -> str:
+        """What it is doing, '' if it does always the same."""
+
+    def start(self, state: RobotState) -> None:
+        """Begin at a state."""
+
+    def update(self, state: RobotState) -> Setpoint:
+        """The setpoint for a state."""
+
+    def change(self, settings: ForceSettings) -> None:
+        """Take other settings, without beginning anew."""
+
+
+class DampingLaw:
+    """No torque, and all joints come to rest."""
+
+    phase = ''
+
+    def __init__(self, model: Model, settings: ForceSettings) -> None:
+        self._nj = model.nj
+
+    def start(self, state: RobotState) -> None:
+        """Nothing to remember."""
+
+    def update(self, state: RobotState | None) -> Setpoint:
+        """The same setpoint for any state, also for none."""
+        return Setpoint(np.zeros(self._nj), None, np.zeros(self._nj))
+
+    def change(self, settings: ForceSettings) -> None:
+        """Nothing to change: the drives have the gains."""
+
+
+class GravityLaw:
+    """The feet that touch the ground carry the weight."""
+
+    phase = ''
+
+    def __init__(self, model: Model, settings: ForceSettings) -> None:
+        self._law = GravityCompensation(model, settings.mu)
+        self.change(settings)
+
+    def start(self, state: RobotState) -> None:
+        """Nothing to remember."""
+
+    def update(self, state: RobotState) -> Setpoint:
+        """See `GravityCompensation`."""
+        return self._law.update(state)
+
+    def change(self, settings: ForceSettings) -> None:
+        """Take other friction and threshold."""
+        self._law.mu, self._law.threshold = settings.mu, settings.contact_threshold
+
+
+class StandLaw:
+    """Gets up, and stands."""
+
+    def __init__(self, model: Model, settings: ForceSettings) -> None:
+        self._law = StandUp(model, settings)
+
+    @property
+    def phase(self) -> str:
+        """See `StandUp`."""
+        return self._law.phase
+
+    def start(self, state: RobotState) -> None:
+        """Get up from here."""
+        self._law.start(state)
+
+    def update(self, state: RobotState) -> Setpoint:
+        """See `StandUp`."""
+        return self._law.update(state)
+
+    def change(self, settings: ForceSettings) -> None:
+        """Take other times and friction."""
+        self._law.settings = settings
+
+
+class TrackingLaw:
+    """Follows joint targets; holds the joints where they are until some come."""
+
+    def __init__(self, model: Model, settings: ForceSettings) -> None:
+        self._law = ComputedTorque(model, settings)
+
+    @property
+    def phase(self) -> str:
+        """Whether targets are followed, or the last one is held."""
+        return 'hold' if self._law.finished else 'follow'
+
+    def start(self, state: RobotState) -> None:
+        """Hold the joints where they are."""
+        self._law.reset()
+
+    def follow(self, targets: Targets) -> None:
+        """Follow these targets in place of any other."""
+        self._law.set_trajectory(targets.times, targets.q, targets.qd, targets.qdd, targets.start)
+
+    def update(self, state: RobotState) -> Setpoint:
+        """See `ComputedTorque`."""
+        return self._law.update(state)
+
+    def change(self, settings: ForceSettings) -> None:
+        """Take another frequency and damping."""
+        self._law.settings = settings
+
+
+class PassthroughLaw:
+    """Sends the last command on; damps when it is too old."""
+
+    def __init__(self, model: Model, settings: ForceSettings) -> None:
+        self._damping = DampingLaw(model, settings)
+        self._timeout = settings.command_timeout
+        self._command: Setpoint | None = None
+        self._received = -np.inf
+        self._time = 0.0
+        self.phase = 'no command'
+
+    def start(self, state: RobotState) -> None:
+        """Forget commands that were meant for another time."""
+        self._command, self.phase = None, 'no command'
+        self._time = state.time
+
+    def command(self, command: Setpoint) -> None:
+        """Take a command; its time is that of the last state."""
+        self._command, self._received = command, self._time
+
+    def update(self, state: RobotState) -> Setpoint:
+        """The command, or damping."""
+        self._time = state.time
+        if self._command is not None and state.time - self._received > self._timeout:
+            self._command = None
+        self.phase = 'no command' if self._command is None else 'command'
+        return self._damping.update(state) if self._command is None else self._command
+
+    def change(self, settings: ForceSettings) -> None:
+        """Take another timeout."""
+        self._timeout = settings.command_timeout
+
+
+_LAWS: dict[str, type[Law]] = {
+    'gravity': GravityLaw,
+    'stand': StandLaw,
+    'computed_torque': TrackingLaw,
+    'damping': DampingLaw,
+    'passthrough': PassthroughLaw,
+}
+
+
+def make_laws(model: Model, settings: ForceSettings) -> tuple[dict[str, Law], dict[str, str]]:
+    """All laws that a robot can have, and for the other modes why it cannot have them."""
+    laws: dict[str, Law] = {}
+    refused: dict[str, str] = {}
+    for mode in MODES:
+        try:
+            laws[mode] = _LAWS[mode](model, settings)  # type: ignore[call-arg] # a Protocol has no constructor
+        except ArgumentError as error:
+            refused[mode] = str(error)
+    return laws, refused

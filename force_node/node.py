@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""force_node: joint states in, joint torques out.
+
+Every message of `joint_states` wakes it, and is answered. What is decided stands in `supervisor.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from typing import Any
+
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from force_node.outputs import EstimateOutput, make_output
+from force_node.report import Report
+from force_node.sensors import Sensors
+from force_node.settings import ForceSettings
+from force_node.supervisor import Supervisor
+from quad_dynamics.control.setpoint import Setpoint
+from quad_dynamics.control.state import RobotState
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros.cdr import JointReader
+from quad_dynamics.ros.diagnostics import Diagnostics
+from quad_dynamics.ros.mailbox import make_mailbox
+from quad_dynamics.ros.pacing import sharpen_timers
+from quad_dynamics.ros.parameters import NodeParameters
+from quad_dynamics.ros.process import StopFlag, run_node
+from quad_dynamics.ros.qos import COMMAND, CONTROL
+from quad_dynamics.ros.robot import load_robot
+
+# Between two commands while there are no joint states [s].
+_SILENT_PERIOD = 0.02
+
+
+class ForceNode:
+    """The node."""
+
+    def __init__(self) -> None:
+        """Read the parameters, load the robot, and make everything ready for the first joint states.
+
+        Raises:
+            QuadDynamicsError: what is wrong with the parameters or the robot.
+        """
+        self.node = Node('force_node')
+        self._parameters = NodeParameters(self.node, ForceSettings)
+        self.settings = self._parameters.values
+        self.model = load_robot(self.node, self.settings.robot)
+        self.diagnostics = Diagnostics(self.node)
+        self.supervisor = Supervisor(self.model, self.settings, self.diagnostics.fault)
+        self.output = make_output(self.node, self.model, self.settings)
+        self._estimates = EstimateOutput(self.node, self.model, self.settings)
+        self.box = make_mailbox(self.node, self._on_error)
+        self.sensors = Sensors(self.node, self.model, self.settings, self.diagnostics)
+        self._report = Report(self)
+        self._make_inputs()
+        self._parameters.on_change(self._change)
+        self._next_silent = 0.0
+
+    def _make_inputs(self) -> None:
+        node = self.node
+        names = self.model.joint_names
+        self._commands = JointReader(JointState, names, (), 'joint_commands')
+        node.create_subscription(JointState, 'joint_commands', self._take_command, CONTROL, raw=True)
+        node.create_subscription(JointTrajectory, 'joint_targets', self._take_targets, COMMAND)
+        node.create_service(Trigger, '~/recover', self._recover)
+
+    # ---------------------------------------------------------------- the loop
+
+    def spin(self, stop: StopFlag) -> None:
+        """Answer joint states until asked to stop."""
+        sharpen_timers()
+        gc.collect()
+        gc.freeze()
+        self.node.get_logger().info(f"controlling '{self.model.name}' in mode {self.supervisor.mode}")
+        while not stop():
+            try:
+                self.turn(_SILENT_PERIOD)
+            except Exception as error:  # whatever it is: the robot is damped, and the node lives on
+                self._on_error(error)
+                self._send(self.supervisor.lacks(f'an answer: {error}'), None, 0)
+
+    def close(self) -> None:
+        """Leave the robot damped, and give everything back."""
+        if self.node.context.ok():
+            self._send(self.supervisor.lacks('force_node ends'), None, 0)
+        self.node.destroy_node()
+
+    def turn(self, seconds: float) -> None:
+        """Wait for messages, at most so long, and answer them."""
+        self.box.wait(seconds)
+        if self.sensors.is_new:
+            self._answer()
+        elif not self.settings.lock_step:
+            self._watch()
+        if self.diagnostics.is_due:
+            self._report.publish()
+
+    def _answer(self) -> None:
+        sensors, inputs = self.sensors, self.sensors.inputs
+        missing = inputs.missing
+        if missing and self.settings.lock_step:
+            return  # the rest is on its way
+        sensors.is_new = False
+        stamp = inputs.joint_stamp
+        if missing:
+            self._send(self.supervisor.lacks(missing), None, stamp)
+            return
+        state = inputs.state()
+        jumps = self.supervisor.jumps
+        self._send(self.supervisor.update(state), state, stamp)
+        self._report.answered(time.monotonic() - sensors.arrived)
+        if self.settings.lock_step:
+            inputs.forget()
+        if self.supervisor.jumps != jumps:
+            self.node.get_logger().info(f'begins anew: {self.supervisor.last_jump}')
+        if self._estimates.is_due(stamp):
+            self._estimates.publish(self.supervisor.estimator.forces(), stamp)
+
+    def _watch(self) -> None:
+        """Damp while there are no joint states."""
+        now = time.monotonic()
+        silence = self.sensors.watch.silence(now)
+        if silence and now >= self._next_silent:
+            self._next_silent = now + 0.9 * _SILENT_PERIOD
+            how_long = f'for {silence:.2g} s' if math.isfinite(silence) else 'yet'
+            self._send(self.supervisor.lacks(f'no joint_states {how_long}'), None, 0)
+
+    def _send(self, setpoint: Setpoint, state: RobotState | None, stamp_ns: int) -> None:
+        """Publish a setpoint for a state, or for an unknown one."""
+        if self.settings.feedback == 'node':
+            setpoint = self.supervisor.as_torque(setpoint, state)
+        self.output.publish(setpoint, stamp_ns)
+
+    # ---------------------------------------------------------------- topics, services, parameters
+
+    def _take_command(self, raw: bytes) -> None:
+        sample = self._commands.read(raw)
+        if not sample.arrays:
+            raise ArgumentError('joint_commands has no numbers; expected effort, position or velocity')
+        self.supervisor.command(sample.get('effort'), sample.get('position'), sample.get('velocity'))
+
+    def _take_targets(self, message: Any) -> None:
+        self.supervisor.targets(message)
+
+    def _recover(self, request: Any, response: Any) -> Any:
+        response.success, response.message = self.supervisor.recover()
+        self.node.get_logger().info(f'recover: {response.message}')
+        return response
+
+    def _change(self, new: ForceSettings, old: ForceSettings) -> None:
+        self.supervisor.change(new)
+        self.sensors.change(new)
+        self._estimates.period_ns = round(1e9 / new.estimate_rate)
+        self.settings = new
+        if new.mode != old.mode:
+            self.node.get_logger().info(f'mode {new.mode}')
+
+    def _on_error(self, error: Exception) -> None:
+        if isinstance(error, ArgumentError):
+            self.diagnostics.fault('bad_input', str(error))
+        else:
+            self.diagnostics.fault('exception', f'{type(error).__name__}: {error}')
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(ForceNode)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What force_node publishes: commands for the drives, and estimated forces on the feet."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from geometry_msgs.msg import WrenchStamped
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from force_node.settings import ForceSettings
+from quad_dynamics.control.setpoint import Setpoint
+from quad_dynamics.model.model import Model
+from quad_dynamics.ros import messages
+from quad_dynamics.ros.cdr import Template
+from quad_dynamics.ros.qos import STREAM
+from quad_dynamics.simulation.bag import topic_names
+
+Floats = npt.NDArray[np.float64]
+
+
+class DriveOutput:
+    """Setpoints as sensor_msgs/JointState: torques, and targets where there are any.
+
+    Attributes:
+        topic: where they go.
+        count: how many were published.
+    """
+
+    topic = 'joint_torques'
+
+    def __init__(self, node: Node, model: Model) -> None:
+        """Prepare the messages."""
+        names = model.joint_names
+        self._zero = np.zeros(model.nj)
+        self._whole = messages.joint_state(names)
+        self._velocity = messages.joint_state(names, ('velocity', 'effort'))
+        self._torque = messages.joint_state(names, ('effort',))
+        self._publisher = node.create_publisher(JointState, self.topic, STREAM)
+        self.count = 0
+
+    def publish(self, setpoint: Setpoint, stamp_ns: int) -> None:
+        """Publish a setpoint.
+
+        Args:
+            setpoint: with a velocity target of zero where there is a position but no velocity.
+            stamp_ns: of the joint states that it answers [ns].
+        """
+        message = self._torque
+        if setpoint.q is not None:
+            message = self._whole
+            message.numbers['position'][:] = setpoint.q
+            message.numbers['velocity'][:] = self._zero if setpoint.qd is None else setpoint.qd
+        elif setpoint.qd is not None:
+            message = self._velocity
+            message.numbers['velocity'][:] = setpoint.qd
+        message.numbers['effort'][:] = setpoint.tau
+        self._publisher.publish(message.bytes(stamp_ns))
+        self.count += 1
+
+
+class EffortOutput:
+    """Torques alone, as std_msgs/Float64MultiArray in the order of the model's joints."""
+
+    topic = 'effort_controller/commands'
+
+    def __init__(self, node: Node, model: Model) -> None:
+        """Prepare the message."""
+        self._template = Template(
+            lambda numbers: Float64MultiArray(data=numbers['data'].tolist()), {'data': model.nj}
+        )
+        self._publisher = node.create_publisher(Float64MultiArray, self.topic, STREAM)
+        self.count = 0
+
+    def publish(self, setpoint: Setpoint, stamp_ns: int) -> None:
+        """Publish the torques of a setpoint."""
+        self._template.numbers['data'][:] = setpoint.tau
+        # There is no header: where a stamp would be, an empty layout says 0 and 0.
+        self._publisher.publish(self._template.bytes(0))
+        self.count += 1
+
+
+def make_output(node: Node, model: Model, settings: ForceSettings) -> DriveOutput | EffortOutput:
+    """The output that the settings ask for."""
+    return (EffortOutput if settings.output == 'float64_multi_array' else DriveOutput)(node, model)
+
+
+class EstimateOutput:
+    """Estimated forces on the feet, at a rate of the time of states."""
+
+    def __init__(self, node: Node, model: Model, settings: ForceSettings) -> None:
+        """Prepare the messages."""
+        self._template = messages.wrench(settings.world_frame if model.floating_base else model.base_name)
+        self._publishers = [
+            node.create_publisher(WrenchStamped, f'foot_forces_estimated/{name}', STREAM)
+            for name in topic_names(model.foot_names)
+        ]
+        self._last = -1
+        self.period_ns = round(1e9 / settings.estimate_rate)
+
+    def is_due(self, stamp_ns: int) -> bool:
+        """Whether the states have come to the next period."""
+        return stamp_ns // self.period_ns != self._last
+
+    def publish(self, forces: Floats, stamp_ns: int) -> None:
+        """Publish (feet, 3) forces."""
+        self._last = stamp_ns // self.period_ns
+        force = self._template.numbers['wrench'][:3]
+        for publisher, value in zip(self._publishers, forces, strict=True):
+            force[:] = value
+            publisher.publish(self._template.bytes(stamp_ns))

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What force_node says about itself on `/diagnostics`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quad_dynamics.ros.diagnostics import ERROR, OK, WARN
+
+if TYPE_CHECKING:
+    from force_node.node import ForceNode
+
+_KEPT = 512  # answers, of which the times are kept
+_TOPICS = ('joint_states', 'odom', 'foot_forces')
+
+
+class Report:
+    """Measures rates and times, and publishes them with the state of the supervisor."""
+
+    def __init__(self, owner: ForceNode) -> None:
+        self._owner = owner
+        self._times = np.zeros(_KEPT)
+        self._answers = 0
+        self._since = time.monotonic()
+        self._counts = dict.fromkeys((*_TOPICS, 'commands'), 0)
+
+    def answered(self, seconds: float) -> None:
+        """An answer took so long, from joint states to the command."""
+        self._times[self._answers % _KEPT] = seconds
+        self._answers += 1
+
+    def publish(self) -> None:
+        """Publish everything."""
+        owner = self._owner
+        level, message = self._level()
+        supervisor = owner.supervisor
+        times = self._times[: min(self._answers, _KEPT)] * 1e6
+        p50, p90 = np.percentile(times, [50, 90]).tolist() if len(times) else (0.0, 0.0)
+        owner.diagnostics.publish(
+            level,
+            message,
+            max(owner.sensors.inputs.joint_stamp, 0),
+            robot=owner.model.name,
+            mode=supervisor.mode,
+            phase=supervisor.phase,
+            damping=supervisor.is_damping,
+            latched=supervisor.faults.latched,
+            answer_us_p50=p50,
+            answer_us_p90=p90,
+            jumps=supervisor.jumps,
+            last_jump=supervisor.last_jump,
+            **self._inputs(),
+        )
+
+    def _level(self) -> tuple[int, str]:
+        supervisor = self._owner.supervisor
+        publishers = self._owner.node.count_publishers(self._owner.sensors.subscription.topic_name)
+        if supervisor.faults.latched:
+            return ERROR, f'damping until ~/recover: {supervisor.faults.latched}'
+        if supervisor.waiting_for:
+            return WARN, f'damping: {supervisor.waiting_for}'
+        if publishers > 1:
+            return WARN, f'{publishers} publishers of joint_states; expected one'
+        return OK, ' '.join(filter(None, [supervisor.mode, supervisor.phase]))
+
+    def _inputs(self) -> dict[str, Any]:
+        """Rates since the last call, and ages."""
+        now, sensors = time.monotonic(), self._owner.sensors
+        elapsed = max(now - self._since, 1e-9)
+        counts = {name: sensors.counts[name] for name in _TOPICS}
+        counts['commands'] = self._owner.output.count
+        values: dict[str, Any] = {}
+        for name, count in counts.items():
+            values[f'{name}_hz'] = (count - self._counts[name]) / elapsed
+            if name in sensors.heard:
+                values[f'{name}_age'] = now - sensors.heard[name]
+        self._since, self._counts = now, counts
+        return values

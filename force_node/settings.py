@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of force_node: those of the control laws, and these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from quad_dynamics.control.settings import ControlSettings
+from quad_dynamics.parameters.parameter import param
+
+MODES = ('gravity', 'stand', 'computed_torque', 'damping', 'passthrough')
+
+
+@dataclass(frozen=True)
+class ForceSettings(ControlSettings):
+    """Everything that can be set about force_node."""
+
+    robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
+    mode: str = param(
+        'stand',
+        'gravity: carry the weight; stand: get up and stand; computed_torque: follow joint_targets; damping: '
+        'come to rest; passthrough: send joint_commands on, within limits',
+        choices=MODES,
+        dynamic=True,
+    )
+    lock_step: bool = param(
+        False, 'wait for odom and foot_forces of the stamp of joint_states, and let no clock decide anything'
+    )
+    state_timeout: float = param(
+        0.1,
+        'without joint_states after which the joints are damped; also how much older odom may be',
+        unit='s',
+        low=0.01,
+        high=10.0,
+        dynamic=True,
+    )
+    command_timeout: float = param(
+        0.25,
+        'without joint_commands after which passthrough damps the joints, in the time of joint_states',
+        unit='s',
+        low=0.01,
+        high=10.0,
+        dynamic=True,
+    )
+    output: str = param(
+        'joint_state',
+        'joint_state: joint_torques; float64_multi_array: effort_controller/commands, as of ros2_control',
+        choices=('joint_state', 'float64_multi_array'),
+    )
+    feedback: str = param(
+        'drive',
+        'who adds kp (q - q_j) + kd (qd - qd_j): the drives, which get the targets, or the node, which sends '
+        'torques alone',
+        choices=('drive', 'node'),
+    )
+    world_frame: str = param('odom', 'frame_id of odom and foot_forces')
+    estimate_rate: float = param(
+        100.0, 'of foot_forces_estimated', unit='Hz', above=0.0, high=1000.0, dynamic=True
+    )
+
+    def _across(self) -> list[str]:
+        problems = super()._across()
+        if self.output == 'float64_multi_array':
+            if self.feedback != 'node':
+                problems.append(
+                    f"feedback is {self.feedback!r}; expected 'node', for output float64_multi_array has no "
+                    'targets'
+                )
+            if self.lock_step:
+                problems.append(
+                    'lock_step is true; expected false, for output float64_multi_array has no stamps'
+                )
+        return problems
+
+    def control(self) -> ControlSettings:
+        """The part that is the control laws'."""
+        return ControlSettings(**{item.name: getattr(self, item.name) for item in fields(ControlSettings)})

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ros2 launch quad_dynamics identification.launch.py`: a simulated robot with real sensors, recorded into a bag.
+
+The bag has what identification reads: joint states, torques, odometry and foot forces, with errors of the size
+that real sensors have. The arguments are those of sim.launch.py; `record` names the bag.
+"""
+
+from launch import LaunchDescription
+
+from quad_dynamics.ros.launching import sim_description
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Called by `ros2 launch`."""
+    return sim_description({'noise': 'typical', 'record': 'identification_bag', 'headless': True})

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The joint drives of a robot: what their motors can give, what friction takes, and gains to start with."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.dynamics import mass_matrix
+from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+# The load of a leg, at a lever as long as the leg, bends a joint by 1 / STIFF [rad].
+STIFF = 10.0
+# Damping over the critical damping of a leg that carries its share of the robot.
+DAMPED = 0.3
+# Largest share of a free joint's velocity that drives may take in a time step, so that they do not shake: in
+# the standing pose, and in the pose of the legs in which the joint is lightest (2 is where it diverges).
+GENTLE, ROUGH = 0.5, 0.9
+# Poses of the legs that are tried: the last two joints of each turn by up to this, to both sides, in so many.
+_TURN, _POSES = 2.4, 25
+
+
+def default_gains(model: Model, dt: float = 1e-3) -> tuple[Floats, Floats]:
+    """Gains (kp, kd), each (nj,), with which a robot holds its pose.
+
+    With mass m, leg length l and n legs, kp = STIFF m g l / n, and kd is DAMPED of the critical damping of
+    the inertia m l^2 / n on that spring. Both are smaller where a joint is so light that such gains would
+    shake it in time steps of dt, when standing or with the legs folded. For a prismatic joint they are divided by l^2.
+
+    Args:
+        model: robot.
+        dt: time step of the drives [s].
+    """
+    length, legs = leg_length(model), max(len(model.foot_names), 1)
+    inertia = model.total_mass * length**2 / legs
+    kp = np.full(model.nj, STIFF * gravity_norm(model) / length * inertia)
+    kd = 2.0 * DAMPED * np.sqrt(kp * inertia)
+    scale = np.where(model.is_prismatic, length**-2, 1.0)
+    free = _free_inertia(model, _leg_poses(model))
+    most = np.minimum(GENTLE * free[0], ROUGH * free.min(axis=0))
+    return np.minimum(kp * scale, (GENTLE / dt) ** 2 * free[0]), np.minimum(kd * scale, most / dt)
+
+
+def _leg_poses(model: Model) -> Floats:
+    """(N, nq) the resting pose, and others with the legs folded and turned, all of them alike."""
+    q = resting_pose(model)
+    turns = np.linspace(-_TURN, _TURN, _POSES)
+    poses = np.repeat(q[None], 1 + _POSES**2, axis=0)
+    first = model.nq - model.nj
+    for leg in model.legs:
+        if len(leg.joint_indices) > 1:
+            hip, knee = (first + j for j in leg.joint_indices[-2:])
+            poses[1:, hip] += np.repeat(turns, _POSES)
+            poses[1:, knee] += np.tile(turns, _POSES)
+    poses[1:, first:] = np.clip(poses[1:, first:], model.q_min, model.q_max)
+    return poses
+
+
+def _free_inertia(model: Model, q: Floats) -> Floats:
+    """(N, nj) inertia that a joint's torque feels in N poses with all other joints free."""
+    inverse = np.linalg.inv(mass_matrix(model, q))
+    return np.asarray(1.0 / np.diagonal(inverse, axis1=-2, axis2=-1)[:, model.nv - model.nj :])
+
+
+def leg_length(model: Model) -> float:
+    """Height of the base above the feet when standing; without feet, the reach of the robot [m]."""
+    q = resting_pose(model)
+    if model.floating_base and model.foot_names:
+        feet = np.array([frame_pose(model, q, foot)[1] for foot in model.foot_names])
+        return float(max(q[2] - feet[:, 2].mean(), 1e-3))
+    origin = frame_pose(model, q, model.base_name)[1]
+    reach = [np.linalg.norm(frame_pose(model, q, link)[1] - origin) for link in model.frames]
+    return max(1e-3, float(np.max(reach)))
+
+
+def resting_pose(model: Model) -> Floats:
+    """(nq,) the standing pose, or the neutral one of a robot that has none; a copy."""
+    return np.array(model.neutral if model.standing is None else model.standing)
+
+
+def gravity_norm(model: Model) -> float:
+    """Strength of gravity, that of the earth where the model has none [m/s^2]."""
+    return float(np.linalg.norm(model.gravity)) or 9.81
+
+
+def joint_friction(model: Model) -> tuple[Floats, Floats]:
+    """Viscous and Coulomb friction of the joints, each (nj,): the model's, and what the motors add."""
+    motors = [model.description.motors.get(name) for name in model.joint_names]
+    viscous = model.viscous + np.array([motor.damping if motor else 0.0 for motor in motors])
+    return viscous, model.coulomb + np.array([motor.dry_friction if motor else 0.0 for motor in motors])
+
+
+def motor_limits(model: Model) -> tuple[Floats, Floats, Floats]:
+    """Largest torque [N m], torque at rest [N m] and its loss with speed [N m s/rad], all at the joints.
+
+    The torque of a three-phase motor is 1.5 KT i, its back-EMF 2 KT for each rad/s of the rotor, and the
+    voltage at the winding is limited by the battery.
+    """
+    effort = model.effort_limit.copy()
+    stall, slope = np.full(model.nj, np.inf), np.zeros(model.nj)
+    for j, name in enumerate(model.joint_names):
+        motor = model.description.motors.get(name)
+        if motor is None:
+            continue
+        gear = abs(float(model.rotor_gear[j]))
+        effort[j] = min(effort[j], gear * motor.torque_limit)
+        stall[j] = gear * 1.5 * motor.torque_constant * motor.voltage / motor.resistance
+        slope[j] = gear**2 * 3.0 * motor.torque_constant**2 / motor.resistance
+    return effort, stall, slope

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`quad_dynamics doctor`: whether this machine has what the nodes need, and what to do if not."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from quad_dynamics.cli.terminal import Terminal
+
+HELP = 'check this machine, and say what is missing'
+DESCRIPTION = """\
+Checks Python, the libraries, ROS, the network and the timers of this machine. Each line says what was found
+and, where it is not good, what to do. The exit code is 1 if something that is needed is missing.
+
+examples:
+  quad_dynamics doctor
+"""
+
+_GOOD, _DOUBTFUL, _BAD = 'ok', 'note', 'missing'
+Finding = tuple[str, str]  # how good it is, and a sentence
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command has none."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check everything; exit code 1 if something is missing."""
+    terminal = Terminal()
+    colours = {_GOOD: 'green', _DOUBTFUL: 'yellow', _BAD: 'red'}
+    worst = 0
+    for name, check in CHECKS.items():
+        level, text = check()
+        worst |= level == _BAD
+        terminal.line(f'{terminal.paint(level.rjust(8), colours[level])}  {name}: {text}')
+    return int(worst)
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    if sys.version_info < (3, 10):
+        return _BAD, f'{version}; expected 3.10 or newer'
+    return _GOOD, f'{version} on {platform.system()} {platform.machine()}'
+
+
+def _libraries() -> Finding:
+    needed = ('numpy', 'scipy', 'numba', 'yaml', 'rosbags', 'matplotlib', 'PIL', 'tqdm', 'xacro')
+    lacks = [name for name in needed if importlib.util.find_spec(name) is None]
+    if lacks:
+        return _BAD, f'{", ".join(lacks)} cannot be imported; pip install quad_dynamics'
+    return _GOOD, f'numpy {importlib.metadata.version("numpy")}, numba {importlib.metadata.version("numba")}'
+
+
+def _kernels() -> Finding:
+    from quad_dynamics.kernels.disk_cache import cache_directory
+
+    folder = cache_directory()
+    if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
+        return (
+            _DOUBTFUL,
+            f'{folder} cannot be written: kernels are compiled at every start, which takes a minute',
+        )
+    return _GOOD, f'compiled kernels are kept in {folder}'
+
+
+def _ros() -> Finding:
+    if importlib.util.find_spec('rclpy') is None:
+        return _BAD, "rclpy is not found; source a ROS 2, or: pip install 'quad_dynamics[ros]'"
+    distribution = os.environ.get('ROS_DISTRO')
+    try:
+        wheel = importlib.metadata.version('ros-rclpy')
+    except importlib.metadata.PackageNotFoundError:
+        wheel = ''
+    where = f'ROS 2 {distribution}' if distribution else f'wheels, rclpy {wheel}'
+    return _GOOD, f'{where}, {os.environ.get("RMW_IMPLEMENTATION", "default middleware")}'
+
+
+def _messages() -> Finding:
+    needed = (
+        'diagnostic_msgs', 'geometry_msgs', 'nav_msgs', 'rosgraph_msgs', 'sensor_msgs', 'std_msgs', 'std_srvs',
+        'trajectory_msgs', 'visualization_msgs',
+    )  # fmt: skip
+    lacks = [name for name in needed if importlib.util.find_spec(name) is None]
+    if lacks:
+        return _BAD, f'{", ".join(lacks)} cannot be imported; install them with your ROS 2'
+    has_tf = importlib.util.find_spec('tf2_msgs') is not None
+    return _GOOD, 'all there' if has_tf else 'all there, but for tf2_msgs, which no wheel has: no /tf'
+
+
+def _viewer() -> Finding:
+    lacks = [name for name in ('viser', 'trimesh') if importlib.util.find_spec(name) is None]
+    if lacks:
+        return _DOUBTFUL, f"{', '.join(lacks)} not found, so no page; pip install 'quad_dynamics[ros]'"
+    browsers = [name for name in ('chromium', 'google-chrome', 'firefox') if shutil.which(name)]
+    return _GOOD, f'viser {importlib.metadata.version("viser")}' + (f', {browsers[0]}' if browsers else '')
+
+
+def _bags() -> Finding:
+    if importlib.util.find_spec('mcap') is None:
+        return (
+            _DOUBTFUL,
+            "mcap is not found, so `record` writes sqlite3 only; pip install 'quad_dynamics[ros]'",
+        )
+    return _GOOD, f'mcap {importlib.metadata.version("mcap")}, sqlite3'
+
+
+def _network() -> Finding:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.bind(('127.0.0.1', 0))
+        except OSError as error:
+            return _BAD, f'127.0.0.1 cannot be used ({error.strerror}); nodes talk over it'
+    domain = os.environ.get('ROS_DOMAIN_ID', '0')
+    if not domain.isdigit() or int(domain) > 101:
+        return _DOUBTFUL, f'ROS_DOMAIN_ID is {domain!r}; expected a number from 0 to 101'
+    return _GOOD, f'loopback, ROS_DOMAIN_ID {domain}'
+
+
+def _cores() -> Finding:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    if cores < 2:
+        return _DOUBTFUL, '1; expected 2 or more for simulation, controller and viewer in real time'
+    return _GOOD, str(cores)
+
+
+def _timers() -> Finding:
+    from quad_dynamics.ros.pacing import Pacer, sharpen_timers
+
+    sharpen_timers()
+    pacer, late = Pacer(1e-3), []
+    for _ in range(300):
+        pacer.wait()
+        late.append(time.monotonic() - pacer.deadline)
+    p90 = sorted(late)[int(0.9 * len(late))] * 1e6
+    if p90 > 300.0:
+        return (
+            _DOUBTFUL,
+            f'a loop of 1 ms is {p90:.0f} us late at p90; expected less than 300: the machine is busy',
+        )
+    return _GOOD, f'a loop of 1 ms is {p90:.0f} us late at p90'
+
+
+def _disk() -> Finding:
+    folder = Path(tempfile.gettempdir())
+    free = shutil.disk_usage(folder).free / 2**30
+    return (_GOOD if free > 1.0 else _DOUBTFUL), f'{free:.1f} GiB free in {folder}'
+
+
+CHECKS: dict[str, Callable[[], Finding]] = {
+    'Python': _python,
+    'libraries': _libraries,
+    'kernels': _kernels,
+    'ROS': _ros,
+    'messages': _messages,
+    'viewer': _viewer,
+    'bags': _bags,
+    'network': _network,
+    'cores': _cores,
+    'timers': _timers,
+    'disk': _disk,
+}

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control of legged robots: laws that turn a measured state into a setpoint for the joint drives.
+
+| module | what it does |
+|---|---|
+| `gravity` | carries the weight, with the feet that touch the ground |
+| `stand` | gets up from lying, and stands |
+| `computed_torque` | follows a joint trajectory by inverse dynamics |
+| `damping` | lets all joints come to rest |
+| `contact_forces` | forces on the feet that move the base as wanted, within friction |
+| `observer` | what acts on the robot from outside, from its momentum |
+| `guard` | the last door: checks states, limits setpoints |
+| `lying` | the pose in which a robot lies on its belly |
+
+Every law takes a `RobotState` and gives a `Setpoint`; `ControlSettings` has all that can be set.
+"""

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computed torque: inverse dynamics makes every joint follow as a spring and damper of its own would.
+
+The accelerations that the joints are to have,
+
+    qdd = qdd_r + omega^2 (q_r - q_j) + 2 zeta omega (qd_r - qd_j),
+
+go through the equation of motion. The base of a legged robot follows from its feet, which stay where they
+are: J_c du = -dJ_c/dt u, by least squares. The forces on the feet then balance the base (`contact_forces`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.drives import joint_friction
+from quad_dynamics.api.dynamics import inverse_dynamics
+from quad_dynamics.control.contact_forces import carrying_feet, foot_points, forces_for
+from quad_dynamics.control.setpoint import Setpoint
+from quad_dynamics.control.settings import ControlSettings
+from quad_dynamics.control.state import RobotState
+from quad_dynamics.control.trajectory import JointTrajectory
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+# Below this speed that a joint is to have, Coulomb friction fades to zero [rad/s or m/s].
+_SLOW = 0.05
+# Singular values below this share of the largest are motions of the base that the feet leave free.
+_RANK = 1e-6
+# A new trajectory that begins elsewhere is joined within this time [s].
+_BLEND = 0.5
+
+
+class ComputedTorque:
+    """Follows joint trajectories; without one it holds the posture in which it began.
+
+    The setpoints are torques alone: the drives' own springs and dampers are not used.
+
+    Attributes:
+        settings: omega, zeta, mu and contact_threshold.
+    """
+
+    def __init__(self, model: Model, settings: ControlSettings | None = None) -> None:
+        self._model, self.settings = model, settings or ControlSettings()
+        self._viscous, self._coulomb = joint_friction(model)
+        self._points = foot_points(model) if model.floating_base else None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the trajectory and the posture; the next state is the beginning."""
+        self._hold: Floats | None = None
+        self._trajectory: JointTrajectory | None = None
+        self._start = 0.0
+        self._now: tuple[Floats, Floats] | None = None
+        self._waiting: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None
+        self._waiting = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether no trajectory is being followed."""
+        return self._waiting is None and self._trajectory is None
+
+    def set_trajectory(
+        self,
+        times: npt.ArrayLike,
+        q: npt.ArrayLike,
+        qd: npt.ArrayLike | None = None,
+        qdd: npt.ArrayLike | None = None,
+        start_time: float = 0.0,
+    ) -> None:
+        """Follow a trajectory from now on, instead of the one before.
+
+        Args:
+            times: (n,) since the start, increasing, the first at least 0 [s].
+            q: (n, nj) positions [rad or m].
+            qd: (n, nj) velocities, None if they are not given.
+            qdd: (n, nj) accelerations, likewise; they need velocities.
+            start_time: time of the states at which it starts [s].
+
+        Raises:
+            ArgumentError: what is wrong with the points; the trajectory before goes on.
+        """
+        q_now, qd_now = self._now or (np.zeros(self._model.nj), np.zeros(self._model.nj))
+        made = JointTrajectory(times, q, qd, qdd, q_now, qd_now, _BLEND)
+        self._start = float(start_time)
+        if self._now is None:  # the state in which it begins is not known yet
+            self._waiting = (times, q, qd, qdd)
+        else:
+            self._trajectory, self._waiting = made, None
+
+    def update(self, state: RobotState) -> Setpoint:
+        """Torques for a state."""
+        model, settings = self._model, self.settings
+        skip = model.nv - model.nj
+        q_j, qd_j = state.q[model.nq - model.nj :], state.u[skip:]
+        q_r, qd_r, qdd_r = self._reference(state, q_j, qd_j)
+        du = np.zeros(model.nv)
+        stiff = settings.omega**2
+        du[skip:] = qdd_r + stiff * (q_r - q_j) + 2.0 * settings.zeta * settings.omega * (qd_r - qd_j)
+        friction = self._viscous * qd_j + self._coulomb * np.clip(qd_r / _SLOW, -1.0, 1.0)
+        if self._points is None:
+            return Setpoint(inverse_dynamics(model, state.q, state.u, du) + friction)
+        tau, feet = self._on_feet(state, du)
+        down = np.zeros(self._points.count, dtype=np.bool_)
+        down[list(feet)] = True
+        return Setpoint(tau + friction, None, None, down)
+
+    def _on_feet(self, state: RobotState, du: Floats) -> tuple[Floats, tuple[int, ...]]:
+        """Torques (nj,), and the feet that carry; the base's rows of du are filled in.
+
+        A base without feet on the ground counts as carried by something else.
+        """
+        model, points = self._model, self._points
+        assert points is not None
+        feet = carrying_feet(model, state.foot_forces, self.settings.contact_threshold)
+        if not feet:
+            return inverse_dynamics(model, state.q, state.u, du)[6:], feet
+        J = points.jacobian(state.q, feet)
+        left = -points.bias(state.q, state.u, feet) - J[:, 6:] @ du[6:]
+        # turning counts by the way that it is at the length of a leg
+        columns = J[:, :6] * points.row_scale
+        du[:6] = np.linalg.lstsq(columns, left, rcond=_RANK)[0] * points.row_scale
+        wanted = inverse_dynamics(model, state.q, state.u, du)
+        forces = forces_for(points, J, feet, wanted, self.settings.mu)
+        return np.asarray((wanted - forces[list(feet)].ravel() @ J)[6:]), feet
+
+    def _reference(self, state: RobotState, q_j: Floats, qd_j: Floats) -> tuple[Floats, Floats, Floats]:
+        """Positions, velocities and accelerations to follow now."""
+        if self._hold is None:
+            self._hold = np.clip(q_j, self._model.q_min, self._model.q_max)
+        if self._waiting is not None:
+            self._trajectory = JointTrajectory(*self._waiting, np.array(q_j), np.array(qd_j), _BLEND)
+            self._waiting = None
+        if self._trajectory is None:
+            zero = np.zeros(self._model.nj)
+            found = self._hold, zero, zero
+        else:
+            found = self._trajectory.sample(state.time - self._start)
+            if state.time - self._start >= self._trajectory.duration + _BLEND:
+                self._hold, self._trajectory = found[0], None
+        self._now = found[0], found[1]
+        return found

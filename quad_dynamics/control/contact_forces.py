@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forces on the feet that give the base the acceleration that it is to have, within friction.
+
+The base has no motor: the six upper rows of
+
+    M du + h = S^T tau + sum_i J_i^T f_i
+
+must hold by the forces f_i alone, the rows of the joints then give the torques. With three feet or more there are many
+such forces, and the smallest are taken. Where these leave a friction cone, the nearest balance within
+pyramids inside the cones is found by non-negative least squares on their edges (Lawson and Hanson 1974,
+chapter 23).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.drives import gravity_norm, leg_length
+from quad_dynamics.api.dynamics import gravity, inverse_dynamics, nonlinear_effects
+from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
+from quad_dynamics.kernels.frames import frame_motion as _motion
+from quad_dynamics.kernels.frames import frame_pose as _pose
+from quad_dynamics.kernels.registry import Kernel
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+# Singular values below this share of the largest are directions in which the feet cannot push.
+_RANK = 1e-6
+# Weight of the smallness of forces against balance, where forces are at the edges of their pyramids.
+_SMALL = 1e-6
+
+
+class FootPoints:
+    """The points with which the feet of a robot touch the ground.
+
+    Attributes:
+        count: number of feet.
+        up: (3,) away from gravity, in world axes.
+        weight: of the robot [N].
+        length: of the legs, which makes moments comparable with forces [m].
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.count = len(model.foot_names)
+        self.weight = model.total_mass * gravity_norm(model)
+        self.up = -np.array(model.gravity) / gravity_norm(model)
+        if not self.up.any():
+            self.up = np.array([0.0, 0.0, 1.0])
+        self.length = leg_length(model)
+        points = {point.link: point for point in reversed(model._find_points().points)}
+        self._frames, self._levers = [], []
+        for foot in model.foot_names:
+            words = model._packed.frame(foot).copy()
+            radius = 0.0
+            if foot in points:
+                words[1:4] += words[4:13].reshape(3, 3) @ np.array(points[foot].position)
+                radius = points[foot].radius
+            self._frames.append(words)
+            self._levers.append(_cross_matrix(-radius * self.up))
+        self._room = np.empty((6, model.nv))
+        # moments count by the force that they are at the length of a leg
+        self.row_scale = np.array([1.0, 1.0, 1.0, *(3 * [1.0 / self.length])])
+
+    def jacobian(self, q: Floats, feet: Sequence[int]) -> Floats:
+        """(3 k, nv) Jacobian of the points of k feet: their velocities in world axes are J u.
+
+        A round foot touches with the point of its surface that is lowest, which is what rolls.
+
+        Args:
+            q: (nq,) configuration.
+            feet: indices into foot_names.
+        """
+        model, room = self._model, self._room
+        J = np.empty((3 * len(feet), model.nv))
+        for row, foot in enumerate(feet):
+            _run(model, _jacobian, q, self._frames[foot], room)
+            # the velocity of the lowest point is v + w x r = v - [r] w
+            J[3 * row : 3 * row + 3] = room[:3] - self._levers[foot] @ room[3:]
+        return J
+
+    def bias(self, q: Floats, u: Floats, feet: Sequence[int]) -> Floats:
+        """(3 k,) dJ/dt u of the points of k feet that roll on the ground: J du = -bias keeps them on it.
+
+        A foot of radius R on a ground with the normal n rolls with v = w x R n, so that its centre's
+        acceleration is dw/dt x R n, and nothing quadratic in w is left.
+        """
+        room, found = np.empty(12), np.empty(3 * len(feet))
+        for row, foot in enumerate(feet):
+            _run(self._model, _motion, q, u, self._frames[foot], room)
+            found[3 * row : 3 * row + 3] = room[6:9] - self._levers[foot] @ room[9:]
+        return found
+
+    def centre_jacobian(self, q: Floats) -> Floats:
+        """(3 feet, nv) Jacobian of `positions`."""
+        J = np.empty((3 * self.count, self._model.nv))
+        for foot, frame in enumerate(self._frames):
+            _run(self._model, _jacobian, q, frame, self._room)
+            J[3 * foot : 3 * foot + 3] = self._room[:3]
+        return J
+
+    def positions(self, q: Floats) -> Floats:
+        """(feet, 3) centres of the feet's contact spheres, in world axes [m]."""
+        room, found = np.empty(12), np.empty((self.count, 3))
+        for foot, frame in enumerate(self._frames):
+            _run(self._model, _pose, q, frame, room)
+            found[foot] = room[9:]
+        return found
+
+    def indices(self, feet: Sequence[int] | Sequence[str]) -> list[int]:
+        """Indices into foot_names, of names or of indices."""
+        names = self._model.foot_names
+        return [names.index(foot) if isinstance(foot, str) else int(foot) for foot in feet]
+
+
+@functools.lru_cache(maxsize=64)
+def foot_points(model: Model) -> FootPoints:
+    """The foot points of a model, made once."""
+    return FootPoints(model)
+
+
+def carrying_feet(model: Model, foot_forces: npt.ArrayLike | None, threshold: float) -> tuple[int, ...]:
+    """Indices into foot_names of the feet that carry.
+
+    Args:
+        model: robot.
+        foot_forces: (feet, 3) measured forces in world axes [N]; None: all feet carry.
+        threshold: share of a foot's part of the weight, from which on it carries.
+    """
+    points = foot_points(model)
+    if foot_forces is None:
+        return tuple(range(points.count))
+    least = threshold * points.weight / max(points.count, 1)
+    upward = np.asarray(foot_forces, dtype=np.float64) @ points.up
+    return tuple(i for i, force in enumerate(upward.tolist()) if force > least)
+
+
+def balance_forces(
+    model: Model,
+    q: Floats,
+    u: Floats,
+    du: Floats,
+    feet: Sequence[int] | Sequence[str],
+    mu: float,
+) -> Floats:
+    """Forces of the ground on the feet for a motion, by least squares on the rows of the base.
+
+    Args:
+        model: robot.
+        q: (nq,) configuration.
+        u: (nv,) velocity.
+        du: (nv,) acceleration.
+        feet: names or indices of the feet that carry.
+        mu: friction; forces stay within the cone about the direction against gravity.
+
+    Returns:
+        (feet, 3) forces in world axes [N], of all feet in the order of foot_names; zero for those that do
+        not carry.
+    """
+    points = foot_points(model)
+    index = points.indices(feet)
+    wanted = inverse_dynamics(model, q, u, du)
+    return forces_for(points, points.jacobian(q, index), index, wanted, mu)
+
+
+def contact_torques(model: Model, q: Floats, u: Floats, du: Floats, forces: Floats) -> Floats:
+    """Joint torques (M du + h - J^T f) of the joints' rows, (nj,) [N m or N].
+
+    Args:
+        model: robot.
+        q: (nq,) configuration.
+        u: (nv,) velocity.
+        du: (nv,) acceleration.
+        forces: (feet, 3) on all feet, in world axes [N].
+    """
+    points = foot_points(model)
+    wanted = inverse_dynamics(model, q, u, du)
+    J = points.jacobian(q, range(points.count))
+    return np.asarray((wanted - np.ravel(forces) @ J)[model.nv - model.nj :])
+
+
+def torques_and_forces(
+    model: Model, q: Floats, u: Floats, du: Floats, feet: Sequence[int], mu: float
+) -> tuple[Floats, Floats]:
+    """`balance_forces`, and the `contact_torques` that belong to them, at the cost of one.
+
+    Returns:
+        (nj,) torques and (feet, 3) forces.
+    """
+    points = foot_points(model)
+    wanted = inverse_dynamics(model, q, u, du)
+    skip = model.nv - model.nj
+    if not feet or not skip:
+        return wanted[skip:], np.zeros((points.count, 3))
+    J = points.jacobian(q, feet)
+    forces = forces_for(points, J, feet, wanted, mu)
+    carried = forces[list(feet)].ravel()
+    return np.asarray((wanted - carried @ J)[skip:]), forces
+
+
+def forces_for(points: FootPoints, J: Floats, feet: Sequence[int], wanted: Floats, mu: float) -> Floats:
+    """Forces (feet, 3) whose effect on the base is nearest to the wanted one.
+
+    Args:
+        points: of the robot.
+        J: (3 k, nv) Jacobian of the feet that carry.
+        feet: their indices.
+        wanted: (nv,) M du + h.
+        mu: friction.
+    """
+    forces = np.zeros((points.count, 3))
+    if not len(feet) or wanted.size == J.shape[1] - 6:
+        return forces
+    A = J[:, :6].T * points.row_scale[:, None]
+    b = wanted[:6] * points.row_scale
+    f = np.linalg.lstsq(A, b, rcond=_RANK)[0].reshape(-1, 3)
+    if not _in_cones(f, points.up, mu):
+        f = _within_pyramids(A, b, points, mu, len(feet))
+    forces[list(feet)] = f
+    return forces
+
+
+def _in_cones(f: Floats, up: Floats, mu: float) -> bool:
+    normal = f @ up
+    squares = np.einsum('ij,ij->i', f, f)
+    # |f|^2 <= (1 + mu^2) f_n^2, with a little for rounding
+    return bool((normal >= 0.0).all() and (squares <= (1.0 + mu * mu) * (1.0 + 1e-9) * normal * normal).all())
+
+
+def _within_pyramids(A: Floats, b: Floats, points: FootPoints, mu: float, k: int) -> Floats:
+    """(k, 3) forces as non-negative sums of the edges of pyramids that lie in the cones."""
+    from scipy.optimize import nnls
+
+    edges = pyramid_edges(points.up, mu)
+    AE = np.concatenate([A[:, 3 * i : 3 * i + 3] @ edges.T for i in range(k)], axis=1)
+    columns = AE.shape[1]
+    small = _SMALL * math.sqrt(float(np.einsum('ij,ij->', AE, AE)) / columns)
+    stacked = np.concatenate([AE, small * np.eye(columns)])
+    try:
+        share = nnls(stacked, np.concatenate([b, np.zeros(columns)]))[0]
+    except RuntimeError:  # too many iterations: the part of the smallest forces that pushes upward
+        share = np.maximum(np.linalg.lstsq(AE, b, rcond=_RANK)[0], 0.0)
+    return np.asarray(share.reshape(k, -1) @ edges)
+
+
+def pyramid_edges(up: Floats, mu: float) -> Floats:
+    """(4, 3) edges of the pyramid that touches the cone about `up` from within, each of height one."""
+    side = np.cross(up, [0.0, 1.0, 0.0] if abs(up[1]) < 0.9 else [1.0, 0.0, 0.0])
+    side /= np.linalg.norm(side)
+    other = np.cross(up, side)
+    return np.array([up + mu * side, up + mu * other, up - mu * side, up - mu * other])
+
+
+def _cross_matrix(r: Floats) -> Floats:
+    """[r], with [r] w = r x w."""
+    x, y, z = r
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def _run(model: Model, kernel: Kernel, *arguments: Floats) -> None:
+    """Run a kernel whose last two arguments are a frame and the result, the others a state."""
+    if kernel.run(model._packed.address, 0, *arguments):
+        state = [np.ascontiguousarray(x, dtype=np.float64) for x in arguments[:-2]]
+        # the public functions say what is wrong with it
+        nonlinear_effects(model, *state) if len(state) > 1 else gravity(model, state[0])
+        kernel.run(model._packed.address, 0, *state, *arguments[-2:])

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last door before setpoints go out: what is not safe does not pass."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.drives import motor_limits
+from quad_dynamics.control.gains import drive_gains
+from quad_dynamics.control.setpoint import Setpoint
+from quad_dynamics.control.settings import ControlSettings
+from quad_dynamics.control.state import RobotState
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+# Torques, positions and velocities beyond this are asked for by nobody, limit or not [N m, rad, rad/s]: sums
+# of them stay finite, and exact enough.
+_LARGE = 1e6
+
+
+class Guard:
+    """Checks measured states, and limits setpoints to what the robot may get.
+
+    Attributes:
+        settings: margins, and the share of the torques that may be used.
+    """
+
+    def __init__(self, model: Model, settings: ControlSettings | None = None, dt: float = 1e-3) -> None:
+        """Prepare the limits.
+
+        Args:
+            model: robot.
+            settings: None for the defaults.
+            dt: time step of the drives, which `default_gains` need [s].
+        """
+        self._model, self.settings = model, settings or ControlSettings()
+        self._kp, self._kd = drive_gains(model, self.settings, dt)
+        effort, self._stall, self._slope = motor_limits(model)
+        self._effort = np.minimum(effort, _LARGE) * self.settings.torque_share
+        self._low, self._high = model.q_min, model.q_max
+        # so narrow a range that the fades from both ends would meet has narrower ones
+        self._fade = np.minimum(self.settings.fade_angle, 0.25 * (self._high - self._low) + 1e-12)
+        self._top = model.velocity_limit
+        with np.errstate(invalid='ignore'):
+            self._ease = np.where(np.isfinite(self._top), self.settings.fade_velocity * self._top, 1.0)
+        self._ease = np.maximum(self._ease, 1e-12)
+        self._target_low, self._target_high = np.maximum(self._low, -_LARGE), np.minimum(self._high, _LARGE)
+        self._target_top = np.minimum(self._top, _LARGE)
+        self._worst_speed = self._top * self.settings.velocity_margin
+        self._lowest = self._low - self.settings.position_margin
+        self._highest = self._high + self.settings.position_margin
+
+    # ---------------------------------------------------------------- states
+
+    def check_state(self, state: RobotState) -> str:
+        """'' for a state to go on with, else what is wrong with it."""
+        for name in ('q', 'u', 'foot_forces', 'tau'):
+            values = getattr(state, name)
+            if values is not None and not np.isfinite(values).all():
+                return self._not_finite(name, values)
+        if not math.isfinite(state.time):
+            return f'time is {state.time}'
+        model = self._model
+        if model.floating_base:
+            tilt = base_tilt(state.q)
+            if tilt > self.settings.max_tilt:
+                return f'fallen: tilt {tilt:.2g} rad'
+        qd = state.u[model.nv - model.nj :]
+        if (np.abs(qd) > self._worst_speed).any():
+            j = int(np.argmax(np.abs(qd) / self._worst_speed))
+            most = self._worst_speed[j]
+            return f'{model.joint_names[j]} moves at {qd[j]:.3g} rad/s; expected at most {most:.3g}'
+        q = state.q[model.nq - model.nj :]
+        outside = np.maximum(self._lowest - q, q - self._highest)
+        if (outside > 0.0).any():
+            j = int(np.argmax(outside))
+            return (
+                f'{model.joint_names[j]} is at {q[j]:.3g} rad; expected '
+                f'{self._lowest[j]:.3g} to {self._highest[j]:.3g}'
+            )
+        return ''
+
+    def _not_finite(self, name: str, values: Floats) -> str:
+        model = self._model
+        where = int(np.flatnonzero(~np.isfinite(values).ravel())[0])
+        first = {'q': model.nq - model.nj, 'u': model.nv - model.nj, 'tau': 0}.get(name)
+        if first is not None and where >= first:
+            return f'{name} of {model.joint_names[where - first]} is {np.ravel(values)[where]}'
+        if name == 'foot_forces':
+            return f'force on {model.foot_names[where // 3]} is {np.ravel(values)[where]}'
+        return f'{name}[{where}] of the base is {np.ravel(values)[where]}'
+
+    # ---------------------------------------------------------------- setpoints
+
+    def limit(self, setpoint: Setpoint, state: RobotState) -> Setpoint:
+        """The nearest setpoint that is safe in a state.
+
+        What the drives give in this state, tau + kp (q - q_j) + kd (qd - qd_j), is brought within the limits
+        by changing tau; position targets come within the range of their joints.
+
+        Raises:
+            ArgumentError: a setpoint that is not finite; the message names the joint.
+        """
+        model = self._model
+        for name in ('tau', 'q', 'qd'):
+            values = getattr(setpoint, name)
+            if values is not None and not np.isfinite(values).all():
+                j = int(np.flatnonzero(~np.isfinite(values))[0])
+                raise ArgumentError(
+                    f'{name} of {model.joint_names[j]} is {values[j]}; expected a finite number'
+                )
+        q_j, qd_j = state.q[model.nq - model.nj :], state.u[model.nv - model.nj :]
+        q = None if setpoint.q is None else np.clip(setpoint.q, self._target_low, self._target_high)
+        qd = None if setpoint.qd is None else np.clip(setpoint.qd, -self._target_top, self._target_top)
+        drives = self.drive_torque(q, qd, q_j, qd_j)
+        total = self.limited_torque(np.clip(setpoint.tau, -_LARGE, _LARGE) + drives, q_j, qd_j)
+        return Setpoint(total - drives, q, qd, setpoint.feet_down)
+
+    def drive_torque(self, q: Floats | None, qd: Floats | None, q_j: Floats, qd_j: Floats) -> Floats:
+        """kp (q - q_j) + kd (qd - qd_j), as the drives add it in a state."""
+        if q is None:
+            return np.zeros(self._model.nj) if qd is None else self._kd * (qd - qd_j)
+        return self._kp * (q - q_j) + self._kd * ((0.0 if qd is None else qd) - qd_j)
+
+    def limited_torque(self, tau: Floats, q_j: Floats, qd_j: Floats) -> Floats:
+        """Torques within all limits in a state: (nj,), or (N, nj) for N states.
+
+        Beyond a range, and within the fade before it, less torque may push outward, none at its end; likewise
+        for torque that makes a joint faster near its largest velocity.
+        """
+        back = self._slope * qd_j
+        upper = np.minimum(self._effort, self._stall - back)
+        lower = np.maximum(-self._effort, -self._stall - back)
+        # beyond the no-load speed a motor can only brake
+        upper, lower = np.maximum(upper, 0.0), np.minimum(lower, 0.0)
+        room_up = np.minimum((self._high - q_j) / self._fade, (self._top - qd_j) / self._ease)
+        room_down = np.minimum((q_j - self._low) / self._fade, (self._top + qd_j) / self._ease)
+        upper *= np.clip(room_up, 0.0, 1.0)
+        lower *= np.clip(room_down, 0.0, 1.0)
+        return np.clip(tau, lower, upper)
+
+
+def base_tilt(q: Floats) -> float:
+    """Angle between the base's z axis and the world's [rad]."""
+    x, y = float(q[3]), float(q[4])
+    return math.acos(min(1.0, max(-1.0, 1.0 - 2.0 * (x * x + y * y))))

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joint positions along a straight way of all feet, from one pose to another, by inverse kinematics."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.control.contact_forces import FootPoints, foot_points
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+_KNOTS = 25
+_SWEEPS = 30
+_DAMPING = 1e-6  # of the trace of J J^T
+_LONGEST_STEP = 0.2  # of a joint in one sweep [rad or m]
+_MISS = 5e-3  # of a leg's length: feet that are farther off their way did not get there
+
+
+class LegPath:
+    """The way s = 0 ... 1 from joint positions to others; feet go straight in the base's frame.
+
+    Where a leg cannot follow, all joints go straight instead.
+
+    Attributes:
+        straight: whether the feet do.
+    """
+
+    def __init__(self, model: Model, start: Floats, end: Floats) -> None:
+        from scipy.interpolate import CubicSpline
+
+        share = np.linspace(0.0, 1.0, _KNOTS)
+        points = foot_points(model)
+        feet_0, feet_1 = (points.positions(_with_base(joints)) for joints in (start, end))
+        # from the end, where legs are far from singular
+        knots = [np.array(end)]
+        self.straight = True
+        for s in share[-2::-1]:
+            joints, miss = solve_legs(model, points, knots[-1], (1.0 - s) * feet_0 + s * feet_1)
+            self.straight = self.straight and miss < _MISS * points.length
+            knots.append(joints)
+        way = np.array(knots[::-1])
+        # the other knee, or a joint at its limit: it would jump from the start
+        self.straight = self.straight and bool(np.abs(way[0] - start).max() < 0.1)
+        if self.straight:
+            bend = (way[0] - start)[None] * (1.0 - share[:, None])
+            way = way - bend
+        else:
+            way = start + share[:, None] * (end - start)
+        self._spline = CubicSpline(share, way)
+        self._slope = self._spline.derivative()
+
+    def __call__(self, s: float) -> tuple[Floats, Floats]:
+        """Joint positions (nj,) at s, and their derivative by s."""
+        return self._spline(s), self._slope(s)
+
+
+def solve_legs(model: Model, points: FootPoints, joints: Floats, feet: Floats) -> tuple[Floats, float]:
+    """Joint positions with the feet at their places in the base's frame, by damped least squares.
+
+    Args:
+        model: robot.
+        points: of its feet.
+        joints: (nj,) where to start.
+        feet: (feet, 3) places of the feet in the base's frame [m].
+
+    Returns:
+        (nj,) positions within the limits, and by how much the worst foot misses its place [m].
+    """
+    q = _with_base(joints)
+    index = [np.array(leg.joint_indices) for leg in model.legs]
+    for _ in range(_SWEEPS):
+        miss = feet - points.positions(q)
+        if np.abs(miss).max() < 1e-8:
+            break
+        J = points.centre_jacobian(q)
+        for leg, own in enumerate(index):
+            J_leg = J[3 * leg : 3 * leg + 3, 6 + own]
+            square = J_leg @ J_leg.T
+            damped = square + _DAMPING * (np.trace(square) + 1e-12) * np.eye(3)
+            step = J_leg.T @ np.linalg.solve(damped, miss[leg])
+            moved = q[7 + own] + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+            q[7 + own] = np.clip(moved, model.q_min[own], model.q_max[own])
+    return q[7:].copy(), float(np.linalg.norm(feet - points.positions(q), axis=1).max())
+
+
+def _with_base(joints: Floats) -> Floats:
+    return np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], joints])

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All settings of the control laws, each declared once: default, unit, meaning, bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quad_dynamics.parameters.parameter import param
+from quad_dynamics.parameters.parameter_set import ParameterSet
+
+
+@dataclass(frozen=True)
+class ControlSettings(ParameterSet):
+    """Everything that can be set about control. It never changes; `replace` makes another one."""
+
+    kp: tuple[float, ...] = param(
+        (),
+        "gain of the drives' positions: one for each joint, one for all, or none: `default_gains`",
+        kind='numbers',
+        unit='N m/rad',
+        low=0.0,
+        dynamic=True,
+    )
+    kd: tuple[float, ...] = param(
+        (),
+        "gain of the drives' velocities, likewise",
+        kind='numbers',
+        unit='N m s/rad',
+        low=0.0,
+        dynamic=True,
+    )
+    mu: float = param(0.4, 'friction that the feet may count on', unit='-', low=0.0, high=5.0, dynamic=True)
+    contact_threshold: float = param(
+        0.1,
+        "share of a foot's part of the weight from which on it carries",
+        unit='-',
+        low=0.0,
+        high=1.0,
+        dynamic=True,
+    )
+    fold_time: float = param(0.8, 'longest time to fold the legs', unit='s', low=0.1, high=10.0, dynamic=True)
+    rise_time: float = param(1.2, 'time to rise', unit='s', low=0.1, high=20.0, dynamic=True)
+    stand_height: float = param(
+        1.0, "height of the base over that of the model's standing pose", unit='-', low=0.3, high=1.2
+    )
+    omega: float = param(
+        20.0, 'natural frequency of computed torque', unit='rad/s', low=0.0, high=500.0, dynamic=True
+    )
+    zeta: float = param(1.0, 'damping ratio of computed torque', unit='-', low=0.0, high=10.0, dynamic=True)
+    observer_gain: float = param(
+        50.0, 'bandwidth of the momentum observer', unit='1/s', above=0.0, high=2000.0, dynamic=True
+    )
+    torque_share: float = param(
+        1.0, 'share of the effort limits that may be used', unit='-', low=0.0, high=1.0, dynamic=True
+    )
+    max_tilt: float = param(
+        1.0,
+        'tilt of the base from which on the robot has fallen',
+        unit='rad',
+        above=0.0,
+        high=3.2,
+        dynamic=True,
+    )
+    velocity_margin: float = param(
+        1.5, 'joint velocity over its limit that is an error', unit='-', low=1.0, high=100.0, dynamic=True
+    )
+    position_margin: float = param(
+        0.1,
+        'joint position beyond its limit that is an error',
+        unit='rad',
+        low=0.0,
+        high=10.0,
+        dynamic=True,
+    )
+    fade_angle: float = param(
+        0.05,
+        'distance from a position limit at which torque towards it begins to fade',
+        unit='rad',
+        above=0.0,
+        high=1.0,
+        dynamic=True,
+    )
+    fade_velocity: float = param(
+        0.1,
+        'share of the velocity limit, below it, in which torque that accelerates fades',
+        unit='-',
+        above=0.0,
+        high=1.0,
+        dynamic=True,
+    )

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Getting up from lying, and standing.
+
+A robot on its belly first folds its legs, so that its feet come below its hips. Then the feet take the
+weight over and push the base up, straight in the base's frame. The torques that carry the weight are fed
+forward, the drives' springs and dampers do the rest; no state of contact is needed for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.drives import resting_pose
+from quad_dynamics.control.contact_forces import foot_points, torques_and_forces
+from quad_dynamics.control.leg_path import LegPath, solve_legs
+from quad_dynamics.control.lying import folded_joints
+from quad_dynamics.control.min_jerk import min_jerk
+from quad_dynamics.control.setpoint import Setpoint
+from quad_dynamics.control.settings import ControlSettings
+from quad_dynamics.control.state import RobotState
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+_SHORTEST_FOLD = 0.2  # [s]
+_LOAD_TIME = 0.25  # in which the feet take the weight over from the belly [s]
+_SPEED_SHARE = 0.5  # of the joints' velocity limits that folding uses
+_PEAK = 1.875  # largest speed of a min-jerk motion over its mean
+# A robot rises at once if its feet are below the base by this share of where they stand, and not farther off
+# to the side than this share of the legs' length; and if it is not tilted by more than this [rad].
+_HIGH_ENOUGH, _NEAR_ENOUGH, _LEVEL_ENOUGH = 0.6, 0.25, 0.4
+
+
+class StandUp:
+    """Gets up from any pose in which the base is not upside-down, and then stands.
+
+    Attributes:
+        phase: 'fold', 'rise' or 'hold'.
+    """
+
+    def __init__(self, model: Model, settings: ControlSettings | None = None) -> None:
+        """Find the poses and the way between them.
+
+        Args:
+            model: a robot with legs and a standing pose.
+            settings: None for the defaults.
+
+        Raises:
+            ArgumentError: the robot has no standing pose, or its legs cannot reach the height that is set.
+        """
+        if not model.floating_base or model.standing is None or not model.foot_names:
+            raise ArgumentError(
+                f'{model.name} cannot stand up; expected a floating base, feet and a standing pose'
+            )
+        self._model, self.settings = model, settings or ControlSettings()
+        self._points = foot_points(model)
+        self._standing = self._at_height(self.settings.stand_height)
+        self._folded = folded_joints(model)
+        self._rise = LegPath(model, self._folded, self._standing)
+        self._feet = tuple(range(len(model.foot_names)))
+        self._still = np.zeros(model.nv)
+        self._down = np.ones(len(self._feet), dtype=np.bool_)
+        self._speed = np.where(np.isfinite(model.velocity_limit), model.velocity_limit, 20.0)
+        self._start: Floats = self._folded
+        self._begin, self._fold_time, self._direct = 0.0, 0.0, False
+        self.phase = 'fold'
+
+    @property
+    def finished(self) -> bool:
+        """Whether it stands."""
+        return self.phase == 'hold'
+
+    def start(self, state: RobotState) -> None:
+        """Begin at a state: with folding, or with rising where the feet are in place to push."""
+        joints = np.array(state.q[7:])
+        self._begin = state.time
+        self._direct = self._can_push(state)
+        self._start = np.clip(joints, self._model.q_min, self._model.q_max)
+        way = np.abs(self._folded - self._start) / (_SPEED_SHARE * self._speed)
+        longest = self.settings.fold_time
+        self._fold_time = 0.0 if self._direct else float(np.clip(_PEAK * way.max(), _SHORTEST_FOLD, longest))
+        if not self._direct:
+            # at a pace that the eye follows: a turn of 2 rad takes the whole time
+            turned = float(np.abs(self._folded - self._start).max())
+            self._fold_time = max(self._fold_time, longest * min(1.0, turned / 2.0), _SHORTEST_FOLD)
+        self.phase = 'rise' if self._direct else 'fold'
+
+    def update(self, state: RobotState) -> Setpoint:
+        """The setpoint at the time of a state."""
+        t = state.time - self._begin
+        q_j, qd_j, load = self._targets(t)
+        q = state.q.copy()
+        q[7:] = q_j
+        tau = torques_and_forces(self._model, q, self._still, self._still, self._feet, self.settings.mu)[0]
+        if load < 1.0:  # what the belly carries yet
+            alone = torques_and_forces(self._model, q, self._still, self._still, (), 0.0)[0]
+            tau = load * tau + (1.0 - load) * alone
+        return Setpoint(tau, q_j, qd_j, self._down if load > 0.0 else np.zeros_like(self._down))
+
+    def _targets(self, t: float) -> tuple[Floats, Floats, float]:
+        """Joint positions and velocities, and the share of the weight that the feet carry."""
+        if t < self._fold_time:
+            s, ds, _ = min_jerk(t / self._fold_time)
+            way = self._folded - self._start
+            self.phase = 'fold'
+            return self._start + s * way, ds / self._fold_time * way, 0.0
+        t -= self._fold_time
+        load = 1.0 if self._direct else min_jerk(t / _LOAD_TIME)[0]
+        rise, before = self.settings.rise_time, 0.0 if self._direct else 0.5 * _LOAD_TIME
+        s, ds, _ = min_jerk((t - before) / rise)
+        self.phase = 'rise' if t - before < rise else 'hold'
+        if self.phase == 'hold':
+            return self._standing.copy(), np.zeros(self._model.nj), 1.0
+        if self._direct:
+            way = self._standing - self._start
+            return self._start + s * way, ds / rise * way, load
+        q_j, slope = self._rise(s)
+        return q_j, ds / rise * slope, load
+
+    def _can_push(self, state: RobotState) -> bool:
+        """Whether the feet are below the base, about where they stand."""
+        q = np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], state.q[7:]])
+        feet = self._points.positions(q)
+        q[7:] = self._standing
+        wanted = self._points.positions(q)
+        x, y = state.q[3:5]
+        tilt = np.arccos(np.clip(1.0 - 2.0 * (x * x + y * y), -1.0, 1.0))
+        beside = np.linalg.norm((feet - wanted)[:, :2], axis=1)
+        return bool(
+            (feet[:, 2] < _HIGH_ENOUGH * wanted[:, 2]).all()
+            and (beside < _NEAR_ENOUGH * self._points.length).all()
+            and tilt < _LEVEL_ENOUGH
+        )
+
+    def _at_height(self, share: float) -> Floats:
+        """(nj,) joint positions with the base at a share of the height of the standing pose."""
+        model = self._model
+        standing = resting_pose(model)[7:]
+        if share == 1.0:
+            return standing
+        q = np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], standing])
+        feet = self._points.positions(q)
+        feet[:, 2] += (1.0 - share) * self._points.length
+        joints, miss = solve_legs(model, self._points, standing, feet)
+        if miss > 0.01 * self._points.length:
+            raise ArgumentError(
+                f'stand_height is {share:g}: a foot of {model.name} misses its place by {miss:.3g} m; '
+                'expected a height that the legs can reach'
+            )
+        return joints

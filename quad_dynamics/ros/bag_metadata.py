@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""metadata.yaml of bags, version 8: the newest that ROS 2 Humble reads too. Needs no ROS."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros.bag_topics import Topic
+
+NAME = 'metadata.yaml'
+STATE = 'state'  # in custom_data: whether the recorder has come to its end
+RECORDING, COMPLETE, REPAIRED = 'recording', 'complete', 'repaired'
+# Storages of rosbag2 and how their files end.
+SUFFIXES = {'mcap': '.mcap', 'sqlite3': '.db3'}
+_VERSION = 8
+_ROOT = 'rosbag2_bagfile_information'
+# The one in C is ten times faster, where it is.
+_Dumper = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a data file holds.
+
+    Attributes:
+        topics: with the number of their messages.
+        first: time of the first message [ns], 0 if there is none.
+        last: time of the last one [ns].
+    """
+
+    topics: Sequence[tuple[Topic, int]] = ()
+    first: int = 0
+    last: int = 0
+
+    @property
+    def count(self) -> int:
+        """Number of messages."""
+        return sum(count for _, count in self.topics)
+
+    @property
+    def seconds(self) -> float:
+        """From the first message to the last [s]."""
+        return (self.last - self.first) * 1e-9
+
+
+def joined(contents: Sequence[Contents]) -> Contents:
+    """What several files hold together."""
+    counts: dict[tuple[str, str], tuple[Topic, int]] = {}
+    for one in contents:
+        for topic, count in one.topics:
+            key = (topic.name, topic.type)
+            counts[key] = (counts[key][0] if key in counts else topic, counts.get(key, (topic, 0))[1] + count)
+    filled = [one for one in contents if one.count]
+    first, last = min((one.first for one in filled), default=0), max((one.last for one in filled), default=0)
+    return Contents(list(counts.values()), first, last)
+
+
+def metadata(storage: str, files: Mapping[str, Contents], custom: Mapping[str, str]) -> dict[str, Any]:
+    """The content of metadata.yaml.
+
+    Args:
+        storage: 'mcap' or 'sqlite3'.
+        files: what each data file holds, by name.
+        custom: whatever else is to be said.
+    """
+    whole = joined(list(files.values()))
+    topics = [
+        {
+            'topic_metadata': {
+                'name': topic.name,
+                'type': topic.type,
+                'serialization_format': topic.serialization,
+                'offered_qos_profiles': topic.qos,
+                'type_description_hash': topic.digest,
+            },
+            'message_count': count,
+        }
+        for topic, count in whole.topics
+    ]
+    return {
+        'version': _VERSION,
+        'storage_identifier': storage,
+        **_span(whole),
+        'topics_with_message_count': topics,
+        'compression_format': '',
+        'compression_mode': '',
+        'relative_file_paths': list(files),
+        'files': [{'path': name, **_span(contents)} for name, contents in files.items()],
+        'custom_data': dict(custom),
+        'ros_distro': 'rosbags',
+    }
+
+
+def _span(contents: Contents) -> dict[str, Any]:
+    return {
+        'starting_time': {'nanoseconds_since_epoch': contents.first},
+        'duration': {'nanoseconds': contents.last - contents.first},
+        'message_count': contents.count,
+    }
+
+
+def write_metadata(folder: Path, content: Mapping[str, Any]) -> None:
+    """Write metadata.yaml at once: whoever reads it sees the old one or the new one."""
+    beside = folder / f'.{NAME}.new'
+    text = yaml.dump({_ROOT: dict(content)}, Dumper=_Dumper, sort_keys=False, width=10**6)
+    try:
+        beside.write_text(text, encoding='utf-8')
+        beside.replace(folder / NAME)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def read_metadata(folder: Path) -> dict[str, Any] | None:
+    """The content of metadata.yaml; None if it is missing or cannot be read."""
+    try:
+        content = yaml.safe_load((folder / NAME).read_text(encoding='utf-8'))[_ROOT]
+    except (FileNotFoundError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The data files of a bag, in their order.
+
+    Raises:
+        ArgumentError: there is no folder, or no bag in it.
+    """
+    if not folder.is_dir():
+        what = 'a file' if folder.exists() else 'not there'
+        raise ArgumentError(f'{folder} is {what}; expected the folder of a bag')
+    files = [path for path in folder.iterdir() if path.suffix in SUFFIXES.values() and path.is_file()]
+    files = [path for path in files if not path.name.startswith('.')]
+    if not files:
+        raise ArgumentError(f'{folder} holds no *.mcap and no *.db3; expected the folder of a bag')
+    if len({path.suffix for path in files}) > 1:
+        raise ArgumentError(f'{folder} holds both *.mcap and *.db3; expected files of one kind')
+    return sorted(files, key=_order)
+
+
+def _order(path: Path) -> tuple[int, str]:
+    """By the number at the end of the name: NAME_2 is before NAME_10."""
+    number = path.stem.rpartition('_')[2]
+    return (int(number) if number.isdigit() else -1, path.name)
+
+
+def storage_of(path: Path) -> str:
+    """'mcap' or 'sqlite3', by the name of a file."""
+    return next(storage for storage, suffix in SUFFIXES.items() if suffix == path.suffix)
+
+
+def sync(path: Path) -> None:
+    """Let a file or folder reach the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The graph of nodes, written once: launch files and the command line start what stands here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.parameters.parameter import param
+from quad_dynamics.parameters.parameter_set import ParameterSet
+from quad_dynamics.ros.environment import share_folder
+from quad_dynamics.simulation.settings import CONTACTS
+
+PACKAGE = 'quad_dynamics'
+MODES = ('stand', 'gravity', 'computed_torque', 'damping', 'passthrough')
+# What identification reads of a bag.
+IDENTIFICATION_TOPICS = (
+    'joint_states',
+    'joint_torques',
+    'odom',
+    'imu/data',
+    'foot_forces',
+    'robot_description',
+)
+
+
+@dataclass(frozen=True)
+class GraphOptions(ParameterSet):
+    """What can be chosen when the graph is started."""
+
+    robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
+    contact: str = param('auto', 'contact model', choices=CONTACTS)
+    terrain: str = param('flat', 'name of a terrain, or the path of a YAML file')
+    initial_pose: str = param('lying', 'how the robot begins', choices=('lying', 'standing'))
+    mode: str = param('stand', 'of force_node', choices=MODES)
+    real_time_factor: float = param(
+        1.0, 'simulated time over wall time; 0: as fast as possible', unit='-', low=0.0, high=1000.0
+    )
+    lock_step: bool = param(False, 'advance one control period for each command: repeatable bit for bit')
+    noise: str = param('none', 'errors of the sensors', choices=('none', 'typical'))
+    seed: int = param(0, 'of all noise', low=0, high=2**63 - 1)
+    headless: bool = param(False, 'neither viewer nor RViz')
+    viewer: bool = param(True, 'the page in the browser')
+    host: str = param('127.0.0.1', 'address that the page is served at; others than loopback are open to all')
+    port: int = param(8080, 'of the page; 0: a free one', low=0, high=65535)
+    rviz: bool = param(False, 'start rviz2, where it is installed')
+    record: str = param('', 'folder of a bag to record; none: do not record')
+    storage: str = param('mcap', 'of the bag', choices=('mcap', 'sqlite3'))
+    namespace: str = param('', 'of all nodes, for several robots')
+    use_sim_time: bool = param(True, 'nodes other than sim_node take the time from /clock')
+    params_file: str = param('', 'YAML file with parameters of the nodes; none: config/sim.yaml')
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One process of the graph.
+
+    Attributes:
+        executable: of the package; also the name of the node.
+        package: that has it.
+        module: of Python that is the same program, '' if there is none.
+        namespace: of the node.
+        parameters: by name.
+        files: YAML files with parameters; those named above come after them.
+        arguments: of the program, before those for ROS.
+        is_node: whether it takes arguments for ROS.
+    """
+
+    executable: str
+    package: str = PACKAGE
+    module: str = ''
+    namespace: str = ''
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    files: Sequence[Path] = ()
+    arguments: Sequence[str] = ()
+    is_node: bool = True
+
+
+def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | None = None) -> list[NodeSpec]:
+    """The processes to start.
+
+    Args:
+        given: options, by the names in `GraphOptions`; what is left out takes the nodes' own defaults.
+        extra: more parameters of nodes, by the name of the node.
+
+    Raises:
+        ArgumentError: an option that is not known, or a value that is not good.
+    """
+    options = GraphOptions.from_dict(given)
+    _check_extra(extra or {})
+    files = [_parameter_file(options)]
+    make = _Maker(options, given, files, extra or {})
+    specs = [make.sim_node(), make.force_node()]
+    if options.viewer and not options.headless:
+        specs.append(make.viewer_node())
+    if options.record:
+        specs.append(make.recorder())
+    specs += make.of_ros()
+    return specs
+
+
+class _Maker:
+    """Makes the processes from the options."""
+
+    def __init__(
+        self,
+        options: GraphOptions,
+        given: Mapping[str, Any],
+        files: list[Path],
+        extra: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self.options, self.given, self.files, self.extra = options, given, files, extra
+
+    def _node(self, name: str, parameters: Mapping[str, Any], files: Sequence[Path] = ()) -> NodeSpec:
+        return NodeSpec(
+            executable=name,
+            module=name,
+            namespace=self.options.namespace,
+            parameters={**parameters, **self.extra.get(name, {})},
+            files=[*self.files, *files],
+        )
+
+    def _chosen(self, *names: str) -> dict[str, Any]:
+        """The options of these names that were given."""
+        return {name: getattr(self.options, name) for name in names if name in self.given}
+
+    def sim_node(self) -> NodeSpec:
+        options = self.options
+        names = ('robot', 'contact', 'terrain', 'initial_pose', 'real_time_factor', 'lock_step', 'seed')
+        parameters = self._chosen(*names)
+        if options.lock_step:
+            watching = options.viewer and not options.headless
+            parameters['lock_step_subscribers'] = 1 + bool(options.record) + watching
+        if _installed('robot_state_publisher'):
+            parameters['publish_description'] = False
+        noisy = [share_folder() / 'config' / 'typical_sensors.yaml'] if options.noise == 'typical' else []
+        return self._node('sim_node', parameters, noisy)
+
+    def force_node(self) -> NodeSpec:
+        return self._node('force_node', {**self._chosen('robot', 'mode', 'lock_step'), **self._clock()})
+
+    def viewer_node(self) -> NodeSpec:
+        parameters = {**self._chosen('robot', 'host'), **self._clock()}
+        return self._node('viewer_node', {**parameters, 'port': self.options.port})
+
+    def recorder(self) -> NodeSpec:
+        options = self.options
+        arguments = ['record', '-o', options.record, '--storage', options.storage]
+        arguments += ['--namespace', options.namespace] if options.namespace else []
+        arguments += ['--sim-time'] if options.lock_step else []
+        return NodeSpec(PACKAGE, module=PACKAGE, arguments=arguments, is_node=False)
+
+    def of_ros(self) -> list[NodeSpec]:
+        """What a ROS installation has: robot_state_publisher and, if asked for, rviz2."""
+        specs = []
+        namespace = self.options.namespace
+        if _installed('robot_state_publisher'):
+            parameters = {'robot_description': _urdf(self.options.robot), **self._clock()}
+            specs.append(
+                NodeSpec('robot_state_publisher', 'robot_state_publisher', '', namespace, parameters)
+            )
+        if self.options.rviz and not self.options.headless:
+            if not _installed('rviz2'):
+                raise ArgumentError('rviz is true, but rviz2 is not installed; expected a ROS 2 with rviz2')
+            config = str(share_folder() / 'rviz' / 'sim.rviz')
+            specs.append(NodeSpec('rviz2', 'rviz2', '', namespace, self._clock(), arguments=['-d', config]))
+        return specs
+
+    def _clock(self) -> dict[str, Any]:
+        return {'use_sim_time': self.options.use_sim_time}
+
+
+def _check_extra(extra: Mapping[str, Any]) -> None:
+    known = ('sim_node', 'force_node', 'viewer_node')
+    for name in extra:
+        if name not in known:
+            raise ArgumentError(f"there is no node '{name}'; expected one of {', '.join(known)}")
+
+
+def _parameter_file(options: GraphOptions) -> Path:
+    path = Path(options.params_file) if options.params_file else share_folder() / 'config' / 'sim.yaml'
+    if not path.is_file():
+        raise ArgumentError(f'params_file: there is no file {path}; expected a YAML file with parameters')
+    return path.absolute()
+
+
+def _installed(package: str) -> bool:
+    """Whether a ROS installation has a package."""
+    return prefix_of(package) is not None
+
+
+def prefix_of(package: str) -> Path | None:
+    """Where a ROS installation has a package, None if it has not."""
+    try:
+        from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+    except ImportError:
+        return None
+    try:
+        return Path(get_package_prefix(package))
+    except (PackageNotFoundError, LookupError, ValueError, OSError):  # OSError: AMENT_PREFIX_PATH is not set
+        return None
+
+
+def _urdf(robot: str) -> str:
+    """The robot as URDF text, for robot_state_publisher."""
+    import warnings
+
+    from quad_dynamics.errors import ModelWarning
+    from quad_dynamics.model.loading import load_model
+
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)  # the nodes say it
+        return load_model(robot).to_urdf()

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads MCAP files that lack their end, and gives them a new one. Needs no ROS.
+
+Files with chunks, as `ros2 bag record` writes them, are read too: whole chunks stay as they are, and what can
+be read of the last one becomes a new chunk.
+"""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros import mcap_records as mcap
+
+_CHUNK_SIZE = 1 << 20
+_FOOTER = 37  # its length with the magic at the end [bytes]
+_FIRST_PRIVATE = 0x80  # kinds of records above are free for everybody
+
+Message = tuple[int, int, bytes]  # channel, time of log [ns], the whole record
+
+
+@dataclass
+class Chunk:
+    """A whole chunk of a file.
+
+    Attributes:
+        head: what it says of itself.
+        start: where its record begins.
+        end: where it ends.
+        entries: for each channel, when [ns] and where in it the messages are.
+        offsets: where the message index of each channel is in the file.
+    """
+
+    head: mcap.ChunkHead
+    start: int
+    end: int
+    entries: dict[int, list[tuple[int, int]]]
+    offsets: dict[int, int] = field(default_factory=dict)
+    last_index: int = 0
+
+
+@dataclass
+class Scan:
+    """What was found in a file.
+
+    Attributes:
+        size: of the file.
+        end: up to here it is good.
+        complete: it ends as it should.
+        ordered: messages outside of chunks are in the order of time.
+        salvaged: messages of a chunk that is not whole.
+    """
+
+    size: int
+    end: int = 0
+    complete: bool = False
+    ordered: bool = True
+    schemas: dict[int, mcap.Schema] = field(default_factory=dict)
+    channels: dict[int, mcap.Channel] = field(default_factory=dict)
+    statistics: mcap.Statistics = field(default_factory=mcap.Statistics)
+    chunks: list[Chunk] = field(default_factory=list)
+    salvaged: list[Message] = field(default_factory=list)
+
+    def learn(self, kind: int, content: bytes) -> None:
+        """Take a schema or a channel."""
+        if kind == mcap.SCHEMA:
+            schema = mcap.Schema.decode(content)
+            self.schemas.setdefault(schema.number, schema)
+        elif kind == mcap.CHANNEL:
+            channel = mcap.Channel.decode(content)
+            self.channels.setdefault(channel.number, channel)
+            self.statistics.counts.setdefault(channel.number, 0)
+
+
+def scan(path: Path, limit: int | None = None) -> Scan:
+    """Read a file from its beginning, as far as it is good.
+
+    Args:
+        path: of the file.
+        limit: read no further than this many bytes; None: all.
+
+    Raises:
+        ArgumentError: it is no MCAP file.
+    """
+    size = path.stat().st_size
+    limit = size if limit is None else min(limit, size)
+    with path.open('rb') as file:
+        magic = file.read(len(mcap.MAGIC))
+        if not mcap.MAGIC.startswith(magic):
+            raise ArgumentError(f'{path} is no MCAP file: it begins with {magic!r}; expected {mcap.MAGIC!r}')
+        found = Scan(size)
+        if limit < len(mcap.MAGIC):
+            return found
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            found.complete = limit == size and _has_end(data)
+            _Scanner(data, limit, found).run()
+    return found
+
+
+def _has_end(data: mmap.mmap) -> bool:
+    """Whether the file ends with a footer, and this with the magic."""
+    if len(data) < _FOOTER + len(mcap.MAGIC):
+        return False
+    kind, length = mcap.HEAD.unpack_from(data, len(data) - _FOOTER)
+    return (kind, length) == (mcap.FOOTER, 20) and data[-len(mcap.MAGIC) :] == mcap.MAGIC
+
+
+class _Scanner:
+    """Goes through the records of a file."""
+
+    def __init__(self, data: mmap.mmap, limit: int, found: Scan) -> None:
+        self._data, self._limit, self._found = data, limit, found
+        self._last = 0
+
+    def run(self) -> None:
+        """Read until the data ends, or something is not as it should be."""
+        found, data, head = self._found, self._data, mcap.HEAD
+        found.end = at = len(mcap.MAGIC)
+        while at + head.size <= self._limit:
+            kind, length = head.unpack_from(data, at)
+            end = at + head.size + length
+            if kind in (mcap.DATA_END, mcap.FOOTER) or not 0 < kind <= 0xFF:
+                return
+            if mcap.DATA_END < kind < _FIRST_PRIVATE:
+                return
+            if end > self._limit:
+                if kind == mcap.CHUNK:
+                    self._salvage(at + head.size)
+                return
+            try:
+                self._record(kind, at, end)
+            except (ValueError, KeyError):  # not what its kind promises
+                return
+            at = found.end = end
+
+    def _record(self, kind: int, at: int, end: int) -> None:
+        start = at + mcap.HEAD.size
+        if kind == mcap.MESSAGE:
+            if end - start < mcap.MESSAGE_CONTENT.size:
+                raise ValueError('a message without a head')
+            channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(self._data, start)
+            self._count(channel, log)
+            self._found.ordered &= log >= self._last
+            self._last = log
+        elif kind in (mcap.SCHEMA, mcap.CHANNEL):
+            self._found.learn(kind, self._data[start:end])
+        elif kind == mcap.CHUNK:
+            self._chunk(at, end)
+        elif kind == mcap.MESSAGE_INDEX and self._found.chunks:
+            number = int.from_bytes(self._data[start : start + 2], 'little')
+            self._found.chunks[-1].offsets[number] = at
+            self._found.chunks[-1].last_index = end
+
+    def _count(self, channel: int, log: int) -> None:
+        if channel not in self._found.channels:
+            raise KeyError(channel)
+        self._found.statistics.add(channel, log, log)
+
+    def _chunk(self, at: int, end: int) -> None:
+        head = mcap.ChunkHead.decode(self._data[at + mcap.HEAD.size : end])
+        start = at + mcap.HEAD.size + head.length
+        content = _unpack(self._data[start : start + head.stored], head.compression)
+        if len(content) != head.size or (head.crc and zlib.crc32(content) != head.crc):
+            raise ValueError('a damaged chunk')
+        chunk = Chunk(head, at, end, {}, last_index=end)
+        for message, where in self._messages(content):
+            chunk.entries.setdefault(message[0], []).append((message[1], where))
+        self._found.chunks.append(chunk)
+
+    def _salvage(self, start: int) -> None:
+        """Read what is there of a chunk that ends too early."""
+        try:
+            head = mcap.ChunkHead.decode(self._data[start : self._limit])
+            content = _unpack(self._data[start + head.length : self._limit], head.compression)
+            with suppress(KeyError):
+                for message, _ in self._messages(content):
+                    self._found.salvaged.append(message)
+        except ValueError:
+            return
+
+    def _messages(self, content: bytes) -> Any:
+        """The messages of a chunk, and where they are in it; each is counted."""
+        for kind, at, inner in mcap.records(content):
+            self._found.learn(kind, inner)
+            if kind == mcap.MESSAGE:
+                channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(inner)
+                self._count(channel, log)
+                yield (channel, log, mcap.record(kind, inner)), at
+
+
+def _unpack(data: bytes, compression: str) -> bytes:
+    """The content of a chunk, or as much of it as there is."""
+    if not compression:
+        return data
+    decompressors: dict[str, Callable[[], Any]] = {'zstd': _zstd, 'lz4': _lz4}
+    if compression not in decompressors:
+        raise ValueError(f'unknown compression {compression!r}')
+    unpacked = b''
+    try:
+        unpacked = bytes(decompressors[compression]().decompress(data))
+    except Exception as error:  # each library has errors of its own
+        raise ValueError(str(error)) from error
+    return unpacked
+
+
+def _zstd() -> Any:
+    try:
+        from compression import zstd
+    except ImportError:
+        from backports import zstd
+    return zstd.ZstdDecompressor()
+
+
+def _lz4() -> Any:
+    from lz4.frame import LZ4FrameDecompressor
+
+    return LZ4FrameDecompressor()
+
+
+# ---------------------------------------------------------------- writing
+
+
+def complete(path: Path, found: Scan, target: BinaryIO) -> None:
+    """Write a whole file from what was found in one that is not.
+
+    Args:
+        path: of the file.
+        found: by `scan`.
+        target: an empty file.
+    """
+    index: list[bytes] = []
+    schemas, channels = list(found.schemas.values()), list(found.channels.values())
+    if not found.chunks and not found.ordered:
+        # Readers sort only what has an index.
+        target.write(mcap.header() + b''.join(one.encode() for one in (*schemas, *channels)))
+        _write_chunks(target, _loose(path, found), index)
+    else:
+        _copy(path, found, target, index)
+        _write_chunks(target, found.salvaged, index)
+    target.write(mcap.ending(target.tell(), schemas, channels, found.statistics, index))
+
+
+def _copy(path: Path, found: Scan, target: BinaryIO, index: list[bytes]) -> None:
+    """The good part, and an index of each of its chunks."""
+    with path.open('rb') as source:
+        end = found.end
+        if end <= len(mcap.MAGIC):
+            target.write(mcap.header())
+            return
+        last = found.chunks[-1] if found.chunks else None
+        cut = last is not None and set(last.offsets) != set(last.entries)
+        if last is not None and cut:
+            end = last.end
+        _copy_bytes(source, target, end)
+    if last is not None and cut:
+        _write_message_index(target, last)
+    index += map(_chunk_index, found.chunks)
+
+
+def _copy_bytes(source: BinaryIO, target: BinaryIO, size: int) -> None:
+    while size:
+        part = source.read(min(size, _CHUNK_SIZE))
+        if not part:
+            raise OSError('the file became shorter while it was read')
+        target.write(part)
+        size -= len(part)
+
+
+def _loose(path: Path, found: Scan) -> list[Message]:
+    """All messages of a file without chunks, in the order of time."""
+    messages = []
+    for kind, _, content in mcap.records(path.read_bytes()[len(mcap.MAGIC) : found.end]):
+        if kind == mcap.MESSAGE:
+            channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(content)
+            messages.append((channel, log, mcap.record(kind, content)))
+    return sorted(messages, key=lambda message: message[1])
+
+
+def _write_chunks(target: BinaryIO, messages: list[Message], index: list[bytes]) -> None:
+    """Write messages as chunks of moderate size, and add to the index."""
+    start = 0
+    while start < len(messages):
+        parts, entries, size, stop = [], {}, 0, start
+        while stop < len(messages) and size < _CHUNK_SIZE:
+            channel, log, record = messages[stop]
+            entries.setdefault(channel, []).append((log, size))
+            parts.append(record)
+            size += len(record)
+            stop += 1
+        times = [message[1] for message in messages[start:stop]]
+        head = mcap.ChunkHead(min(times), max(times), size, 0, '', size)
+        at = target.tell()
+        target.write(mcap.record(mcap.CHUNK, head.encode(), *parts))
+        chunk = Chunk(head, at, target.tell(), entries)
+        _write_message_index(target, chunk)
+        index.append(_chunk_index(chunk))
+        start = stop
+
+
+def _write_message_index(target: BinaryIO, chunk: Chunk) -> None:
+    chunk.offsets.clear()
+    for channel, entries in chunk.entries.items():
+        chunk.offsets[channel] = target.tell()
+        target.write(mcap.message_index(channel, entries))
+    chunk.last_index = target.tell()
+
+
+def _chunk_index(chunk: Chunk) -> bytes:
+    length = chunk.end - chunk.start
+    return mcap.chunk_index(chunk.head, chunk.start, length, chunk.offsets, chunk.last_index - chunk.end)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The robot of a node, from its parameter `robot`."""
+
+from __future__ import annotations
+
+import warnings
+
+from rclpy.node import Node
+
+from quad_dynamics.errors import ArgumentError, ModelWarning, QuadDynamicsError
+from quad_dynamics.model.loading import bundled_robots, load_model
+from quad_dynamics.model.model import Model
+
+
+def load_robot(node: Node, source: str) -> Model:
+    """Load a robot; what is doubtful about it goes to the log of the node.
+
+    Args:
+        node: of rclpy.
+        source: name of a bundled robot, or path of a URDF or xacro file.
+
+    Raises:
+        ArgumentError: there is none, or everything that is wrong with it.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always', ModelWarning)
+        try:
+            model = load_model(source)
+        except QuadDynamicsError as error:
+            raise ArgumentError(f'parameter robot: {error}') from error
+    if source not in bundled_robots():  # what is doubtful about those is known, and in the docs
+        for warning in caught:
+            node.get_logger().warning(str(warning.message))
+    return model

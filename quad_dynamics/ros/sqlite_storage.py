@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes SQLite files of bags that survive the death of their writer. Needs no ROS.
+
+Changes go to a log beside the file first (*.db3-wal), one transaction for each batch. Nothing waits for the
+disk: a killed process loses nothing of what was committed, a power failure may.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from quad_dynamics.ros.bag_metadata import Contents
+from quad_dynamics.ros.bag_topics import Topic
+from quad_dynamics.ros.mcap_storage import Entry
+
+SCHEMA = """
+CREATE TABLE schema(schema_version INTEGER PRIMARY KEY, ros_distro TEXT NOT NULL);
+CREATE TABLE metadata(id INTEGER PRIMARY KEY, metadata_version INTEGER NOT NULL, metadata TEXT NOT NULL);
+CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL,
+  serialization_format TEXT NOT NULL, offered_qos_profiles TEXT NOT NULL, type_description_hash TEXT NOT NULL);
+CREATE TABLE message_definitions(id INTEGER PRIMARY KEY, topic_type TEXT NOT NULL, encoding TEXT NOT NULL,
+  encoded_message_definition TEXT NOT NULL, type_description_hash TEXT NOT NULL);
+CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER NOT NULL, timestamp INTEGER NOT NULL,
+  data BLOB NOT NULL);
+CREATE INDEX timestamp_idx ON messages (timestamp ASC);
+INSERT INTO schema(schema_version, ros_distro) VALUES (4, 'rosbags');
+"""
+_INSERT = 'INSERT INTO messages(topic_id, timestamp, data) VALUES (?, ?, ?)'
+_TOPIC = 'INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?)'
+_DEFINITION = (
+    'INSERT INTO message_definitions'
+    '(topic_type, encoding, encoded_message_definition, type_description_hash) VALUES (?, ?, ?, ?)'
+)
+
+
+class SqliteStorage:
+    """An SQLite file that is being written."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file.
+
+        Args:
+            path: where nothing is yet.
+        """
+        path.open('xb').close()
+        self.path = path
+        self._topics: list[Topic] = []
+        self._counts: list[int] = []
+        self._first = self._last = 0
+        try:
+            # It is made in one thread and used in another, never in two at once.
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection.execute('PRAGMA journal_mode=WAL')
+            self._connection.execute('PRAGMA synchronous=OFF')
+            self._connection.executescript(SCHEMA)
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+
+    def add_topic(self, topic: Topic) -> int:
+        """Make a topic known; return its number."""
+        number = len(self._topics) + 1
+        known = {one.type for one in self._topics}
+        row = (number, topic.name, topic.type, topic.serialization, topic.qos, topic.digest)
+        try:
+            with _Transaction(self._connection):
+                self._connection.execute(_TOPIC, row)
+                if topic.type not in known:
+                    definition = (topic.type, topic.encoding, topic.definition, topic.digest)
+                    self._connection.execute(_DEFINITION, definition)
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+        self._topics.append(topic)
+        self._counts.append(0)
+        return number
+
+    def write(self, batch: Sequence[Entry]) -> None:
+        """Write messages.
+
+        Raises:
+            OSError: nothing of the batch has been written.
+        """
+        if not batch:
+            return
+        try:
+            with _Transaction(self._connection):
+                self._connection.executemany(_INSERT, [(entry[1], entry[0], entry[4]) for entry in batch])
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+        times = [entry[0] for entry in batch]
+        self._first = min([self._first, *times]) if any(self._counts) else min(times)
+        self._last = max([self._last, *times])
+        for entry in batch:
+            self._counts[entry[1] - 1] += 1
+
+    def contents(self) -> Contents:
+        """What has been written."""
+        return Contents(list(zip(self._topics, self._counts, strict=True)), self._first, self._last)
+
+    def close(self) -> None:
+        """Bring everything from the log into the file."""
+        try:
+            settle(self._connection)
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+        finally:
+            self._connection.close()
+
+    def _failed(self, error: sqlite3.Error) -> OSError:
+        return OSError(errno.EIO, str(error), str(self.path))
+
+
+def settle(connection: sqlite3.Connection) -> None:
+    """Bring everything from the log into the file, so that readers need the file only."""
+    connection.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+    connection.execute('PRAGMA journal_mode=DELETE')
+
+
+class _Transaction:
+    """All or nothing."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute('BEGIN')
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # SQLite itself rolls back when the disk is full.
+        if kind is None:
+            self._connection.execute('COMMIT')
+        elif self._connection.in_transaction:
+            self._connection.execute('ROLLBACK')

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands to the drives, as they come over topics: checked, and watched for silence."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros.cdr import JointReader
+from quad_dynamics.ros.diagnostics import Diagnostics
+from quad_dynamics.ros.qos import COMMAND, CONTROL
+from sim_node.world import World
+
+
+class Commands:
+    """Takes commands from `joint_torques`, or from `effort_controller/commands`.
+
+    Attributes:
+        topic: where they come from.
+        subscription: of that topic.
+        count: how many were taken.
+    """
+
+    def __init__(self, node: Node, world: World, diagnostics: Diagnostics) -> None:
+        """Subscribe."""
+        self._node, self._world, self._diagnostics = node, world, diagnostics
+        names = world.model.joint_names
+        is_array = world.settings.command_type == 'float64_multi_array'
+        self.topic = 'effort_controller/commands' if is_array else 'joint_torques'
+        kind = Float64MultiArray if is_array else JointState
+        take = self._take_array if is_array else self._take_joint_state
+        # In lock-step a command that is lost would stop everything.
+        qos = COMMAND if world.settings.lock_step else CONTROL
+        self.subscription = node.create_subscription(kind, self.topic, self._checked(take), qos, raw=True)
+        self._reader = JointReader(JointState, names, (), self.topic)
+        self.count = 0
+        self._stamp_ns = -1
+        self._heard = -1.0
+
+    @property
+    def publishers(self) -> int:
+        """How many publish commands."""
+        return int(self._node.count_publishers(self.subscription.topic_name))
+
+    def answered(self, stamp_ns: int) -> bool:
+        """Whether the command for the state of this stamp has come."""
+        return self._stamp_ns >= stamp_ns
+
+    def forget(self) -> None:
+        """Take commands that have come for none."""
+        self._stamp_ns = -1
+
+    def watch(self) -> None:
+        """Let the drives damp when no command has come for too long, in simulated and in wall time."""
+        world = self._world
+        timeout = world.settings.command_timeout
+        if world.is_damped or (world.now_ns - world.commanded_ns) * 1e-9 <= timeout:
+            return
+        if time.monotonic() - self._heard > timeout:
+            world.damp()
+            self._diagnostics.fault('silence', f'no {self.topic} for {timeout:g} s: the drives damp')
+
+    def _checked(self, take: Any) -> Any:
+        def callback(raw: bytes) -> None:
+            try:
+                take(raw)
+            except ArgumentError as error:
+                self._diagnostics.fault('bad_command', str(error))
+
+        return callback
+
+    def _take_joint_state(self, raw: bytes) -> None:
+        sample = self._reader.read(raw)
+        effort, position, velocity = sample.get('effort'), sample.get('position'), sample.get('velocity')
+        if effort is None and position is None and velocity is None:
+            raise ArgumentError(f'{self.topic} has no numbers; expected effort, position or velocity')
+        self._check_age(sample.stamp_ns)
+        self._world.command(effort, position, velocity)
+        self._taken(sample.stamp_ns)
+
+    def _take_array(self, raw: bytes) -> None:
+        try:
+            numbers = np.array(deserialize_message(raw, Float64MultiArray).data, dtype=np.float64)
+        except Exception as error:  # whatever the deserializer says of damaged bytes
+            raise ArgumentError(f'{self.topic}: {len(raw)} bytes that are no Float64MultiArray') from error
+        nj = self._world.model.nj
+        if numbers.shape != (nj,) or not np.isfinite(numbers).all():
+            raise ArgumentError(
+                f'{self.topic} has {numbers.size} numbers, {int(np.isfinite(numbers).sum())} of them finite; '
+                f'expected {nj} finite ones, in the order {list(self._world.model.joint_names)}'
+            )
+        self._world.command(numbers, None, None)
+        self._taken(self._world.now_ns)
+
+    def _check_age(self, stamp_ns: int) -> None:
+        """Refuse what is older than the silence that is allowed; 0 is no stamp at all."""
+        age, oldest = (self._world.now_ns - stamp_ns) * 1e-9, self._world.settings.command_timeout
+        if stamp_ns and age > oldest:
+            raise ArgumentError(f'{self.topic} is {age:.3g} s old; expected at most {oldest:g} s')
+
+    def _taken(self, stamp_ns: int) -> None:
+        self.count += 1
+        self._stamp_ns = stamp_ns or self._world.now_ns
+        self._heard = time.monotonic()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is drawn of contact, in RViz and in the viewer: points, forces, cones, support polygon, mass."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from geometry_msgs.msg import Point, Vector3
+from rclpy.node import Node
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import Marker, MarkerArray
+
+from quad_dynamics.api.centroidal import center_of_mass
+from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.ros.qos import COMMAND, LATCHED
+from quad_dynamics.simulation.bag import WORLD_FRAME
+from sim_node.world import World
+
+Floats = npt.NDArray[np.float64]
+
+_TOUCHING = 1e-3  # distance at which a point counts as touching [m]
+_LEAST_FORCE = 0.1  # that gets an arrow [N]
+_CONE_SIDES = 16
+_ORANGE = ColorRGBA(r=0.95, g=0.45, b=0.10, a=1.0)
+_RED = ColorRGBA(r=0.85, g=0.15, b=0.15, a=1.0)
+_BLUE = ColorRGBA(r=0.15, g=0.40, b=0.85, a=1.0)
+_GREEN = ColorRGBA(r=0.20, g=0.65, b=0.30, a=1.0)
+_PALE_BLUE = ColorRGBA(r=0.15, g=0.40, b=0.85, a=0.25)
+_GROUND = ColorRGBA(r=0.72, g=0.74, b=0.70, a=1.0)
+
+
+class Markers:
+    """The topics `markers` and `terrain`."""
+
+    def __init__(self, node: Node, world: World) -> None:
+        """Make the publishers, and publish the terrain."""
+        self._world = world
+        self._publisher = node.create_publisher(MarkerArray, 'markers', COMMAND)
+        self._terrain = node.create_publisher(MarkerArray, 'terrain', LATCHED)
+        self._arrows: set[int] = set()
+        height = max(float(world.sim.standing()[2]), 0.05) if world.model.floating_base else 0.3
+        self._size = 0.05 * height
+        weight = world.model.total_mass * float(np.linalg.norm(world.model.gravity)) or 1.0
+        self._scale = world.settings.force_scale or 1.5 * height / weight
+        self.publish_terrain()
+
+    def publish_terrain(self) -> None:
+        """Publish the triangles of the ground; they stay for who comes later."""
+        vertices, faces = self._world.sim.terrain.mesh(plane_size=20.0)
+        marker = _marker('terrain', 0, Marker.TRIANGLE_LIST, _GROUND, (1.0, 1.0, 1.0))
+        marker.points = _points(vertices[faces.ravel()])
+        self._terrain.publish(MarkerArray(markers=[marker]))
+
+    def publish(self) -> None:
+        """Publish what is seen now, if anybody looks."""
+        if self._publisher.get_subscription_count() == 0:
+            return
+        sim = self._world.sim
+        q = sim.q
+        p, forces, normals = self._places(q), sim.contact_forces, sim.contact_normals
+        touching = np.flatnonzero((sim.contact_distances < _TOUCHING) & np.any(normals, axis=1))
+        loaded = [int(i) for i in touching if np.linalg.norm(forces[i]) > _LEAST_FORCE]
+        markers = [
+            self._spheres(p[touching]),
+            self._cones(p[loaded], normals[loaded]),
+            self._polygon(p[loaded]),
+        ]
+        markers += self._forces(p, forces, loaded) + self._centre(q)
+        stamp = divmod(self._world.now_ns, 10**9)
+        for marker in markers:
+            marker.header.stamp.sec, marker.header.stamp.nanosec = stamp
+        self._publisher.publish(MarkerArray(markers=markers))
+
+    def _places(self, q: Floats) -> Floats:
+        """(points, 3) where the contact points touch: the lowest part of their spheres."""
+        places = []
+        for point, normal in zip(
+            self._world.sim.contact_points, self._world.sim.contact_normals, strict=True
+        ):
+            R_WF, p_WF = frame_pose(self._world.model, q, point.link)
+            places.append(p_WF + R_WF @ np.array(point.position) - point.radius * normal)
+        return np.array(places).reshape(-1, 3)
+
+    def _spheres(self, p: Floats) -> Any:
+        size = self._size
+        marker = _marker('contact_points', 0, Marker.SPHERE_LIST, _ORANGE, (size, size, size))
+        marker.points = _points(p)
+        return marker if len(p) else _removed(marker)
+
+    def _forces(self, p: Floats, forces: Floats, loaded: Sequence[int]) -> list[Any]:
+        size = self._size
+        markers = []
+        for i in sorted(self._arrows.union(loaded)):
+            marker = _marker('forces', i, Marker.ARROW, _RED, (0.5 * size, 1.2 * size, 1.5 * size))
+            marker.points = _points(np.array([p[i], p[i] + self._scale * forces[i]]))
+            markers.append(marker if i in loaded else _removed(marker))
+        self._arrows = set(loaded)
+        return markers
+
+    def _cones(self, p: Floats, normals: Floats) -> Any:
+        """Friction cones: their sides as triangles, all in one marker."""
+        marker = _marker('cones', 0, Marker.TRIANGLE_LIST, _PALE_BLUE, (1.0, 1.0, 1.0))
+        height, mu = 4.0 * self._size, min(self._world.settings.mu, 3.0)
+        angles = np.linspace(0.0, 2.0 * math.pi, _CONE_SIDES + 1)
+        triangles = []
+        for tip, n in zip(p, normals, strict=True):
+            t = np.cross(n, [0.0, 1.0, 0.0] if abs(n[1]) < 0.9 else [1.0, 0.0, 0.0])
+            t /= np.linalg.norm(t)
+            around = np.outer(np.cos(angles), t) + np.outer(np.sin(angles), np.cross(n, t))
+            rim = tip + height * (n + mu * around)
+            for a, b in itertools.pairwise(rim):
+                triangles += [tip, a, b]
+        marker.points = _points(np.array(triangles).reshape(-1, 3))
+        return marker if triangles else _removed(marker)
+
+    def _polygon(self, p: Floats) -> Any:
+        """The support polygon: the convex hull of the loaded points, seen from above."""
+        marker = _marker('support_polygon', 0, Marker.LINE_STRIP, _GREEN, (0.3 * self._size, 0.0, 0.0))
+        if len(p) < 2:
+            return _removed(marker)
+        corners = p[_hull(p[:, :2])]
+        marker.points = _points(np.vstack([corners, corners[:1]]))
+        return marker
+
+    def _centre(self, q: Floats) -> list[Any]:
+        """The centre of mass, and its place on the ground."""
+        c, size = np.asarray(center_of_mass(self._world.model, q)), self._size
+        below = np.array([c[0], c[1], float(self._world.sim.terrain.height(c[0], c[1]))])
+        markers = []
+        for i, (p, flat) in enumerate([(c, 1.0), (below, 0.1)]):
+            marker = _marker('com', i, Marker.SPHERE, _BLUE, (1.2 * size, 1.2 * size, 1.2 * size * flat))
+            if np.isfinite(p).all():
+                marker.pose.position = Point(x=float(p[0]), y=float(p[1]), z=float(p[2]))
+                markers.append(marker)
+        return markers
+
+
+def _hull(p: Floats) -> list[int]:
+    """Indices of the convex hull of points (n, 2), anticlockwise (monotone chain)."""
+    order = sorted(range(len(p)), key=lambda i: (p[i, 0], p[i, 1]))
+
+    def half(indices: Sequence[int]) -> list[int]:
+        chain: list[int] = []
+        for i in indices:
+            while len(chain) > 1:
+                a, b = p[chain[-1]] - p[chain[-2]], p[i] - p[chain[-2]]
+                if a[0] * b[1] - a[1] * b[0] > 0.0:
+                    break
+                chain.pop()
+            chain.append(i)
+        return chain[:-1]
+
+    return half(order) + half(order[::-1])
+
+
+def _marker(space: str, number: int, kind: int, colour: Any, scale: tuple[float, float, float]) -> Any:
+    marker = Marker(ns=space, id=number, type=kind, action=Marker.ADD, color=colour)
+    marker.header.frame_id = WORLD_FRAME
+    marker.scale = Vector3(x=scale[0], y=scale[1], z=scale[2])
+    marker.pose.orientation.w = 1.0
+    return marker
+
+
+def _removed(marker: Any) -> Any:
+    marker.action = Marker.DELETE
+    marker.points = []
+    return marker
+
+
+def _points(p: Floats) -> list[Any]:
+    return [Point(x=x, y=y, z=z) for x, y, z in p.tolist()]

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sim_node: torques in, the simulated robot out.
+
+One thread does everything, one time step after the other: take commands, advance, publish what is due.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseWithCovarianceStamped, WrenchStamped
+from rclpy.node import Node
+from std_srvs.srv import SetBool, Trigger
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
+from quad_dynamics.ros.mailbox import make_mailbox
+from quad_dynamics.ros.pacing import Pacer, sharpen_timers
+from quad_dynamics.ros.parameters import NodeParameters
+from quad_dynamics.ros.process import StopFlag, run_node
+from quad_dynamics.ros.qos import COMMAND
+from quad_dynamics.ros.robot import load_robot
+from sim_node.commands import Commands
+from sim_node.markers import Markers
+from sim_node.outputs import Outputs
+from sim_node.settings import SimNodeSettings
+from sim_node.world import World
+
+# Between two looks at everything but commands: services, parameters, poses, pushes [s].
+_POLL = 0.01
+# Between two messages of a state that does not change: paused, or waiting in lock-step [s].
+_REPEAT_PAUSED = 0.02
+_REPEAT_LOCK_STEP = 1.0
+
+
+class SimNode:
+    """The node."""
+
+    def __init__(self) -> None:
+        """Read the parameters, load the robot, and make everything ready for the first time step.
+
+        Raises:
+            QuadDynamicsError: what is wrong with the parameters or the robot.
+        """
+        self.node = Node('sim_node')
+        self._parameters = NodeParameters(self.node, SimNodeSettings)
+        settings = self._parameters.values
+        self.world = World(load_robot(self.node, settings.robot), settings)
+        self._diagnostics = Diagnostics(self.node)
+        self._box = make_mailbox(self.node, self._on_error)
+        self._outputs = Outputs(self.node, self.world)
+        self._markers = Markers(self.node, self.world)
+        self._commands = Commands(self.node, self.world, self._diagnostics)
+        self._parameters.on_change(self._change)
+        self._make_inputs()
+        self._paused = settings.start_paused
+        self._pacer = Pacer(self._period(settings))
+        self._markers_every = self.world.every(settings.markers_rate, 'markers_rate')
+        self._next_poll = 0.0
+        self._rate = _Rate(self.world)
+
+    def _make_inputs(self) -> None:
+        node = self.node
+        node.create_service(Trigger, '~/reset', self._reset)
+        node.create_service(SetBool, '~/pause', self._pause)
+        node.create_service(Trigger, '~/step', self._step)
+        node.create_subscription(PoseWithCovarianceStamped, 'initialpose', self._place, COMMAND)
+        node.create_subscription(WrenchStamped, 'push', self._push, COMMAND)
+
+    # ---------------------------------------------------------------- the loop
+
+    def spin(self, stop: StopFlag) -> None:
+        """Simulate until asked to stop."""
+        sharpen_timers()
+        gc.collect()
+        gc.freeze()
+        self.node.get_logger().info(
+            f"simulating '{self.world.model.name}': contact {self.world.sim.settings.contact}, "
+            f'time step {self.world.settings.dt * 1e3:g} ms'
+        )
+        self._outputs.publish(everything=not self.world.settings.lock_step)
+        if self.world.settings.lock_step:
+            self._wait_for_subscribers(stop)
+        self._pacer.restart()
+        while not stop():
+            try:
+                self._turn(stop)
+            except Exception as error:  # whatever it is: the drives damp, and time goes on
+                self._on_error(error)
+                self.world.damp()
+
+    def close(self) -> None:
+        """Give everything back."""
+        self.node.destroy_node()
+
+    def _turn(self, stop: StopFlag) -> None:
+        """One time step; paused, or in lock-step, wait for what it needs."""
+        if self._paused:
+            self._box.wait(_REPEAT_PAUSED)
+            self._outputs.publish(everything=True)
+            self._report()
+            self._pacer.restart()
+        elif self.world.settings.lock_step:
+            self._turn_in_lock_step(stop)
+        else:
+            self._pacer.wait()
+            self._box.take(self._commands.subscription)
+            self._commands.watch()
+            self._advance()
+            if time.monotonic() >= self._next_poll:
+                self._look_around()
+
+    def _advance(self) -> None:
+        problem = self.world.step()
+        if problem:
+            self._diagnostics.fault('diverged', problem)
+        self._outputs.publish()
+        if self.world.sim.step_count % self._markers_every == 0:
+            self._markers.publish()
+
+    def _look_around(self) -> None:
+        self._next_poll = time.monotonic() + _POLL
+        self._box.poll()
+        self._report()
+
+    # ---------------------------------------------------------------- lock-step
+
+    def _wait_for_subscribers(self, stop: StopFlag) -> None:
+        """Wait until the controller and whoever else is asked for have found the topics."""
+        wanted = self.world.settings.lock_step_subscribers
+        self.node.get_logger().info(f'lock-step: waiting for {wanted} subscriber(s) of joint_states')
+        while not stop():
+            joint_states, *others = (one.get_subscription_count() for one in self._outputs.state_topics)
+            found = joint_states >= wanted and all(others) and self._commands.publishers > 0
+            self._box.wait(_REPEAT_PAUSED)
+            self._report()
+            if found:
+                break
+        # Who has found a topic here may not yet have been found there.
+        deadline = time.monotonic() + 0.5
+        while not stop() and time.monotonic() < deadline:
+            self._box.wait(_REPEAT_PAUSED)
+        self._commands.forget()
+        self._outputs.publish(everything=True)
+
+    def _turn_in_lock_step(self, stop: StopFlag) -> None:
+        """Wait for the answer to the last state, then advance by one control period."""
+        repeat = time.monotonic() + _REPEAT_LOCK_STEP
+        while not self._commands.answered(self.world.now_ns):
+            self._box.wait(_POLL)
+            self._report()
+            if stop() or self._paused:
+                return
+            if time.monotonic() > repeat:  # a controller that came later has not seen it
+                self._outputs.publish(everything=True)
+                repeat = time.monotonic() + _REPEAT_LOCK_STEP
+        for _ in range(self.world.control_steps):
+            self._pacer.wait()
+            self._advance()
+        if time.monotonic() >= self._next_poll:
+            self._look_around()
+
+    # ---------------------------------------------------------------- services and topics
+
+    def _reset(self, request: Any, response: Any) -> Any:
+        self.world.reset()
+        self._outputs.publish(everything=True)
+        response.success, response.message = True, f'{self.world.settings.initial_pose}, at rest'
+        return response
+
+    def _pause(self, request: Any, response: Any) -> Any:
+        self._paused = bool(request.data)
+        self._rate.restart()
+        response.success = True
+        response.message = f'{"paused" if self._paused else "running"} at {self.world.now_ns * 1e-9:.3f} s'
+        return response
+
+    def _step(self, request: Any, response: Any) -> Any:
+        if not self._paused:
+            response.success, response.message = (
+                False,
+                'the simulation runs; expected it to be paused (~/pause)',
+            )
+            return response
+        for _ in range(self.world.control_steps):
+            self._advance()
+        response.success, response.message = True, f'{self.world.now_ns * 1e-9:.3f} s'
+        return response
+
+    def _place(self, message: Any) -> None:
+        p, turn = message.pose.pose.position, message.pose.pose.orientation
+        self.world.place(np.array([p.x, p.y, p.z]), np.array([turn.x, turn.y, turn.z, turn.w]))
+
+    def _push(self, message: Any) -> None:
+        f, m = message.wrench.force, message.wrench.torque
+        link = message.header.frame_id
+        self.world.push('' if link in ('', 'odom') else link, np.array([f.x, f.y, f.z, m.x, m.y, m.z]))
+
+    def _change(self, new: SimNodeSettings, old: SimNodeSettings) -> None:
+        if self.world.change(new) and new.terrain != old.terrain:
+            self._markers.publish_terrain()
+        if new.real_time_factor != old.real_time_factor:
+            self._pacer.restart(self._period(new))
+            self._rate.restart()
+
+    @staticmethod
+    def _period(settings: SimNodeSettings) -> float:
+        """Wall time between two time steps [s]; 0: none."""
+        free = settings.lock_step or settings.real_time_factor == 0.0
+        return 0.0 if free and not settings.real_time_factor else settings.dt / settings.real_time_factor
+
+    # ---------------------------------------------------------------- what to tell
+
+    def _on_error(self, error: Exception) -> None:
+        kind = 'bad_input' if isinstance(error, ArgumentError) else 'exception'
+        self._diagnostics.fault(
+            kind, f'{error}' if kind == 'bad_input' else f'{type(error).__name__}: {error}'
+        )
+
+    def _report(self) -> None:
+        if not self._diagnostics.is_due:
+            return
+        world = self.world
+        level, message = OK, 'running'
+        if self._paused:
+            message = 'paused'
+        elif self._commands.publishers > 1:
+            level = WARN
+            message = f'{self._commands.publishers} publishers of {self._commands.topic}; expected one'
+        elif world.is_damped:
+            level, message = WARN, 'no commands: the drives damp'
+        self._diagnostics.publish(
+            level,
+            message,
+            world.now_ns,
+            time=world.now_ns * 1e-9,
+            real_time_factor=self._rate.measure(),
+            robot=world.model.name,
+            contact=world.sim.settings.contact,
+            paused=self._paused,
+            damped=world.is_damped,
+            commands=self._commands.count,
+            converged=world.sim.converged,
+            sweeps=world.sim.sweeps,
+            backlogs_dropped=self._pacer.dropped,
+        )
+
+
+class _Rate:
+    """Measures simulated time over wall time."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.restart()
+
+    def restart(self) -> None:
+        """Measure from now on."""
+        self._wall, self._simulated = time.monotonic(), self._world.now_ns
+
+    def measure(self) -> float:
+        """The factor since the last call."""
+        wall, simulated = time.monotonic() - self._wall, (self._world.now_ns - self._simulated) * 1e-9
+        self.restart()
+        return simulated / wall if wall > 0.0 else 0.0
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(SimNode)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Node: the robot in the browser."""

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Colours of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+GREY = (0.72, 0.74, 0.77, 1.0)  # of shapes without a material
+BRAND = (36, 99, 181)
+# Of legs, in plots.
+LINES = ('#2463b5', '#e8590c', '#2f9e44', '#ae3ec9', '#0c8599', '#c92a2a', '#f08c00', '#495057')
+
+
+def linear(rgba: Iterable[float]) -> npt.NDArray[np.uint8]:
+    """A colour as GLB wants it: files give what a screen shows (sRGB), GLB counts light.
+
+    Args:
+        rgba: (4,) from 0 to 1.
+
+    Returns:
+        (4,) from 0 to 255.
+    """
+    r, g, b, a = rgba
+    light = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in (r, g, b)]
+    return np.clip(np.round(np.array([*light, a]) * 255.0), 0, 255).astype(np.uint8)

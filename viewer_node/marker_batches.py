@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From visualization_msgs/Marker to arrays that can be drawn, all markers of a kind and namespace at once.
+
+Nothing here imports ROS: a marker is whatever has the fields of the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Bytes = npt.NDArray[np.uint8]
+
+# Types of visualization_msgs/Marker.
+ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST = 0, 1, 2, 3, 4, 5
+CUBE_LIST, SPHERE_LIST, POINTS, TEXT, TRIANGLE_LIST = 6, 7, 8, 9, 11
+SOLIDS = {CUBE: 'cubes', SPHERE: 'spheres', CYLINDER: 'cylinders', CUBE_LIST: 'cubes', SPHERE_LIST: 'spheres'}
+_LISTS = (CUBE_LIST, SPHERE_LIST)
+_MOST_POINTS = 3_000_000  # of one marker
+_HEAD = (2.0, 0.3)  # of an arrow: diameter over that of the shaft, length over its own
+
+
+class MarkerError(Exception):
+    """A marker cannot be drawn; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Arrows:
+    """Arrows from points (n, 0) to points (n, 1) of (n, 2, 3) [m]; colours (n, 3)."""
+
+    points: Floats
+    colors: Bytes
+    shaft: float
+    head: float
+    head_length: float
+
+
+@dataclass(frozen=True)
+class Solids:
+    """Bodies of one shape: positions (n, 3) [m], orientations (n, 4) w x y z, sizes (n, 3) [m]."""
+
+    positions: Floats
+    wxyz: Floats
+    sizes: Floats
+    colors: Bytes
+    opacities: Floats
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Segments (n, 2, 3) [m] with colours (n, 2, 3)."""
+
+    points: Floats
+    colors: Bytes
+    width: float
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Points (n, 3) [m] with colours (n, 3)."""
+
+    points: Floats
+    colors: Bytes
+    size: float
+
+
+@dataclass(frozen=True)
+class Triangles:
+    """Corners (3 n, 3) [m]; colours (4,) of all, or (3 n, 4)."""
+
+    points: Floats
+    colors: Bytes
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text that faces the viewer."""
+
+    position: Floats
+    text: str
+    height: float
+
+
+Batch = Arrows | Solids | Lines | Dots | Triangles | Text
+
+
+def name_of(marker: Any) -> str:
+    """How messages call a marker."""
+    return f"marker '{marker.ns}' {marker.id}"
+
+
+def batches(markers: Sequence[Any]) -> tuple[dict[str, Batch], list[str]]:
+    """Everything that the markers of one namespace show.
+
+    Args:
+        markers: with good numbers or bad ones.
+
+    Returns:
+        by a name of its kind, what to draw; and a sentence for each marker that cannot be drawn.
+    """
+    kinds: dict[str, list[Any]] = {}
+    problems = []
+    for marker in markers:
+        try:
+            kind, part = _part(marker)
+        except MarkerError as error:
+            problems.append(str(error))
+            continue
+        kinds.setdefault(kind, []).append(part)
+    return {kind: _joined(parts) for kind, parts in kinds.items()}, problems
+
+
+def _part(marker: Any) -> tuple[str, Batch]:
+    """What one marker shows, and a name of its kind."""
+    if marker.type in SOLIDS:
+        return SOLIDS[marker.type], _solids(marker)
+    makers: dict[int, tuple[str, Callable[[Any], Batch]]] = {
+        ARROW: ('arrows', _arrow),
+        LINE_STRIP: ('lines', _lines),
+        LINE_LIST: ('lines', _lines),
+        POINTS: ('dots', _dots),
+        TRIANGLE_LIST: ('triangles', _triangles),
+        TEXT: ('text', _text),
+    }
+    if marker.type not in makers:
+        raise MarkerError(f'{name_of(marker)} is of the type {marker.type}, which is not drawn')
+    kind, make = makers[marker.type]
+    made = make(marker)
+    if isinstance(made, Text):
+        kind = f'text_{marker.id}'
+    if isinstance(made, Triangles):  # one mesh has one colour, or one for each corner
+        kind = f'mesh_{made.colors.tobytes().hex()}' if made.colors.ndim == 1 else f'painted_{marker.id}'
+    return kind, made
+
+
+def _joined(parts: list[Any]) -> Batch:
+    """One batch of several of the same kind."""
+    first = parts[0]
+    if len(parts) == 1 or isinstance(first, Text):
+        return first  # type: ignore[no-any-return]
+    if isinstance(first, Triangles):
+        return Triangles(np.concatenate([part.points for part in parts]), first.colors)
+    values = {}
+    for field in first.__dataclass_fields__:
+        all_of = [getattr(part, field) for part in parts]
+        values[field] = np.concatenate(all_of) if isinstance(all_of[0], np.ndarray) else max(all_of)
+    return type(first)(**values)  # type: ignore[no-any-return]
+
+
+# ---- one marker
+
+
+def _arrow(marker: Any) -> Arrows:
+    scale = _scale(marker)
+    color, _ = _color(marker)
+    if len(marker.points) not in (0, 2):
+        raise MarkerError(f'{name_of(marker)} is an arrow with {len(marker.points)} points; expected 0 or 2')
+    if len(marker.points) == 2:
+        points = _points(marker)[None]
+        shaft, head, head_length = scale
+    else:
+        points = _placed(marker, np.array([[0.0, 0.0, 0.0], [scale[0], 0.0, 0.0]]))[None]
+        shaft, head, head_length = scale[1], 0.0, 0.0
+    length = float(np.linalg.norm(points[0, 1] - points[0, 0]))
+    return Arrows(
+        points, color[None], shaft / 2.0, (head or _HEAD[0] * shaft) / 2.0, head_length or _HEAD[1] * length
+    )
+
+
+def _solids(marker: Any) -> Solids:
+    is_list = marker.type in _LISTS
+    positions = _points(marker) if is_list else _pose(marker)[0][None]
+    n = len(positions)
+    wxyz = np.tile(_pose(marker)[1], (n, 1))
+    colors, alphas = _colors(marker, n) if is_list else _repeat(_color(marker), n)
+    return Solids(positions, wxyz, np.tile(_scale(marker), (n, 1)), colors, alphas)
+
+
+def _lines(marker: Any) -> Lines:
+    points = _points(marker)
+    n = len(points)
+    colors, _ = _colors(marker, n)
+    if marker.type == LINE_STRIP:
+        pairs = np.stack([np.arange(max(n - 1, 0)), np.arange(1, max(n, 1))], axis=1)
+    else:
+        if n % 2:
+            raise MarkerError(
+                f'{name_of(marker)} is a list of lines with {n} points; expected an even number'
+            )
+        pairs = np.arange(n).reshape(-1, 2)
+    return Lines(points[pairs], colors[pairs], float(_scale(marker)[0]))
+
+
+def _dots(marker: Any) -> Dots:
+    points = _points(marker)
+    return Dots(points, _colors(marker, len(points))[0], float(_scale(marker)[0]))
+
+
+def _triangles(marker: Any) -> Triangles:
+    points = _points(marker, _scale(marker))
+    if len(points) % 3:
+        raise MarkerError(
+            f'{name_of(marker)} is a list of triangles with {len(points)} points; expected a multiple of 3'
+        )
+    if len(marker.colors) == 0:
+        color, alpha = _color(marker)
+        return Triangles(points, np.append(color, np.uint8(round(255.0 * alpha))))
+    each = max(1, len(points) // max(len(marker.colors), 1))  # a colour for each corner, or for each triangle
+    rgba = np.repeat(_rgba(marker.colors), each, axis=0)
+    if len(rgba) != len(points):
+        n = len(marker.colors)
+        raise MarkerError(f'{name_of(marker)} has {n} colors; expected {len(points)} or {len(points) // 3}')
+    return Triangles(points, rgba)
+
+
+def _text(marker: Any) -> Text:
+    return Text(_pose(marker)[0], str(marker.text)[:200], float(_scale(marker)[2]))
+
+
+# ---- fields of a marker
+
+
+def _pose(marker: Any) -> tuple[Floats, Floats]:
+    """Position (3,) and orientation (4,) w x y z; an orientation of zeros means none, as in RViz."""
+    p, o = marker.pose.position, marker.pose.orientation
+    position, wxyz = np.array([p.x, p.y, p.z]), np.array([o.w, o.x, o.y, o.z])
+    if not (np.isfinite(position).all() and np.isfinite(wxyz).all()):
+        raise MarkerError(f'{name_of(marker)} has a pose that is not finite')
+    norm = float(np.linalg.norm(wxyz))
+    return position, np.array([1.0, 0.0, 0.0, 0.0]) if norm < 1e-6 else wxyz / norm
+
+
+def _points(marker: Any, scale: Floats | None = None) -> Floats:
+    """Points (n, 3) of the marker in its frame."""
+    if len(marker.points) > _MOST_POINTS:
+        raise MarkerError(
+            f'{name_of(marker)} has {len(marker.points)} points; at most {_MOST_POINTS} are drawn'
+        )
+    points = np.array([(p.x, p.y, p.z) for p in marker.points], dtype=np.float64).reshape(-1, 3)
+    if not np.isfinite(points).all():
+        raise MarkerError(f'{name_of(marker)} has points that are not finite')
+    return _placed(marker, points if scale is None else points * scale)
+
+
+def _placed(marker: Any, points: Floats) -> Floats:
+    position, (w, x, y, z) = _pose(marker)
+    v = np.array([x, y, z])
+    t = 2.0 * np.cross(v, points)
+    return points + w * t + np.cross(v, t) + position  # type: ignore[no-any-return]
+
+
+def _scale(marker: Any) -> Floats:
+    scale = np.array([marker.scale.x, marker.scale.y, marker.scale.z])
+    if not np.isfinite(scale).all():
+        raise MarkerError(f'{name_of(marker)} has a scale that is not finite')
+    return scale
+
+
+def _color(marker: Any) -> tuple[Bytes, float]:
+    rgba = _rgba([marker.color])[0]
+    return rgba[:3], float(rgba[3]) / 255.0
+
+
+def _colors(marker: Any, n: int) -> tuple[Bytes, Floats]:
+    """Colours (n, 3) and opacities (n,), one for each point or the same for all."""
+    if len(marker.colors) == 0:
+        return _repeat(_color(marker), n)
+    if len(marker.colors) != n:
+        raise MarkerError(
+            f'{name_of(marker)} has {len(marker.colors)} colors; expected {n}, one for each point'
+        )
+    rgba = _rgba(marker.colors)
+    return rgba[:, :3], rgba[:, 3] / 255.0
+
+
+def _repeat(color: tuple[Bytes, float], n: int) -> tuple[Bytes, Floats]:
+    return np.tile(color[0], (n, 1)), np.full(n, color[1])
+
+
+def _rgba(colors: Sequence[Any]) -> Bytes:
+    """(n, 4) from 0 to 255."""
+    values = np.array([(c.r, c.g, c.b, c.a) for c in colors], dtype=np.float64)
+    return np.round(np.clip(np.nan_to_num(values), 0.0, 1.0) * 255.0).astype(np.uint8)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The markers that are there: what was added, less what was deleted or has expired."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+ADD, DELETE, DELETE_ALL = 0, 2, 3
+MOST_MARKERS = 10_000
+
+
+class MarkerStore:
+    """Markers of one topic by namespace and id.
+
+    Attributes:
+        changed: namespaces that changed since this was emptied.
+    """
+
+    def __init__(self, frames: Collection[str]) -> None:
+        """Start empty.
+
+        Args:
+            frames: whose markers are accepted, as they mean the world.
+        """
+        self._frames = frozenset(frames)
+        self._markers: dict[str, dict[int, Any]] = {}
+        self._ends: dict[tuple[str, int], float] = {}
+        self.changed: set[str] = set()
+
+    @property
+    def namespaces(self) -> list[str]:
+        """All of them, in alphabetical order; those without markers too, if they had any."""
+        return sorted(self._markers)
+
+    def markers(self, namespace: str) -> list[Any]:
+        """The markers of a namespace, in the order in which they came."""
+        return list(self._markers.get(namespace, {}).values())
+
+    def apply(self, message: Any, now: float) -> list[str]:
+        """Take a visualization_msgs/MarkerArray.
+
+        Args:
+            message: the markers.
+            now: time at which it came [s].
+
+        Returns:
+            a sentence for each marker that is not accepted.
+        """
+        problems = []
+        for marker in message.markers:
+            if marker.action == DELETE_ALL:
+                self._clear()
+            elif marker.action == DELETE:
+                self._delete(marker.ns, marker.id)
+            elif marker.action != ADD:
+                problems.append(
+                    f"marker '{marker.ns}' {marker.id} has the action {marker.action}; expected 0, 2, 3"
+                )
+            elif marker.header.frame_id.lstrip('/') not in self._frames:
+                problems.append(
+                    f"marker '{marker.ns}' {marker.id} is in the frame '{marker.header.frame_id}'; "
+                    f'expected one of {", ".join(sorted(filter(None, self._frames)))}'
+                )
+            elif self._count() >= MOST_MARKERS and marker.id not in self._markers.get(marker.ns, {}):
+                problems.append(f"marker '{marker.ns}' {marker.id} is one too many; {MOST_MARKERS} are drawn")
+            else:
+                self._add(marker, now)
+        return problems
+
+    def expire(self, now: float) -> None:
+        """Delete what has outlived its lifetime."""
+        for key in [key for key, end in self._ends.items() if end <= now]:
+            self._delete(*key)
+
+    def _add(self, marker: Any, now: float) -> None:
+        self._markers.setdefault(marker.ns, {})[marker.id] = marker
+        self.changed.add(marker.ns)
+        lifetime = marker.lifetime.sec + 1e-9 * marker.lifetime.nanosec
+        if lifetime > 0.0:
+            self._ends[marker.ns, marker.id] = now + lifetime
+        else:
+            self._ends.pop((marker.ns, marker.id), None)
+
+    def _delete(self, namespace: str, number: int) -> None:
+        self._ends.pop((namespace, number), None)
+        if self._markers.get(namespace, {}).pop(number, None) is not None:
+            self.changed.add(namespace)
+
+    def _clear(self) -> None:
+        self._ends.clear()
+        for namespace, markers in self._markers.items():
+            if markers:
+                markers.clear()
+                self.changed.add(namespace)
+
+    def _count(self) -> int:
+        return sum(map(len, self._markers.values()))

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mesh files (STL, OBJ, COLLADA) with their materials.
+
+Files come from strangers: sizes are limited, and whatever a parser raises becomes a `MeshError` that names
+the file. As in RViz, the unit of a COLLADA file counts and its up axis does not, and materials of the file
+come before those of the URDF.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import trimesh
+
+from quad_dynamics.model.meshes import MOST_BYTES, MeshError, find_mesh, read_vertices
+from quad_dynamics.model.problems import why_unreadable
+from quad_dynamics.model.urdf import Geometry
+from viewer_node.colors import GREY, linear
+
+_KINDS = ('.stl', '.obj', '.dae')
+_MOST_PIXELS = 2048  # side of a texture
+# What is wrong with a file is said by its name; the parsers' own words would come without it.
+logging.getLogger('trimesh').setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True)
+class FoundMesh:
+    """What a mesh file holds.
+
+    Attributes:
+        meshes: in metres and in the frame of the shape, with the look that the file gives them.
+        remark: what is wrong with them, as the rest of a sentence about the file; '' if nothing.
+    """
+
+    meshes: tuple[trimesh.Trimesh, ...]
+    remark: str = ''
+
+
+def read_mesh(geometry: Geometry, urdf_path: str) -> FoundMesh:
+    """The mesh that a URDF names.
+
+    Args:
+        geometry: of the kind 'mesh'.
+        urdf_path: of the URDF file; '' for a text.
+
+    Raises:
+        MeshError: it is not found, cannot be read, or has nothing to show.
+    """
+    path = find_mesh(geometry.filename, urdf_path)
+    suffix = path.suffix.lower()
+    if suffix not in _KINDS:
+        raise MeshError('is of no known kind; expected .stl, .obj or .dae')
+    reason = why_unreadable(path, 'a mesh', MOST_BYTES)
+    if reason:
+        raise MeshError(reason)
+    meshes, remark = _parse(path, suffix), ''
+    if not meshes:
+        # Some exporters refer to cameras that they leave out, and the parser drops the whole scene.
+        meshes = [trimesh.convex.convex_hull(read_vertices(path))]
+        remark = 'has a scene that cannot be read; its convex hull is shown'
+    for mesh in meshes:
+        mesh.apply_scale(geometry.scale)
+        if not np.isfinite(mesh.vertices).all():
+            raise MeshError('has vertices that are not finite')
+    return FoundMesh(tuple(meshes), remark)
+
+
+def _parse(path: Path, suffix: str) -> list[trimesh.Trimesh]:
+    try:
+        scene: Any = trimesh.load_scene(path, process=False)
+        meshes = [mesh for mesh in scene.dump() if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces)]
+    except MemoryError:
+        raise
+    except Exception as error:  # parsers of files raise whatever their parsers raise
+        raise MeshError(f'is broken: {type(error).__name__}: {error}') from error
+    for mesh in meshes:
+        mesh.apply_scale(_unit(mesh))
+        _tidy(mesh)
+        if suffix == '.stl':
+            mesh.merge_vertices()  # STL has every corner once for each triangle
+    return meshes
+
+
+def _unit(mesh: trimesh.Trimesh) -> float:
+    """Metres in the unit of a COLLADA file, which is noted as '0.001 * meters'."""
+    number, _, rest = str(mesh.metadata.get('units', '')).partition(' * ')
+    try:
+        return float(number) if rest == 'meters' else 1.0
+    except ValueError:
+        return 1.0
+
+
+def _tidy(mesh: trimesh.Trimesh) -> None:
+    """Make a file's material one that GLB can hold."""
+    visual: Any = mesh.visual
+    if visual.kind != 'texture' or visual.material is None:
+        return
+    material = visual.material
+    if not isinstance(material, trimesh.visual.material.PBRMaterial):
+        material = material.to_pbr()
+    texture = material.baseColorTexture
+    if visual.uv is None or len(visual.uv) != len(mesh.vertices):
+        material.baseColorTexture = texture = None
+    if texture is not None and max(texture.size) > _MOST_PIXELS:
+        texture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
+    if texture is not None and texture.mode not in ('RGB', 'RGBA'):
+        material.baseColorTexture = texture = texture.convert('RGB')
+    _set_color(material, texture is not None)
+    visual.material = material
+
+
+def _set_color(material: Any, has_texture: bool) -> None:
+    factor = material.baseColorFactor
+    if factor is None or has_texture:
+        material.baseColorFactor = None if has_texture else linear(GREY)
+    else:
+        values = np.array(factor, dtype=np.float64)
+        rgba = values / 255.0 if values.max(initial=0.0) > 1.0 else values
+        rgba = np.concatenate([rgba, [1.0]])[:4]
+        # Exporters write a transparency of 0 where they mean its opposite; nobody draws what cannot be seen.
+        rgba[3] = 1.0 if rgba[3] < 0.05 else rgba[3]
+        material.baseColorFactor = linear(rgba)
+        material.alphaMode = 'BLEND' if rgba[3] < 1.0 else 'OPAQUE'
+    material.emissiveTexture = None
+    material.normalTexture = None
+    material.metallicFactor = 0.1
+    material.roughnessFactor = 0.6

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole page: scene, controls, plots. Knows nothing of ROS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import viser
+from viser._messages import RunJavascriptMessage
+
+from quad_dynamics.model.model import Model
+from viewer_node.body_meshes import BodyMeshes
+from viewer_node.colors import BRAND
+from viewer_node.marker_view import MarkerView
+from viewer_node.panel import Panel
+from viewer_node.plots import Plots
+from viewer_node.robot_view import RobotView
+from viewer_node.settings import ViewerSettings
+
+Floats = npt.NDArray[np.float64]
+
+TITLE = 'quad_dynamics'
+_WORLD = '/world'
+_FRAMES = ('', 'odom', 'world', 'map')  # all of them mean the world: there is no tf here
+_VIEW = np.array([0.85, -1.25, 0.55])  # of the camera from the robot, in radii of the robot
+_LIFT = 0.05  # share by which the camera follows the height at each refresh
+
+
+class Page:
+    """Everything that a browser shows.
+
+    The camera follows the robot by moving the world, not the camera: so it does not get in the way of a user
+    who turns it, and the robot stays where shadows are sharp.
+
+    Attributes:
+        panel: the controls.
+        robot: in the scene, None until it is known.
+        markers: by topic.
+    """
+
+    def __init__(self, server: viser.ViserServer, settings: ViewerSettings) -> None:
+        """Build the page; the robot comes later."""
+        self._server, self._settings = server, settings
+        scene = server.scene
+        # viser has no public way to name the tab of the browser.
+        server.gui._websock_interface.queue_message(RunJavascriptMessage(f'document.title = "{TITLE}"'))
+        server.gui.configure_theme(
+            show_logo=False, show_share_button=False, brand_color=BRAND, control_width='medium'
+        )
+        self._world = scene.add_frame(_WORLD, show_axes=False)
+        self._look_at = np.zeros(3)
+        self._grid = self._add_surroundings(scene)
+        self.markers = {
+            'terrain': MarkerView(scene, f'{_WORLD}/terrain', _FRAMES, shadows=True),
+            'markers': MarkerView(scene, f'{_WORLD}/markers', _FRAMES, shadows=False),
+        }
+        self.panel = Panel(server.gui)
+        server.gui.main_panel.dock_right()
+        server.gui.main_panel.set_width(310)
+        self._plot_panel = server.gui.add_panel()
+        self._plot_tab = self._plot_panel.add_tab('plots', viser.Icon.CHART_LINE)
+        self._plot_panel.dock_left()
+        self._plot_panel.set_width(340)
+        self.robot: RobotView | None = None
+        self.plots: Plots | None = None
+        self._p_WB = np.zeros(3)
+        self._offset = np.zeros(3)
+        self._aim(0.6)
+
+    def _add_surroundings(self, scene: Any) -> Any:
+        """Light from a bright sky, and a grid for as long as no ground is known."""
+        scene.configure_default_lights(cast_shadow=True)
+        scene.configure_environment_map('studio', environment_intensity=0.25)
+        return scene.add_grid(
+            f'{_WORLD}/grid',
+            infinite_grid=True,
+            cell_size=0.1,
+            section_size=0.5,
+            cell_color=(225, 228, 232),
+            section_color=(190, 195, 202),
+            fade_distance=12.0,
+            shadow_opacity=0.0,
+            position=(0.0, 0.0, 1e-3),  # above flat ground: lines show that the robot moves
+        )
+
+    def _aim(self, radius: float) -> None:
+        """Look at the robot from a distance that fits its size [m]."""
+        target = np.array([0.0, 0.0, 0.3 * radius])
+        self._server.scene.configure_fog(4.0 * radius, 16.0 * radius, color=(255, 255, 255))
+        camera = self._server.initial_camera
+        camera.look_at = target
+        camera.position = target + _VIEW * radius
+        for client in self._server.get_clients().values():
+            client.camera.position = target + _VIEW * radius
+            client.camera.look_at = target
+
+    # ---- robot
+
+    def show_robot(self, model: Model, meshes: BodyMeshes) -> None:
+        """Show a robot in place of the one that is shown."""
+        if self.robot is not None:
+            self.robot.remove()
+        self.robot = RobotView(self._server.scene, model, meshes.glb, f'{_WORLD}/robot')
+        self._plot_tab.remove()
+        self._plot_tab = self._plot_panel.add_tab('plots', viser.Icon.CHART_LINE)
+        with self._plot_tab:
+            settings = self._settings
+            self.plots = Plots(self._server.gui, model, settings.plot_duration, 60.0)
+        self.panel.know_weight(model.total_mass * 9.81)
+        self._aim(meshes.radius)
+
+    def place_robot(self, p_WB: Floats, wxyz_WB: Floats) -> None:
+        """Move the base: position (3,) [m], orientation (4,) w x y z."""
+        self._p_WB = p_WB
+        if self.robot is not None:
+            self.robot.place(p_WB, wxyz_WB)
+
+    def bend_robot(self, q_j: Floats) -> None:
+        """Move the joints to positions (nj,)."""
+        if self.robot is not None:
+            self.robot.bend(q_j)
+
+    # ---- every refresh
+
+    def draw(self, now: float) -> list[str]:
+        """Bring the scene up to date.
+
+        Args:
+            now: time of the clock that never goes back [s].
+
+        Returns:
+            a sentence for each marker that cannot be drawn.
+        """
+        problems = []
+        for view in self.markers.values():
+            problems += view.draw(now)
+        terrain = self.markers['terrain']
+        self._grid.visible = terrain.is_empty or terrain.is_flat
+        self._follow()
+        return problems
+
+    def _follow(self) -> None:
+        if not self.panel.follow.value:
+            return  # the world stays where it is, so nothing jumps
+        wanted = -self._p_WB
+        self._offset[:2] = wanted[:2]
+        robot_height = 0.3 if self.robot is None else 0.0
+        climb = wanted[2] - self._offset[2] + robot_height
+        if abs(climb) > 1.0:  # no breathing and no steps, but stairs and hills
+            self._offset[2] += _LIFT * climb
+        self._world.position = self._offset
+
+    @property
+    def layers(self) -> list[tuple[str, str]]:
+        """Topic and namespace of all markers."""
+        return [(topic, name) for topic, view in self.markers.items() for name in view.namespaces]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody looks."""
+        return bool(self._server.get_clients())
+
+    def notify(self, title: str, body: str, is_good: bool) -> None:
+        """Show the result of something on all pages."""
+        for client in self._server.get_clients().values():
+            client.add_notification(
+                title, body, auto_close_seconds=4.0 if is_good else 12.0, color='green' if is_good else 'red'
+            )

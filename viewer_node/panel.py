@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controls of the page. What the user does is put into a queue; the node acts on it."""
+
+from __future__ import annotations
+
+import html
+import queue
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import viser
+
+from quad_dynamics.simulation.settings import CONTACTS
+
+# Of force_node.
+MODES = ('gravity', 'stand', 'computed_torque', 'damping', 'passthrough')
+# Directions of a push as seen by the robot, x forward, y left, z up.
+DIRECTIONS = {
+    'forward': (1.0, 0.0, 0.0),
+    'backward': (-1.0, 0.0, 0.0),
+    'left': (0.0, 1.0, 0.0),
+    'right': (0.0, -1.0, 0.0),
+    'up': (0.0, 0.0, 1.0),
+    'down': (0.0, 0.0, -1.0),
+}
+_UNKNOWN = '-'
+_TIME_BUTTONS = {False: ('Pause', 'Step', 'Reset'), True: ('Resume', 'Step', 'Reset')}
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that the user did.
+
+    Attributes:
+        name: 'pause', 'step', 'reset', 'recover', 'push', 'contact', 'mode' or 'show'.
+        value: what was chosen, if anything.
+    """
+
+    name: str
+    value: Any = None
+
+
+class Panel:
+    """Buttons, sliders and the status line.
+
+    Attributes:
+        actions: what the user did and nobody has handled yet.
+        is_paused: whether the simulation is known to stand still.
+    """
+
+    def __init__(self, gui: Any) -> None:
+        """Add the controls where the GUI is being built."""
+        self.actions: queue.SimpleQueue[Action] = queue.SimpleQueue()
+        self.is_paused = False
+        self._gui = gui
+        self._status = gui.add_html('')
+        self._shown_status = ''
+        with gui.add_folder('simulation'):
+            self._add_simulation()
+        with gui.add_folder('push'):
+            self._add_push()
+        with gui.add_folder('walk'):
+            self._add_velocity()
+        self._layers = gui.add_folder('show')
+        with self._layers:
+            self.follow = gui.add_checkbox('camera follows', True)
+        self._boxes: dict[tuple[str, str], Any] = {}
+
+    def _add_simulation(self) -> None:
+        gui = self._gui
+        self._time = gui.add_button_group('time', _TIME_BUTTONS[False])
+        self._time.on_click(self._act_on_time)
+        self._contact = self._dropdown('contact', 'contact', CONTACTS)
+        self._mode = self._dropdown('mode', 'mode', MODES)
+        self._button('Recover', 'recover', icon=viser.Icon.FIRST_AID_KIT)
+
+    def _act_on_time(self, event: Any) -> None:
+        pressed = str(event.target.value)
+        if pressed in ('Pause', 'Resume'):
+            self.actions.put(Action('pause', pressed == 'Pause'))
+        else:
+            self.actions.put(Action(pressed.lower()))
+
+    def _add_push(self) -> None:
+        gui = self._gui
+        self._direction = gui.add_dropdown('direction', list(DIRECTIONS), initial_value='left')
+        self._strength = gui.add_slider('force [N]', min=0.0, max=300.0, step=5.0, initial_value=50.0)
+        self._button('Push', 'push', icon=viser.Icon.ARROW_BIG_RIGHT)
+
+    def _add_velocity(self) -> None:
+        gui = self._gui
+        self._velocity = [
+            gui.add_slider(name, min=-most, max=most, step=0.05, initial_value=0.0)
+            for name, most in (('forward [m/s]', 1.0), ('left [m/s]', 0.5), ('turn [rad/s]', 1.0))
+        ]
+        gui.add_button('Stop', icon=viser.Icon.HAND_STOP).on_click(self._stop)
+
+    def _stop(self, _: Any) -> None:
+        for slider in self._velocity:
+            slider.value = 0.0
+
+    def _button(self, label: str, name: str, **look: Any) -> None:
+        self._gui.add_button(label, **look).on_click(lambda _: self.actions.put(Action(name)))
+
+    def _dropdown(self, label: str, name: str, choices: Sequence[str]) -> Any:
+        made = self._gui.add_dropdown(label, [_UNKNOWN, *choices], initial_value=_UNKNOWN)
+
+        def choose(event: Any) -> None:
+            if event.client is not None and made.value != _UNKNOWN:  # not what `know_choice` shows
+                self.actions.put(Action(name, made.value))
+
+        made.on_update(choose)
+        return made
+
+    # ---- what the node reads
+
+    @property
+    def velocity(self) -> tuple[float, float, float]:
+        """Commanded velocity: forward and left [m/s], turn [rad/s]."""
+        forward, left, turn = (float(slider.value) for slider in self._velocity)
+        return forward, left, turn
+
+    @property
+    def push(self) -> tuple[float, float, float]:
+        """Force that is set, as the robot sees it [N]."""
+        x, y, z = (float(self._strength.value) * d for d in DIRECTIONS[self._direction.value])
+        return x, y, z
+
+    # ---- what the node shows
+
+    def know_weight(self, weight: float) -> None:
+        """Let the push go up to twice the weight of the robot [N]."""
+        most = max(10.0, 5.0 * round(2.0 * weight / 5.0))
+        self._strength.max = most
+        self._strength.value = max(5.0, 5.0 * round(most / 20.0))
+
+    def know_paused(self, is_paused: bool) -> None:
+        """Say whether the simulation stands still."""
+        if is_paused != self.is_paused:
+            self.is_paused = is_paused
+            self._time.options = _TIME_BUTTONS[is_paused]
+
+    def know_choice(self, name: str, value: str) -> None:
+        """Show the contact model or the mode that another node says it has; '' if it does not answer."""
+        made = {'contact': self._contact, 'mode': self._mode}[name]
+        value = value or _UNKNOWN
+        if value not in made.options:
+            made.options = (*made.options, value)
+        made.value = value
+
+    def know_layers(self, names: Sequence[tuple[str, str]]) -> None:
+        """Have a checkbox for each layer: name of the topic, namespace."""
+        for topic, namespace in names:
+            if (topic, namespace) not in self._boxes:
+                with self._layers:
+                    box = self._gui.add_checkbox(namespace.replace('_', ' ') or topic, True)
+                self._boxes[topic, namespace] = box
+                box.on_update(self._shower(topic, namespace, box))
+
+    def _shower(self, topic: str, namespace: str, box: Any) -> Callable[[Any], None]:
+        return lambda _: self.actions.put(Action('show', (topic, namespace, bool(box.value))))
+
+    def say(self, lines: Sequence[str], warnings: Sequence[str]) -> None:
+        """Show the status: plain lines, then warnings in red."""
+        parts = [f'<div>{html.escape(line)}</div>' for line in lines]
+        parts += [
+            f'<div style="color:#c92a2a;font-weight:600">{html.escape(line)}</div>' for line in warnings
+        ]
+        style = 'padding:0.4em 0.9em;font-size:0.9em;line-height:1.5;font-variant-numeric:tabular-nums'
+        text = f'<div style="{style}">{"".join(parts)}</div>'
+        if text != self._shown_status:
+            self._shown_status = self._status.content = text

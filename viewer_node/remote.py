@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page asks of other nodes: services, parameters, pushes, velocities."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from geometry_msgs.msg import Twist, WrenchStamped
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import GetParameters, SetParameters
+from rclpy.node import Node
+from std_srvs.srv import SetBool, Trigger
+
+from quad_dynamics.ros.qos import COMMAND
+
+Report = Callable[[str, str, bool], None]  # title, text, whether it is good news
+_TWIST_PERIOD = 0.1  # of cmd_vel [s]
+
+
+@dataclass
+class _Call:
+    """A request that waits for its answer."""
+
+    title: str
+    client: Any
+    future: Any
+    deadline: float
+    is_quiet: bool
+
+
+class Remote:
+    """Service clients and publishers."""
+
+    def __init__(self, node: Node, sim: str, force: str, patience: float, report: Report) -> None:
+        """Make them.
+
+        Args:
+            node: of rclpy.
+            sim: name of the node that simulates.
+            force: name of the node that commands torques.
+            patience: longest wait for an answer [s].
+            report: gets the results of calls.
+        """
+        self._patience, self._report = patience, report
+        self._calls: list[_Call] = []
+        self._pause = node.create_client(SetBool, f'{sim}/pause')
+        self._triggers = {
+            name: node.create_client(Trigger, f'{owner}/{name}')
+            for owner, name in ((sim, 'step'), (sim, 'reset'), (force, 'recover'))
+        }
+        self._setters = {
+            name: node.create_client(SetParameters, f'{name}/set_parameters') for name in (sim, force)
+        }
+        self._getters = {
+            name: node.create_client(GetParameters, f'{name}/get_parameters') for name in (sim, force)
+        }
+        self._push = node.create_publisher(WrenchStamped, 'push', COMMAND)
+        self._twist = node.create_publisher(Twist, 'cmd_vel', COMMAND)
+        self._next_twist = 0.0
+        self._is_moving = False
+
+    # ---- services
+
+    def pause(self, is_paused: bool, then: Callable[[], None]) -> None:
+        """Stop time or let it go on; `then` is called if it worked."""
+        title = 'pause' if is_paused else 'resume'
+        self._call(title, self._pause, SetBool.Request(data=is_paused), lambda _: then())
+
+    def trigger(self, name: str) -> None:
+        """Call 'step', 'reset' or 'recover'."""
+        self._call(name, self._triggers[name], Trigger.Request())
+
+    def set_parameter(self, node: str, name: str, value: str) -> None:
+        """Set a text parameter of another node."""
+        wanted = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=value)
+        request = SetParameters.Request(parameters=[Parameter(name=name, value=wanted)])
+        self._call(f'{name} of {node}: {value}', self._setters[node], request)
+
+    def ask_parameter(self, node: str, name: str, then: Callable[[str], None]) -> None:
+        """Ask for a text parameter of another node; '' if that node is not there."""
+        client = self._getters[node]
+        if not client.service_is_ready():
+            then('')
+            return
+        request = GetParameters.Request(names=[name])
+
+        def tell(response: Any) -> None:
+            then(response.values[0].string_value if response.values else '')
+
+        self._call(f'{name} of {node}', client, request, tell, is_quiet=True)
+
+    def _call(
+        self,
+        title: str,
+        client: Any,
+        request: Any,
+        then: Callable[[Any], None] | None = None,
+        is_quiet: bool = False,
+    ) -> None:
+        if not client.service_is_ready():
+            self._report(title, f'{client.srv_name} is not there: is its node running?', False)
+            return
+        future = client.call_async(request)
+        self._calls.append(_Call(title, client, future, time.monotonic() + self._patience, is_quiet))
+        future.add_done_callback(lambda done: self._answer(title, client, done, then, is_quiet))
+
+    def _answer(
+        self, title: str, client: Any, future: Any, then: Callable[[Any], None] | None, is_quiet: bool
+    ) -> None:
+        self._calls = [call for call in self._calls if call.future is not future]
+        if future.cancelled():
+            return
+        response = future.result()
+        results = getattr(response, 'results', None)
+        first = results[0] if results else response
+        success = bool(getattr(first, 'success', getattr(first, 'successful', True)))
+        text = str(getattr(first, 'message', getattr(first, 'reason', '')))
+        if not is_quiet:
+            self._report(title, text or ('done' if success else f'{client.srv_name} refused'), success)
+        if success and then is not None:
+            then(response)
+
+    def give_up(self) -> None:
+        """Forget calls that are not answered in time, and say so."""
+        now = time.monotonic()
+        for call in [call for call in self._calls if call.deadline < now]:
+            self._calls.remove(call)
+            call.client.remove_pending_request(call.future)
+            if not call.is_quiet:
+                text = f'{call.client.srv_name} did not answer within {self._patience:g} s'
+                self._report(call.title, text, False)
+
+    # ---- topics
+
+    def push(self, force: tuple[float, float, float]) -> None:
+        """Push the base with a force in world axes [N]."""
+        message = WrenchStamped()
+        message.wrench.force.x, message.wrench.force.y, message.wrench.force.z = force
+        self._push.publish(message)
+
+    def move(self, velocity: tuple[float, float, float], now: float) -> None:
+        """Publish a velocity, if it is due: forward, left [m/s], turn [rad/s]; one zero after the last."""
+        is_moving = any(velocity)
+        if now < self._next_twist or not (is_moving or self._is_moving):
+            return
+        self._next_twist = now + _TWIST_PERIOD
+        self._is_moving = is_moving
+        message = Twist()
+        message.linear.x, message.linear.y, message.angular.z = velocity
+        self._twist.publish(message)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The web server of the page, on the one address that was asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+from collections.abc import Iterator
+
+import viser
+
+from quad_dynamics.errors import ArgumentError
+
+
+class PageServer(viser.ViserServer):  # type: ignore[misc, unused-ignore]
+    """A server that is not shared with the internet, whatever a page asks for."""
+
+    def request_share_url(self, verbose: bool = True) -> str | None:
+        """Refuse; viser would open a tunnel through a public server."""
+        return None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what viser prints about itself."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
+def start_server(host: str, port: int, title: str) -> PageServer:
+    """Serve the page.
+
+    Args:
+        host: address.
+        port: 0 takes a free one.
+        title: of the page.
+
+    Raises:
+        ArgumentError: the address is none of this machine, or the port is taken.
+    """
+    _check_address(host, port)
+    with _quiet():
+        server = PageServer(host=host, port=port, label=title, verbose=False)
+    if port not in (0, server.get_port()):  # viser takes the next one that is free
+        stop_server(server)
+        raise ArgumentError(f'port {port} of {host} is taken; expected a free one, or 0 for any')
+    return server
+
+
+def stop_server(server: viser.ViserServer) -> None:
+    """End the server and its threads."""
+    with _quiet():
+        server.stop()
+
+
+def address_of(server: viser.ViserServer) -> str:
+    """Where the page is."""
+    host = server.get_host()
+    if host in ('0.0.0.0', '::', ''):
+        host = 'localhost'
+    return f'http://{f"[{host}]" if ":" in host else host}:{server.get_port()}'
+
+
+def _check_address(host: str, port: int) -> None:
+    """Try the address, for viser would wait for ever for one that cannot be had."""
+    try:
+        infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in infos:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+                probe.listen(1)
+    except PermissionError as error:
+        raise ArgumentError(f'port {port} of {host} is not allowed; expected one above 1023, or 0') from error
+    except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno not in (98, 48):
+            raise ArgumentError(
+                f'host {host!r}: {error.strerror or error}; expected an address of this machine'
+            ) from error
+        raise ArgumentError(f'port {port} of {host} is taken; expected a free one, or 0 for any') from error

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages that come many times a second: the newest is kept, and read when the page is refreshed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import MarkerArray
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.model import Model
+from quad_dynamics.ros.cdr import JointReader, JointSample
+from quad_dynamics.ros.qos import CONTROL
+from quad_dynamics.ros.readers import ODOMETRY, WRENCH, NumberReader
+
+Floats = npt.NDArray[np.float64]
+Fault = Callable[[str, str], None]  # kind, sentence
+
+_OLD_FORCE = 0.5  # age after which a force is not shown any more [s]
+
+
+@dataclass
+class Slot:
+    """The newest message of a topic.
+
+    Attributes:
+        raw: its bytes; None once they are read.
+        came: when it came, by the clock that never goes back [s].
+        value: what was read from it, or from the last good one.
+    """
+
+    raw: bytes | None = None
+    came: float = -1e9
+    value: Any = field(default=None, repr=False)
+
+
+class Streams:
+    """Subscriptions that exist only while somebody looks: they cost those who publish, too."""
+
+    def __init__(self, node: Node, on_fault: Fault) -> None:
+        """Subscribe to nothing yet.
+
+        Args:
+            node: of rclpy.
+            on_fault: gets what is wrong with messages.
+        """
+        self._node, self._on_fault = node, on_fault
+        self._model: Model | None = None
+        self._slots: dict[str, Slot] = {}
+        self._readers: dict[str, Callable[[bytes], Any]] = {}
+        self._subscriptions: list[Any] = []
+        self.opened = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are subscriptions."""
+        return bool(self._subscriptions)
+
+    def open(self, model: Model) -> None:
+        """Subscribe to all that a robot's nodes publish."""
+        self.close()
+        self._model = model
+        self.opened = time.monotonic()
+        joints = JointReader(JointState, model.joint_names, ['position'], 'joint_states')
+        self._add('joint_states', JointState, joints.read)
+        self._add('odom', Odometry, NumberReader(Odometry, ODOMETRY, 'odom').read)
+        for foot in model.foot_names:
+            for topic in (f'foot_forces/{foot}', f'foot_forces_estimated/{foot}'):
+                self._add(topic, WrenchStamped, NumberReader(WrenchStamped, WRENCH, topic).read)
+        self._add('markers', MarkerArray, lambda raw: deserialize_message(raw, MarkerArray))
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+        self._subscriptions.clear()
+        self._slots.clear()
+        self._readers.clear()
+
+    def _add(self, topic: str, kind: Any, read: Callable[[bytes], Any]) -> None:
+        slot = self._slots[topic] = Slot()
+        self._readers[topic] = read
+
+        def keep(raw: bytes) -> None:
+            slot.raw, slot.came = raw, time.monotonic()
+
+        self._subscriptions.append(self._node.create_subscription(kind, topic, keep, CONTROL, raw=True))
+
+    def age(self, topic: str) -> float:
+        """Seconds since a message of the topic came, or since it was subscribed to."""
+        slot = self._slots.get(topic)
+        now = time.monotonic()
+        return now - max(slot.came if slot else -1e9, self.opened)
+
+    def newest(self, topic: str) -> Any:
+        """What the newest good message of a topic says; None if there was none."""
+        slot = self._slots.get(topic)
+        if slot is None:
+            return None
+        self._read(topic, slot)
+        return slot.value
+
+    def fresh(self, topic: str) -> Any:
+        """As `newest`, but None if nothing came since the last call."""
+        slot = self._slots.get(topic)
+        if slot is None or slot.raw is None:
+            return None
+        return slot.value if self._read(topic, slot) else None
+
+    def _read(self, topic: str, slot: Slot) -> bool:
+        raw, slot.raw = slot.raw, None
+        if raw is None:
+            return False
+        try:
+            slot.value = self._readers[topic](raw)
+        except ArgumentError as error:
+            self._on_fault('bad_message', str(error))
+            return False
+        except Exception as error:  # whatever the deserializer says of damaged bytes
+            self._on_fault('bad_message', f'{topic}: {len(raw)} bytes that cannot be read: {error}')
+            return False
+        return True
+
+    # ---- what the page shows
+
+    def joints(self) -> JointSample | None:
+        """Newest joint states."""
+        sample: JointSample | None = self.newest('joint_states')
+        return sample
+
+    def base(self) -> tuple[Floats, Floats] | None:
+        """Newest position (3,) [m] and orientation (4,) w x y z of the base."""
+        numbers = self.newest('odom')
+        if numbers is None:
+            return None
+        pose = numbers.arrays['pose']
+        norm = float(np.linalg.norm(pose[3:]))
+        if norm < 1e-6:
+            self._on_fault('bad_message', 'odom: the quaternion has no length; expected one of length 1')
+            return None
+        return pose[:3].copy(), pose[[6, 3, 4, 5]] / norm
+
+    def vertical_forces(self) -> Floats:
+        """(2 feet,) measured, then estimated [N]; NaN where no message came lately."""
+        feet = self._model.foot_names if self._model is not None else ()
+        values = []
+        for prefix in ('foot_forces', 'foot_forces_estimated'):
+            for foot in feet:
+                topic = f'{prefix}/{foot}'
+                numbers = self.newest(topic)
+                is_old = numbers is None or self.age(topic) > _OLD_FORCE
+                values.append(np.nan if is_old else numbers.arrays['wrench'][2])
+        return np.array(values)
