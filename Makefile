@@ -42,10 +42,11 @@ sim: $(READY)  ## start the simulation with its page; ROBOT=path/to/robot.urdf A
 	$(RUN)python -m quad_dynamics sim $(if $(ROBOT),--robot '$(ROBOT)') $(ARGS)
 
 test: $(READY)  ## run all tests, the slow ones too
-	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup $(ARGS)
+	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup -m 'not realtime' $(ARGS)
+	OMP_NUM_THREADS=1 $(RUN)python -m pytest -m realtime $(ARGS)
 
 quick: $(READY)  ## run the tests that are not slow
-	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup -m 'not slow' $(ARGS)
+	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup -m 'not slow and not realtime' $(ARGS)
 
 bench: $(READY)  ## run the benchmarks
 	$(RUN)python -m benchmarks.run $(ARGS)

@@ -87,7 +87,7 @@ class ForceNode:
     def close(self) -> None:
         """Leave the robot damped, and give everything back."""
         if self.node.context.ok():
-            self._send(self.supervisor.lacks('force_node ends'), None, 0)
+            self._send(self.supervisor.damped(), None, 0)
         self.node.destroy_node()
 
     def turn(self, seconds: float) -> None:

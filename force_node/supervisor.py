@@ -141,6 +141,10 @@ class Supervisor:
         self._last = self._safe(None)
         return self._last
 
+    def damped(self) -> Setpoint:
+        """The safe setpoint, which needs no state."""
+        return self._damping.update(None)
+
     def recover(self) -> tuple[bool, str]:
         """Forget what has latched, unless it is still so; whether the robot goes on, and what was wrong."""
         if self.waiting_for:

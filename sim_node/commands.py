@@ -43,6 +43,7 @@ class Commands:
         self.count = 0
         self._stamp_ns = -1
         self._heard = -1.0
+        self._was_damped = True
 
     @property
     def publishers(self) -> int:
@@ -65,6 +66,7 @@ class Commands:
             return
         if time.monotonic() - self._heard > timeout:
             world.damp()
+            self._was_damped = True
             self._diagnostics.fault('silence', f'no {self.topic} for {timeout:g} s: the drives damp')
 
     def _checked(self, take: Any) -> Any:
@@ -107,5 +109,8 @@ class Commands:
 
     def _taken(self, stamp_ns: int) -> None:
         self.count += 1
+        if self._was_damped:
+            self._was_damped = False
+            self._diagnostics.hurry()
         self._stamp_ns = stamp_ns or self._world.now_ns
         self._heard = time.monotonic()

@@ -167,12 +167,14 @@ class SimNode:
 
     def _reset(self, request: Any, response: Any) -> Any:
         self.world.reset()
+        self._diagnostics.hurry()
         self._outputs.publish(everything=True)
         response.success, response.message = True, f'{self.world.settings.initial_pose}, at rest'
         return response
 
     def _pause(self, request: Any, response: Any) -> Any:
         self._paused = bool(request.data)
+        self._diagnostics.hurry()
         self._rate.restart()
         response.success = True
         response.message = f'{"paused" if self._paused else "running"} at {self.world.now_ns * 1e-9:.3f} s'

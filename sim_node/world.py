@@ -58,7 +58,8 @@ class World:
         self.is_damped = True
         self.commanded_ns = 0
         self.reset()
-        self.sim.step()  # compiles; the first step is like any other
+        self.sim.step()  # compiles; the first step is then like any other
+        self.sim.reset()
         self.reset()
 
     # ---------------------------------------------------------------- time

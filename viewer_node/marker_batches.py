@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From visualization_msgs/Marker to arrays that can be drawn, all markers of a kind and namespace at once.
-
-Nothing here imports ROS: a marker is whatever has the fields of the message.
-"""
+"""From markers to arrays that can be drawn, all markers of a kind and namespace at once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from viewer_node.markers import Marker
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
@@ -22,6 +22,7 @@ CUBE_LIST, SPHERE_LIST, POINTS, TEXT, TRIANGLE_LIST = 6, 7, 8, 9, 11
 SOLIDS = {CUBE: 'cubes', SPHERE: 'spheres', CYLINDER: 'cylinders', CUBE_LIST: 'cubes', SPHERE_LIST: 'spheres'}
 _LISTS = (CUBE_LIST, SPHERE_LIST)
 _MOST_POINTS = 3_000_000  # of one marker
+_UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
 _HEAD = (2.0, 0.3)  # of an arrow: diameter over that of the shaft, length over its own
 
 
@@ -89,12 +90,7 @@ class Text:
 Batch = Arrows | Solids | Lines | Dots | Triangles | Text
 
 
-def name_of(marker: Any) -> str:
-    """How messages call a marker."""
-    return f"marker '{marker.ns}' {marker.id}"
-
-
-def batches(markers: Sequence[Any]) -> tuple[dict[str, Batch], list[str]]:
+def batches(markers: Sequence[Marker]) -> tuple[dict[str, Batch], list[str]]:
     """Everything that the markers of one namespace show.
 
     Args:
@@ -115,11 +111,11 @@ def batches(markers: Sequence[Any]) -> tuple[dict[str, Batch], list[str]]:
     return {kind: _joined(parts) for kind, parts in kinds.items()}, problems
 
 
-def _part(marker: Any) -> tuple[str, Batch]:
+def _part(marker: Marker) -> tuple[str, Batch]:
     """What one marker shows, and a name of its kind."""
     if marker.type in SOLIDS:
         return SOLIDS[marker.type], _solids(marker)
-    makers: dict[int, tuple[str, Callable[[Any], Batch]]] = {
+    makers: dict[int, tuple[str, Callable[[Marker], Batch]]] = {
         ARROW: ('arrows', _arrow),
         LINE_STRIP: ('lines', _lines),
         LINE_LIST: ('lines', _lines),
@@ -128,7 +124,7 @@ def _part(marker: Any) -> tuple[str, Batch]:
         TEXT: ('text', _text),
     }
     if marker.type not in makers:
-        raise MarkerError(f'{name_of(marker)} is of the type {marker.type}, which is not drawn')
+        raise MarkerError(f'{marker} is of the type {marker.type}, which is not drawn')
     kind, make = makers[marker.type]
     made = make(marker)
     if isinstance(made, Text):
@@ -155,24 +151,24 @@ def _joined(parts: list[Any]) -> Batch:
 # ---- one marker
 
 
-def _arrow(marker: Any) -> Arrows:
+def _arrow(marker: Marker) -> Arrows:
     scale = _scale(marker)
     color, _ = _color(marker)
     if len(marker.points) not in (0, 2):
-        raise MarkerError(f'{name_of(marker)} is an arrow with {len(marker.points)} points; expected 0 or 2')
+        raise MarkerError(f'{marker} is an arrow with {len(marker.points)} points; expected 0 or 2')
     if len(marker.points) == 2:
         points = _points(marker)[None]
         shaft, head, head_length = scale
     else:
         points = _placed(marker, np.array([[0.0, 0.0, 0.0], [scale[0], 0.0, 0.0]]))[None]
         shaft, head, head_length = scale[1], 0.0, 0.0
-    length = float(np.linalg.norm(points[0, 1] - points[0, 0]))
+    length = math.dist(points[0, 0], points[0, 1])
     return Arrows(
         points, color[None], shaft / 2.0, (head or _HEAD[0] * shaft) / 2.0, head_length or _HEAD[1] * length
     )
 
 
-def _solids(marker: Any) -> Solids:
+def _solids(marker: Marker) -> Solids:
     is_list = marker.type in _LISTS
     positions = _points(marker) if is_list else _pose(marker)[0][None]
     n = len(positions)
@@ -181,7 +177,7 @@ def _solids(marker: Any) -> Solids:
     return Solids(positions, wxyz, np.tile(_scale(marker), (n, 1)), colors, alphas)
 
 
-def _lines(marker: Any) -> Lines:
+def _lines(marker: Marker) -> Lines:
     points = _points(marker)
     n = len(points)
     colors, _ = _colors(marker, n)
@@ -189,23 +185,21 @@ def _lines(marker: Any) -> Lines:
         pairs = np.stack([np.arange(max(n - 1, 0)), np.arange(1, max(n, 1))], axis=1)
     else:
         if n % 2:
-            raise MarkerError(
-                f'{name_of(marker)} is a list of lines with {n} points; expected an even number'
-            )
+            raise MarkerError(f'{marker} is a list of lines with {n} points; expected an even number')
         pairs = np.arange(n).reshape(-1, 2)
     return Lines(points[pairs], colors[pairs], float(_scale(marker)[0]))
 
 
-def _dots(marker: Any) -> Dots:
+def _dots(marker: Marker) -> Dots:
     points = _points(marker)
     return Dots(points, _colors(marker, len(points))[0], float(_scale(marker)[0]))
 
 
-def _triangles(marker: Any) -> Triangles:
+def _triangles(marker: Marker) -> Triangles:
     points = _points(marker, _scale(marker))
     if len(points) % 3:
         raise MarkerError(
-            f'{name_of(marker)} is a list of triangles with {len(points)} points; expected a multiple of 3'
+            f'{marker} is a list of triangles with {len(points)} points; expected a multiple of 3'
         )
     if len(marker.colors) == 0:
         color, alpha = _color(marker)
@@ -214,75 +208,78 @@ def _triangles(marker: Any) -> Triangles:
     rgba = np.repeat(_rgba(marker.colors), each, axis=0)
     if len(rgba) != len(points):
         n = len(marker.colors)
-        raise MarkerError(f'{name_of(marker)} has {n} colors; expected {len(points)} or {len(points) // 3}')
+        raise MarkerError(f'{marker} has {n} colors; expected {len(points)} or {len(points) // 3}')
     return Triangles(points, rgba)
 
 
-def _text(marker: Any) -> Text:
+def _text(marker: Marker) -> Text:
     return Text(_pose(marker)[0], str(marker.text)[:200], float(_scale(marker)[2]))
 
 
 # ---- fields of a marker
 
 
-def _pose(marker: Any) -> tuple[Floats, Floats]:
+def _pose(marker: Marker) -> tuple[Floats, Floats]:
     """Position (3,) and orientation (4,) w x y z; an orientation of zeros means none, as in RViz."""
-    p, o = marker.pose.position, marker.pose.orientation
-    position, wxyz = np.array([p.x, p.y, p.z]), np.array([o.w, o.x, o.y, o.z])
-    if not (np.isfinite(position).all() and np.isfinite(wxyz).all()):
-        raise MarkerError(f'{name_of(marker)} has a pose that is not finite')
-    norm = float(np.linalg.norm(wxyz))
-    return position, np.array([1.0, 0.0, 0.0, 0.0]) if norm < 1e-6 else wxyz / norm
+    if not (_is_finite(marker.position) and _is_finite(marker.wxyz)):
+        raise MarkerError(f'{marker} has a pose that is not finite')
+    norm = math.sqrt(float(marker.wxyz @ marker.wxyz))
+    return marker.position, _UPRIGHT if norm < 1e-6 else marker.wxyz / norm
 
 
-def _points(marker: Any, scale: Floats | None = None) -> Floats:
+def _points(marker: Marker, scale: Floats | None = None) -> Floats:
     """Points (n, 3) of the marker in its frame."""
     if len(marker.points) > _MOST_POINTS:
-        raise MarkerError(
-            f'{name_of(marker)} has {len(marker.points)} points; at most {_MOST_POINTS} are drawn'
-        )
-    points = np.array([(p.x, p.y, p.z) for p in marker.points], dtype=np.float64).reshape(-1, 3)
-    if not np.isfinite(points).all():
-        raise MarkerError(f'{name_of(marker)} has points that are not finite')
-    return _placed(marker, points if scale is None else points * scale)
+        raise MarkerError(f'{marker} has {len(marker.points)} points; at most {_MOST_POINTS} are drawn')
+    if not _is_finite(marker.points):
+        raise MarkerError(f'{marker} has points that are not finite')
+    return _placed(marker, marker.points if scale is None else marker.points * scale)
 
 
-def _placed(marker: Any, points: Floats) -> Floats:
+def _placed(marker: Marker, points: Floats) -> Floats:
     position, (w, x, y, z) = _pose(marker)
-    v = np.array([x, y, z])
-    t = 2.0 * np.cross(v, points)
-    return points + w * t + np.cross(v, t) + position  # type: ignore[no-any-return]
+    if abs(w) == 1.0:
+        return points + position
+    R = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    return np.asarray(points @ R.T + position)
 
 
-def _scale(marker: Any) -> Floats:
-    scale = np.array([marker.scale.x, marker.scale.y, marker.scale.z])
-    if not np.isfinite(scale).all():
-        raise MarkerError(f'{name_of(marker)} has a scale that is not finite')
-    return scale
+def _scale(marker: Marker) -> Floats:
+    if not _is_finite(marker.scale):
+        raise MarkerError(f'{marker} has a scale that is not finite')
+    return marker.scale
 
 
-def _color(marker: Any) -> tuple[Bytes, float]:
-    rgba = _rgba([marker.color])[0]
+def _is_finite(values: Floats) -> bool:
+    # The sum of finite numbers is finite, or they are too large to be drawn.
+    return math.isfinite(values.sum())
+
+
+def _color(marker: Marker) -> tuple[Bytes, float]:
+    rgba = _rgba(marker.rgba)
     return rgba[:3], float(rgba[3]) / 255.0
 
 
-def _colors(marker: Any, n: int) -> tuple[Bytes, Floats]:
+def _colors(marker: Marker, n: int) -> tuple[Bytes, Floats]:
     """Colours (n, 3) and opacities (n,), one for each point or the same for all."""
     if len(marker.colors) == 0:
         return _repeat(_color(marker), n)
     if len(marker.colors) != n:
-        raise MarkerError(
-            f'{name_of(marker)} has {len(marker.colors)} colors; expected {n}, one for each point'
-        )
+        raise MarkerError(f'{marker} has {len(marker.colors)} colors; expected {n}, one for each point')
     rgba = _rgba(marker.colors)
     return rgba[:, :3], rgba[:, 3] / 255.0
 
 
 def _repeat(color: tuple[Bytes, float], n: int) -> tuple[Bytes, Floats]:
-    return np.tile(color[0], (n, 1)), np.full(n, color[1])
+    return np.repeat(color[0][None], n, axis=0), np.full(n, color[1])
 
 
-def _rgba(colors: Sequence[Any]) -> Bytes:
-    """(n, 4) from 0 to 255."""
-    values = np.array([(c.r, c.g, c.b, c.a) for c in colors], dtype=np.float64)
-    return np.round(np.clip(np.nan_to_num(values), 0.0, 1.0) * 255.0).astype(np.uint8)
+def _rgba(values: Floats) -> Bytes:
+    """From 0 to 255."""
+    return np.fmin(np.fmax(values * 255.0 + 0.5, 0.0), 255.0).astype(np.uint8)

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable
+
+from viewer_node.markers import Marker
 
 ADD, DELETE, DELETE_ALL = 0, 2, 3
 MOST_MARKERS = 10_000
@@ -24,7 +25,7 @@ class MarkerStore:
             frames: whose markers are accepted, as they mean the world.
         """
         self._frames = frozenset(frames)
-        self._markers: dict[str, dict[int, Any]] = {}
+        self._markers: dict[str, dict[int, Marker]] = {}
         self._ends: dict[tuple[str, int], float] = {}
         self.changed: set[str] = set()
 
@@ -33,37 +34,35 @@ class MarkerStore:
         """All of them, in alphabetical order; those without markers too, if they had any."""
         return sorted(self._markers)
 
-    def markers(self, namespace: str) -> list[Any]:
+    def markers(self, namespace: str) -> list[Marker]:
         """The markers of a namespace, in the order in which they came."""
         return list(self._markers.get(namespace, {}).values())
 
-    def apply(self, message: Any, now: float) -> list[str]:
-        """Take a visualization_msgs/MarkerArray.
+    def apply(self, markers: Iterable[Marker], now: float) -> list[str]:
+        """Take the markers of a message.
 
         Args:
-            message: the markers.
+            markers: to add or delete.
             now: time at which it came [s].
 
         Returns:
             a sentence for each marker that is not accepted.
         """
         problems = []
-        for marker in message.markers:
+        for marker in markers:
             if marker.action == DELETE_ALL:
                 self._clear()
             elif marker.action == DELETE:
                 self._delete(marker.ns, marker.id)
             elif marker.action != ADD:
+                problems.append(f'{marker} has the action {marker.action}; expected 0, 2 or 3')
+            elif marker.frame.lstrip('/') not in self._frames:
                 problems.append(
-                    f"marker '{marker.ns}' {marker.id} has the action {marker.action}; expected 0, 2, 3"
-                )
-            elif marker.header.frame_id.lstrip('/') not in self._frames:
-                problems.append(
-                    f"marker '{marker.ns}' {marker.id} is in the frame '{marker.header.frame_id}'; "
+                    f"{marker} is in the frame '{marker.frame}'; "
                     f'expected one of {", ".join(sorted(filter(None, self._frames)))}'
                 )
             elif self._count() >= MOST_MARKERS and marker.id not in self._markers.get(marker.ns, {}):
-                problems.append(f"marker '{marker.ns}' {marker.id} is one too many; {MOST_MARKERS} are drawn")
+                problems.append(f'{marker} is one too many; {MOST_MARKERS} are drawn')
             else:
                 self._add(marker, now)
         return problems
@@ -73,12 +72,11 @@ class MarkerStore:
         for key in [key for key, end in self._ends.items() if end <= now]:
             self._delete(*key)
 
-    def _add(self, marker: Any, now: float) -> None:
+    def _add(self, marker: Marker, now: float) -> None:
         self._markers.setdefault(marker.ns, {})[marker.id] = marker
         self.changed.add(marker.ns)
-        lifetime = marker.lifetime.sec + 1e-9 * marker.lifetime.nanosec
-        if lifetime > 0.0:
-            self._ends[marker.ns, marker.id] = now + lifetime
+        if marker.lifetime > 0.0:
+            self._ends[marker.ns, marker.id] = now + marker.lifetime
         else:
             self._ends.pop((marker.ns, marker.id), None)
 

@@ -8,7 +8,7 @@ node again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from viewer_node.marker_batches import (
     batches,
 )
 from viewer_node.marker_store import MarkerStore
+from viewer_node.markers import Marker
 from viewer_node.robot_view import safe_name
 
 _SHAPES: dict[str, Callable[[], trimesh.Trimesh]] = {
@@ -73,9 +74,9 @@ class MarkerView:
         (self._hidden.discard if visible else self._hidden.add)(namespace)
         self._store.changed.add(namespace)
 
-    def take(self, message: Any, now: float) -> list[str]:
-        """Take a MarkerArray; `draw` shows it. Returns a sentence for each marker that is not accepted."""
-        return self._store.apply(message, now)
+    def take(self, markers: Iterable[Marker], now: float) -> list[str]:
+        """Take markers; `draw` shows them. Returns a sentence for each one that is not accepted."""
+        return self._store.apply(markers, now)
 
     def draw(self, now: float) -> list[str]:
         """Bring the scene up to date; returns a sentence for each marker that cannot be drawn."""
@@ -92,10 +93,11 @@ class MarkerView:
         """Height of the highest marker [m]."""
         markers = [marker for namespace in self.namespaces for marker in self._store.markers(namespace)]
         tops = [
-            marker.pose.position.z + (abs(marker.scale.z) / 2.0 if not marker.points else 0.0)
+            marker.position[2]
+            + (marker.points[:, 2].max() if len(marker.points) else abs(marker.scale[2]) / 2.0)
             for marker in markers
         ]
-        return max(tops, default=0.0)
+        return float(max(tops, default=0.0))
 
     def _draw(self, namespace: str) -> list[str]:
         wanted, problems = batches(self._store.markers(namespace))

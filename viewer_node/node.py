@@ -14,7 +14,6 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
-from rclpy.serialization import deserialize_message
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
@@ -34,7 +33,7 @@ from viewer_node.remote import Remote
 from viewer_node.server import address_of, start_server, stop_server
 from viewer_node.settings import ViewerSettings
 from viewer_node.status import Status
-from viewer_node.streams import Streams
+from viewer_node.streams import Streams, read_marker_array
 
 _IDLE_PERIOD = 0.1  # between two looks for a page [s]
 _ASK_PERIOD = 2.0  # between two questions about parameters [s]
@@ -126,8 +125,7 @@ class Viewer:
     # ---- messages that come seldom
 
     def _take_terrain(self, raw: bytes) -> None:
-        message = deserialize_message(raw, MarkerArray)
-        for problem in self.page.markers['terrain'].take(message, time.monotonic()):
+        for problem in self.page.markers['terrain'].take(read_marker_array(raw), time.monotonic()):
             self._diagnostics.fault('marker', f'terrain: {problem}')
 
     def _hear(self, message: Any) -> None:

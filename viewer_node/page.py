@@ -78,8 +78,8 @@ class Page:
             infinite_grid=True,
             cell_size=0.1,
             section_size=0.5,
-            cell_color=(225, 228, 232),
-            section_color=(190, 195, 202),
+            cell_color=(208, 212, 217),
+            section_color=(165, 171, 179),
             fade_distance=12.0,
             shadow_opacity=0.0,
             position=(0.0, 0.0, 1e-3),  # above flat ground: lines show that the robot moves

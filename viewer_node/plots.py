@@ -99,7 +99,11 @@ class Plots:
 
 
 class _Plot:
-    """One plot. Its axis is set here, because values that are missing would confuse the browser's own choice."""
+    """One plot.
+
+    uPlot chooses the axis, but for a line that cannot be seen and touches the ends that we want. It cannot
+    plot NaN: what is missing is drawn where it is not seen either, see `without_gaps`.
+    """
 
     def __init__(
         self, gui: Any, title: str, lines: list[dict[str, Any]], least: float, visible: bool = True
@@ -116,10 +120,10 @@ class _Plot:
         self._range = AxisRange(least)
         axis = {'stroke': '#868e96', 'grid': {'stroke': '#e9ecef', 'width': 1}, 'ticks': {'show': False}}
         self._handle = gui.add_uplot(
-            data=(np.array([0.0, 1.0]), *(np.zeros(2) for _ in lines)),
-            series=({'label': 't [s]'}, *lines),
+            data=(np.array([0.0, 1.0]), *(np.zeros(2) for _ in range(len(lines) + 1))),
+            series=({'label': 't [s]'}, *lines, _line('', 'rgba(0, 0, 0, 0)')),
             title=title,
-            scales=self._scales(),
+            scales={'x': {'time': False}, 'y': {'auto': True}},
             axes=({**axis, 'size': 26}, {**axis, 'size': 46}),
             legend={'show': False},
             cursor={'show': False},
@@ -128,20 +132,43 @@ class _Plot:
             visible=visible,
         )
 
-    def _scales(self) -> dict[str, Any]:
-        return {'x': {'time': False}, 'y': {'range': (self._range.low, self._range.high)}}
-
     def show(self, visible: bool) -> None:
         """Show or hide it."""
         self._handle.visible = visible
 
     def draw(self, columns: Floats) -> None:
         """Send data (1 + lines, samples) to the browser."""
-        if columns.shape[1] < 2:
+        signals = without_gaps(columns[1:])
+        if signals is None or columns.shape[1] < 2:
             return
-        if self._range.fit(columns[1:]):
-            self._handle.scales = self._scales()
-        self._handle.data = tuple(columns)
+        self._range.fit(signals)
+        ends = np.full(columns.shape[1], self._range.low)
+        ends[1] = self._range.high
+        self._handle.data = (columns[0], *signals, ends)
+
+
+def without_gaps(signals: Floats) -> Floats | None:
+    """Signals (n, samples) without NaN.
+
+    A signal with gaps keeps its last value over them. One without any value hides behind another one: the
+    same row of the other half, where measured and estimated signals come in halves, or any other.
+
+    Returns:
+        None if there are no values at all.
+    """
+    has_values = np.asarray(np.isfinite(signals).any(axis=1))
+    if not has_values.any():
+        return None
+    filled = signals.copy()
+    n = len(signals)
+    for i in np.flatnonzero(has_values & ~np.isfinite(signals).all(axis=1)):
+        good = np.flatnonzero(np.isfinite(signals[i]))
+        last = np.searchsorted(good, np.arange(signals.shape[1]), side='right') - 1
+        filled[i] = signals[i, good[np.maximum(last, 0)]]
+    for i in np.flatnonzero(~has_values):
+        partner = (i + n // 2) % n
+        filled[i] = filled[partner if has_values[partner] else int(np.argmax(has_values))]
+    return filled
 
 
 def _legend(names: Sequence[str]) -> str:

@@ -22,11 +22,17 @@ from quad_dynamics.model.model import Model
 from quad_dynamics.ros.cdr import JointReader, JointSample
 from quad_dynamics.ros.qos import CONTROL
 from quad_dynamics.ros.readers import ODOMETRY, WRENCH, NumberReader
+from viewer_node.markers import Marker, read_markers
 
 Floats = npt.NDArray[np.float64]
 Fault = Callable[[str, str], None]  # kind, sentence
 
 _OLD_FORCE = 0.5  # age after which a force is not shown any more [s]
+
+
+def read_marker_array(raw: bytes) -> list[Marker]:
+    """The markers of a visualization_msgs/MarkerArray."""
+    return read_markers(raw, lambda whole: deserialize_message(whole, MarkerArray))
 
 
 @dataclass
@@ -77,7 +83,7 @@ class Streams:
         for foot in model.foot_names:
             for topic in (f'foot_forces/{foot}', f'foot_forces_estimated/{foot}'):
                 self._add(topic, WrenchStamped, NumberReader(WrenchStamped, WRENCH, topic).read)
-        self._add('markers', MarkerArray, lambda raw: deserialize_message(raw, MarkerArray))
+        self._add('markers', MarkerArray, read_marker_array)
 
     def close(self) -> None:
         """Unsubscribe."""

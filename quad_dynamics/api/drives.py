@@ -28,7 +28,8 @@ def default_gains(model: Model, dt: float = 1e-3) -> tuple[Floats, Floats]:
 
     With mass m, leg length l and n legs, kp = STIFF m g l / n, and kd is DAMPED of the critical damping of
     the inertia m l^2 / n on that spring. Both are smaller where a joint is so light that such gains would
-    shake it in time steps of dt, when standing or with the legs folded. For a prismatic joint they are divided by l^2.
+    shake it in time steps of dt, when standing or with the legs folded. For a prismatic joint they are
+    divided by l^2.
 
     Args:
         model: robot.

@@ -20,8 +20,12 @@ from quad_dynamics.errors import QuadDynamicsError
 COMMANDS: dict[str, str] = {
     'doctor': 'quad_dynamics.cli.doctor_command',
     'inspect': 'quad_dynamics.cli.inspect_command',
+    'play': 'quad_dynamics.cli.play_command',
+    'record': 'quad_dynamics.cli.record_command',
+    'repair': 'quad_dynamics.cli.repair_command',
     'sim': 'quad_dynamics.cli.sim_command',
     'simulate': 'quad_dynamics.cli.simulate_command',
+    'topics': 'quad_dynamics.cli.topics_command',
     'warm-up': 'quad_dynamics.cli.warm_up_command',
 }
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from quad_dynamics.api.drives import joint_friction
 from quad_dynamics.api.dynamics import inverse_dynamics
-from quad_dynamics.control.contact_forces import carrying_feet, foot_points, forces_for
+from quad_dynamics.control.contact_detector import ContactDetector
+from quad_dynamics.control.contact_forces import foot_points, forces_for
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
@@ -46,6 +47,7 @@ class ComputedTorque:
         self._model, self.settings = model, settings or ControlSettings()
         self._viscous, self._coulomb = joint_friction(model)
         self._points = foot_points(model) if model.floating_base else None
+        self._contacts = ContactDetector(model)
         self.reset()
 
     def reset(self) -> None:
@@ -53,6 +55,7 @@ class ComputedTorque:
         self._hold: Floats | None = None
         self._trajectory: JointTrajectory | None = None
         self._start = 0.0
+        self._contacts.reset()
         self._now: tuple[Floats, Floats] | None = None
         self._waiting: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None
         self._waiting = None
@@ -114,7 +117,7 @@ class ComputedTorque:
         """
         model, points = self._model, self._points
         assert points is not None
-        feet = carrying_feet(model, state.foot_forces, self.settings.contact_threshold)
+        feet = self._contacts.update(state, self.settings.contact_threshold)
         if not feet:
             return inverse_dynamics(model, state.q, state.u, du)[6:], feet
         J = points.jacobian(state.q, feet)

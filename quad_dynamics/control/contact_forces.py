@@ -5,10 +5,10 @@ The base has no motor: the six upper rows of
 
     M du + h = S^T tau + sum_i J_i^T f_i
 
-must hold by the forces f_i alone, the rows of the joints then give the torques. With three feet or more there are many
-such forces, and the smallest are taken. Where these leave a friction cone, the nearest balance within
-pyramids inside the cones is found by non-negative least squares on their edges (Lawson and Hanson 1974,
-chapter 23).
+must hold by the forces f_i alone, the rows of the joints then give the torques. With three feet or more there
+are many such forces, and the smallest are taken. Where these leave a friction cone, the nearest balance
+within pyramids inside the cones is found by non-negative least squares on their edges (Lawson and Hanson
+1974, chapter 23).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import nnls
 
 from quad_dynamics.api.drives import gravity_norm, leg_length
 from quad_dynamics.api.dynamics import gravity, inverse_dynamics, nonlinear_effects
@@ -65,6 +66,9 @@ class FootPoints:
             self._frames.append(words)
             self._levers.append(_cross_matrix(-radius * self.up))
         self._room = np.empty((6, model.nv))
+        for kernel in (_jacobian, _motion, _pose):  # not at the first tick of a controller
+            kernel.load()
+        inverse_dynamics(model, model.neutral, np.zeros(model.nv), np.zeros(model.nv))
         # moments count by the force that they are at the length of a leg
         self.row_scale = np.array([1.0, 1.0, 1.0, *(3 * [1.0 / self.length])])
 
@@ -235,8 +239,6 @@ def _in_cones(f: Floats, up: Floats, mu: float) -> bool:
 
 def _within_pyramids(A: Floats, b: Floats, points: FootPoints, mu: float, k: int) -> Floats:
     """(k, 3) forces as non-negative sums of the edges of pyramids that lie in the cones."""
-    from scipy.optimize import nnls
-
     edges = pyramid_edges(points.up, mu)
     AE = np.concatenate([A[:, 3 * i : 3 * i + 3] @ edges.T for i in range(k)], axis=1)
     columns = AE.shape[1]

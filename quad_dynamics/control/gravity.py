@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from quad_dynamics.control.contact_forces import carrying_feet, torques_and_forces
+from quad_dynamics.control.contact_detector import ContactDetector
+from quad_dynamics.control.contact_forces import torques_and_forces
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
@@ -26,11 +27,12 @@ class GravityCompensation:
         self._model = model
         self.mu, self.threshold = mu, threshold
         self._still = np.zeros(model.nv)
+        self._contacts = ContactDetector(model) if model.floating_base else None
 
     def update(self, state: RobotState) -> Setpoint:
         """The torques for a state, and velocity targets of zero."""
         model = self._model
-        feet = carrying_feet(model, state.foot_forces, self.threshold) if model.floating_base else ()
+        feet = self._contacts.update(state, self.threshold) if self._contacts else ()
         tau, _ = torques_and_forces(model, state.q, self._still, self._still, feet, self.mu)
         down = np.zeros(len(model.foot_names), dtype=np.bool_)
         down[list(feet)] = True

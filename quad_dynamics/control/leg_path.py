@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import CubicSpline
 
 from quad_dynamics.control.contact_forces import FootPoints, foot_points
 from quad_dynamics.model.model import Model
@@ -28,8 +29,6 @@ class LegPath:
     """
 
     def __init__(self, model: Model, start: Floats, end: Floats) -> None:
-        from scipy.interpolate import CubicSpline
-
         share = np.linspace(0.0, 1.0, _KNOTS)
         points = foot_points(model)
         feet_0, feet_1 = (points.positions(_with_base(joints)) for joints in (start, end))

@@ -55,6 +55,9 @@ class MomentumObserver:
         self._model, self.gain = model, float(gain)
         self._viscous, self._coulomb = joint_friction(model)
         self._has_friction = bool(self._viscous.any() or self._coulomb.any())
+        for compute in (mass_matrix, gravity):  # kernels are loaded now, not at the first tick
+            compute(model, model.neutral)
+        coriolis_matrix(model, model.neutral, np.zeros(model.nv))
         self.reset()
 
     def reset(self) -> None:

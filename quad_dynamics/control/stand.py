@@ -27,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 _SHORTEST_FOLD = 0.2  # [s]
 _LOAD_TIME = 0.25  # in which the feet take the weight over from the belly [s]
 _SPEED_SHARE = 0.5  # of the joints' velocity limits that folding uses
+_LONG_WAY = 2.0  # of a joint that folds [rad]
 _PEAK = 1.875  # largest speed of a min-jerk motion over its mean
 # A robot rises at once if its feet are below the base by this share of where they stand, and not farther off
 # to the side than this share of the legs' length; and if it is not tilted by more than this [rad].
@@ -64,7 +65,8 @@ class StandUp:
         self._down = np.ones(len(self._feet), dtype=np.bool_)
         self._speed = np.where(np.isfinite(model.velocity_limit), model.velocity_limit, 20.0)
         self._start: Floats = self._folded
-        self._begin, self._fold_time, self._direct = 0.0, 0.0, False
+        self._begin, self._fold_time, self._rise_time = 0.0, 0.0, self.settings.rise_time
+        self._direct = False
         self.phase = 'fold'
 
     @property
@@ -75,16 +77,16 @@ class StandUp:
     def start(self, state: RobotState) -> None:
         """Begin at a state: with folding, or with rising where the feet are in place to push."""
         joints = np.array(state.q[7:])
-        self._begin = state.time
+        self._begin, self._rise_time = state.time, self.settings.rise_time
         self._direct = self._can_push(state)
         self._start = np.clip(joints, self._model.q_min, self._model.q_max)
-        way = np.abs(self._folded - self._start) / (_SPEED_SHARE * self._speed)
-        longest = self.settings.fold_time
-        self._fold_time = 0.0 if self._direct else float(np.clip(_PEAK * way.max(), _SHORTEST_FOLD, longest))
+        self._fold_time = 0.0
         if not self._direct:
-            # at a pace that the eye follows: a turn of 2 rad takes the whole time
-            turned = float(np.abs(self._folded - self._start).max())
-            self._fold_time = max(self._fold_time, longest * min(1.0, turned / 2.0), _SHORTEST_FOLD)
+            way = np.abs(self._folded - self._start)
+            # within the joints' speed, and at a pace that the eye follows: _LONG_WAY takes the whole time
+            needed = max(_PEAK * float((way / (_SPEED_SHARE * self._speed)).max()), _SHORTEST_FOLD)
+            leisurely = self.settings.fold_time * float(way.max()) / _LONG_WAY
+            self._fold_time = min(max(needed, leisurely), max(self.settings.fold_time, _SHORTEST_FOLD))
         self.phase = 'rise' if self._direct else 'fold'
 
     def update(self, state: RobotState) -> Setpoint:
@@ -108,7 +110,7 @@ class StandUp:
             return self._start + s * way, ds / self._fold_time * way, 0.0
         t -= self._fold_time
         load = 1.0 if self._direct else min_jerk(t / _LOAD_TIME)[0]
-        rise, before = self.settings.rise_time, 0.0 if self._direct else 0.5 * _LOAD_TIME
+        rise, before = self._rise_time, 0.0 if self._direct else 0.5 * _LOAD_TIME
         s, ds, _ = min_jerk((t - before) / rise)
         self.phase = 'rise' if t - before < rise else 'hold'
         if self.phase == 'hold':

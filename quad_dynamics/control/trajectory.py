@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
 
 from quad_dynamics.errors import ArgumentError
 
@@ -85,8 +86,6 @@ def _pairs(first: Floats, second: Floats) -> list[Floats]:
 
 def _interpolant(t: Floats, points: list[Floats], first_velocity: Floats | None) -> Any:
     """A function of time, and of the order of a derivative."""
-    from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
-
     if len(t) == 1:  # one point, at once
         return lambda _, order=0: points[order][0] if order < len(points) else np.zeros_like(points[0][0])
     if len(points) == 1:

@@ -124,7 +124,7 @@ def _collect(kind: str, fields_of: Callable[[str], Fields], found: dict[str, Any
 
 
 def spelled(kind: str) -> str:
-    """The type of a field, from Python's way (`sequence<double, 3>`) to that of definitions (`float64[<=3]`)."""
+    """The type of a field as definitions spell it: `float64[<=3]` for Python's `sequence<double, 3>`."""
     sequence = re.fullmatch(r'sequence<(.+?)(?:, (\d+))?>', kind)
     if sequence:
         return f'{spelled(sequence[1])}[{f"<={sequence[2]}" if sequence[2] else ""}]'

@@ -14,6 +14,7 @@ from quad_dynamics.ros.qos import COMMAND
 
 OK, WARN, ERROR = 0, 1, 2
 PERIOD = 0.5  # between two messages [s]
+SHORTEST_PERIOD = 0.05  # when the state changes [s]
 
 
 class Diagnostics:
@@ -32,7 +33,7 @@ class Diagnostics:
         """
         self._node = node
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', COMMAND)
-        self._next = 0.0
+        self._next = self._last = 0.0
         self._warned: dict[str, float] = {}
         self.counts: Counter[str] = Counter()
         self.last_fault = ''
@@ -46,6 +47,7 @@ class Diagnostics:
         """
         self.counts[kind] += 1
         self.last_fault = text
+        self.hurry()
         now = time.monotonic()
         if now >= self._warned.get(kind, 0.0):
             self._warned[kind] = now + 1.0
@@ -57,6 +59,10 @@ class Diagnostics:
         """Whether it is time for the next message."""
         return time.monotonic() >= self._next
 
+    def hurry(self) -> None:
+        """The state has changed: the next message is due at once, or as soon as another was not just now."""
+        self._next = min(self._next, self._last + SHORTEST_PERIOD)
+
     def publish(self, level: int, message: str, stamp_ns: int = 0, **values: Any) -> None:
         """Publish the state now.
 
@@ -66,7 +72,8 @@ class Diagnostics:
             stamp_ns: time of the message [ns].
             values: by name.
         """
-        self._next = time.monotonic() + PERIOD
+        self._last = time.monotonic()
+        self._next = self._last + PERIOD
         name = self._node.get_fully_qualified_name().lstrip('/')
         status = DiagnosticStatus(level=bytes([level]), name=name, message=message)
         values |= {f'faults.{kind}': count for kind, count in sorted(self.counts.items())}

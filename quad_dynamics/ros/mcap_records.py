@@ -140,8 +140,8 @@ class ChunkHead:
     def decode(cls, content: bytes) -> ChunkHead:
         """From the first bytes of a record."""
         reader = Reader(content)
-        numbers = reader.struct(_CHUNK_HEAD)
-        return cls(*numbers, reader.text(), reader.number(_U64))
+        first, last, size, crc = reader.numbers(_CHUNK_HEAD)
+        return cls(first, last, size, crc, reader.text(), reader.number(_U64))
 
 
 def message_index(channel: int, entries: list[tuple[int, int]]) -> bytes:
@@ -219,13 +219,13 @@ class Reader:
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def struct(self, layout: struct.Struct) -> tuple[int, ...]:
+    def numbers(self, layout: struct.Struct) -> tuple[int, ...]:
         """Numbers."""
         return layout.unpack(self.take(layout.size))
 
     def number(self, layout: struct.Struct) -> int:
         """One number."""
-        return int(self.struct(layout)[0])
+        return int(self.numbers(layout)[0])
 
     def bytes(self) -> bytes:
         """Bytes with their length in front."""

@@ -7,7 +7,9 @@ be read of the last one becomes a new chunk.
 
 from __future__ import annotations
 
+import importlib
 import mmap
+import sys
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -201,26 +203,19 @@ def _unpack(data: bytes, compression: str) -> bytes:
     decompressors: dict[str, Callable[[], Any]] = {'zstd': _zstd, 'lz4': _lz4}
     if compression not in decompressors:
         raise ValueError(f'unknown compression {compression!r}')
-    unpacked = b''
     try:
-        unpacked = bytes(decompressors[compression]().decompress(data))
+        return bytes(decompressors[compression]().decompress(data))
     except Exception as error:  # each library has errors of its own
         raise ValueError(str(error)) from error
-    return unpacked
 
 
 def _zstd() -> Any:
-    try:
-        from compression import zstd
-    except ImportError:
-        from backports import zstd
-    return zstd.ZstdDecompressor()
+    name = 'compression.zstd' if sys.version_info >= (3, 14) else 'backports.zstd'
+    return importlib.import_module(name).ZstdDecompressor()
 
 
 def _lz4() -> Any:
-    from lz4.frame import LZ4FrameDecompressor
-
-    return LZ4FrameDecompressor()
+    return importlib.import_module('lz4.frame').LZ4FrameDecompressor()
 
 
 # ---------------------------------------------------------------- writing
@@ -238,7 +233,9 @@ def complete(path: Path, found: Scan, target: BinaryIO) -> None:
     schemas, channels = list(found.schemas.values()), list(found.channels.values())
     if not found.chunks and not found.ordered:
         # Readers sort only what has an index.
-        target.write(mcap.header() + b''.join(one.encode() for one in (*schemas, *channels)))
+        target.write(mcap.header())
+        target.writelines([schema.encode() for schema in schemas])
+        target.writelines([channel.encode() for channel in channels])
         _write_chunks(target, _loose(path, found), index)
     else:
         _copy(path, found, target, index)
@@ -286,7 +283,8 @@ def _write_chunks(target: BinaryIO, messages: list[Message], index: list[bytes])
     """Write messages as chunks of moderate size, and add to the index."""
     start = 0
     while start < len(messages):
-        parts, entries, size, stop = [], {}, 0, start
+        entries: dict[int, list[tuple[int, int]]] = {}
+        parts, size, stop = [], 0, start
         while stop < len(messages) and size < _CHUNK_SIZE:
             channel, log, record = messages[stop]
             entries.setdefault(channel, []).append((log, size))

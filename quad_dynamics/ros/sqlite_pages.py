@@ -7,7 +7,7 @@ missing. Which table a row belongs to is seen from the types of its columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +157,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return value << 8 | data[at + 8], at + 9
 
 
-def tables(pages: Pages) -> Mapping[str, dict[int, Row]]:
+def tables(pages: Pages) -> dict[str, dict[int, Row]]:
     """The rows of a bag's tables, by their numbers: 'topics', 'message_definitions', 'messages'."""
     shapes = {
         'topics': (6, (str,) * 5),

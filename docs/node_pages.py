@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/nodes/*.md: parameters, topics, services and quality of service, as the nodes have them.
+
+`make docs` runs it; a test compares. Each node is started in this process, and asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import rclpy
+
+from quad_dynamics.parameters.parameter_set import ParameterSet
+from quad_dynamics.ros.environment import stay_on_this_machine
+from quad_dynamics.ros.parameters import to_ros
+from quad_dynamics.ros.qos import STREAM, describe
+from quad_dynamics.ros.topics import SERVICES, TOPICS
+
+FOLDER = Path(__file__).parent / 'nodes'
+# Module and class of each node, and the class of its parameters.
+NODES = {
+    'sim_node': ('SimNode', 'SimNodeSettings'),
+    'force_node': ('ForceNode', 'ForceSettings'),
+    'viewer_node': ('ViewerNode', 'ViewerSettings'),
+}
+INTRODUCTIONS = {
+    'sim_node': 'Simulates the robot: torques in, sensors out. One thread, time steps of `dt`, in step with the '
+    'wall clock or with the controller.',
+    'force_node': 'Controls the robot: each message of `joint_states` is answered with `joint_torques`.',
+    'viewer_node': 'Serves the page in the browser: the robot, its contacts, plots and buttons.',
+}
+_OF_ROS = ('/rosout', '/parameter_events', '/clock')
+_FOOT = re.compile(r'((?:ground_truth/)?foot_forces(?:_estimated)?)/\w+$')
+
+
+def page(name: str) -> str:
+    """The text about a node; rclpy is initialised."""
+    of_class, of_settings = NODES[name]
+    settings = getattr(importlib.import_module(f'{name}.settings'), of_settings)
+    made = getattr(importlib.import_module(f'{name}.node'), of_class)()
+    try:
+        node = made.node
+        parts = [
+            f'# {name}\n\n{INTRODUCTIONS[name]}\n',
+            'This page is made from the code by `make docs`.\n',
+            _table('Published topics', node, node.publishers),
+            _table('Subscribed topics', node, node.subscriptions),
+            _services(name, node),
+            _parameters(settings),
+        ]
+    finally:
+        made.close()
+    return '\n'.join(part for part in parts if part)
+
+
+def _table(title: str, node: Any, entities: Iterable[Any]) -> str:
+    rows = {}
+    for entity in entities:
+        topic = entity.topic_name
+        if topic in _OF_ROS and not (topic == '/clock' and title.startswith('Published')):
+            continue
+        shown = topic if topic in TOPICS else topic.removeprefix('/')
+        shown = _FOOT.sub(r'\1/<foot>', shown)
+        kind = entity.msg_type
+        package = kind.__module__.split('.')[0]
+        qos = describe(entity.qos_profile)
+        rows[shown] = f'| `{shown}` | {package}/{kind.__name__} | {qos} | {TOPICS[shown]} |'
+    if (
+        title.startswith('Published') and '/clock' in rows
+    ):  # of a robot's simulator; the type may not be installed
+        rows['/tf'] = f'| `/tf` | tf2_msgs/TFMessage | {describe(STREAM)} | {TOPICS["/tf"]} |'
+    if not rows:
+        return ''
+    lines = [f'## {title}\n', '| topic | type | quality of service | |', '|---|---|---|---|', *rows.values()]
+    return '\n'.join(lines) + '\n'
+
+
+def _services(name: str, node: Any) -> str:
+    rows = []
+    for service in node.services:
+        shown = service.srv_name.replace(f'/{name}/', '~/')
+        if shown in SERVICES:
+            package = service.srv_type.__module__.split('.')[0]
+            rows.append(f'| `{shown}` | {package}/{service.srv_type.__name__} | {SERVICES[shown]} |')
+    if not rows:
+        return ''
+    head = ['## Services\n', '| service | type | |', '|---|---|---|']
+    return '\n'.join([*head, *rows]) + '\n\nAnd those that ROS gives every node for its parameters.\n'
+
+
+def _parameters(settings: type[ParameterSet]) -> str:
+    lines = [
+        '## Parameters\n',
+        'Those that are marked can be set while the node runs (`ros2 param set`).\n',
+        '| name | default | unit | bounds | while running | |',
+        '|---|---|---|---|---|---|',
+    ]
+    declared = settings.parameters()
+    for row in settings.table().splitlines()[2:]:
+        name, default, *cells, meaning = (cell.strip() for cell in row.strip('|').split('|'))
+        one = declared[name.strip('`')]
+        default = default if one.default is not None else f'{to_ros(one, None)!r}'
+        lines.append(f'| {" | ".join([name, default, *cells, "yes" if one.dynamic else "", meaning])} |')
+    return '\n'.join(lines) + '\n'
+
+
+def main() -> int:
+    """Write the pages; with --check, only say which would change."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--check', action='store_true', help='write nothing; exit code 1 if a page is old')
+    arguments = parser.parse_args()
+    stay_on_this_machine()
+    rclpy.init(args=[])
+    old = []
+    for name in NODES:
+        path, text = FOLDER / f'{name}.md', page(name)
+        if not path.is_file() or path.read_text(encoding='utf-8') != text:
+            old.append(path.name)
+            if not arguments.check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding='utf-8')
+    rclpy.try_shutdown()
+    if old:
+        print(f'{"old" if arguments.check else "written"}: {", ".join(old)}')
+    return int(bool(old) and arguments.check)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`quad_dynamics play`: publish what is in a ROS 2 bag."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from quad_dynamics.cli.record_command import positive
+
+HELP = 'publish what is in a ROS 2 bag'
+
+DESCRIPTION = """\
+Publish the messages of a ROS 2 bag at the times at which they were recorded: the same bytes, with the
+same quality of service. Messages that leave more than 5 ms after their time are counted as late.
+
+It waits at most --delay seconds for subscribers of all topics. Ctrl-C ends it.
+
+examples:
+  quad_dynamics play run                                   the bag in the folder run
+  quad_dynamics play run --rate 0.5 --loop                 slowly, again and again
+  quad_dynamics play run --clock --topics joint_states     one topic, and /clock with the bag's time
+  quad_dynamics play run --start 10 --duration 5           five seconds, from the tenth on
+  quad_dynamics play run --remap /joint_states:=/old/joint_states
+
+exit code: 0 played, 1 the bag cannot be read, 2 wrong usage
+"""
+
+_CLOCK_HZ = 250.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add = parser.add_argument
+    add('folder', metavar='FOLDER', type=Path, help='of the bag')
+    add('--rate', metavar='R', type=positive, default=1.0, help='2: twice as fast (default: %(default)g)')
+    add('--topics', metavar='T', nargs='+', default=(), help='only these; with * and ?')
+    add('--exclude', metavar='T', nargs='+', default=(), help='not these; with * and ?')
+    add('--loop', action='store_true', help='begin again at the end')
+    add(
+        '--clock',
+        metavar='HZ',
+        type=positive,
+        nargs='?',
+        const=_CLOCK_HZ,
+        help=f'publish /clock, in place of that of the bag (default: {_CLOCK_HZ:g} Hz of bag time)',
+    )
+    add('--start', metavar='S', type=_not_negative, default=0.0, help='begin so much later [s]')
+    add('--duration', metavar='S', type=positive, help='play so much [s]')
+    add('--remap', metavar='A:=B', type=_remap, nargs='+', default=(), help='publish topic A as B')
+    add(
+        '--delay',
+        metavar='S',
+        type=_not_negative,
+        default=1.0,
+        help='wait at most so long for subscribers [s] (default: %(default)g)',
+    )
+
+
+def _not_negative(text: str) -> float:
+    return 0.0 if text.strip('0') in ('', '.') else positive(text)
+
+
+def _remap(text: str) -> tuple[str, str]:
+    old, found, new = text.partition(':=')
+    if not found or not old or not new:
+        raise argparse.ArgumentTypeError(f'{text} is not of the form /old:=/new')
+    return _whole(old), _whole(new)
+
+
+def _whole(name: str) -> str:
+    return name if name.startswith('/') else f'/{name}'
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play until the end, or until asked to end."""
+    from quad_dynamics.ros.environment import require_ros, stay_on_this_machine
+    from quad_dynamics.ros.process import run_node
+
+    require_ros()
+    stay_on_this_machine()
+
+    from quad_dynamics.ros.player import Player, PlayOptions, open_bag
+    from quad_dynamics.ros.subscriptions import Selection
+
+    open_bag(arguments.folder).close()  # a bad one is told before ROS starts
+    options = PlayOptions(
+        rate=arguments.rate,
+        selection=Selection(arguments.topics, arguments.exclude),
+        loop=arguments.loop,
+        clock_hz=arguments.clock,
+        start=arguments.start,
+        duration=arguments.duration,
+        remap=dict(arguments.remap),
+        delay=arguments.delay,
+    )
+    made: list[Player] = []
+
+    def make() -> Player:
+        made.append(Player(arguments.folder, options))
+        print(f'playing {made[0].topics} topics of {arguments.folder}', flush=True)
+        for skipped in made[0].skipped:
+            print(f'not played: {skipped}', file=sys.stderr)
+        return made[0]
+
+    code = run_node(make, ['quad_dynamics'])
+    for player in made:
+        late = f'; {player.late} were late, by at most {player.latest * 1e3:.0f} ms' if player.late else ''
+        print(f'published {player.count} messages{late}', flush=True)
+    return code

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records topics into a bag.
+
+One thread receives, as bytes and without a copy into Python objects, another writes. Where messages are lost,
+the numbers that publishers give them tell.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from rclpy.node import Node
+
+from quad_dynamics.ros.bag_topics import Topic, define, qos_text, stamp_offset
+from quad_dynamics.ros.bag_writers import BagWriter, WriterThread
+from quad_dynamics.ros.mcap_storage import Entry
+from quad_dynamics.ros.sequence_numbers import SequenceNumbers
+from quad_dynamics.ros.stamp_order import StampedTopic, StampOrder
+from quad_dynamics.ros.subscriptions import (
+    Selection,
+    fields_of,
+    is_latched,
+    make_raw_mailbox,
+    matching_qos,
+    message_class,
+    offer,
+    other_publishers,
+    subscribe,
+    topics_of,
+)
+
+# Messages are gathered for so long before they are taken: less CPU time for each, and little to lose [s].
+_NAP = 0.002
+_LOOK_EVERY = 0.1  # for new topics [s]
+_CHECK_EVERY = 0.5  # for new publishers of known topics [s]
+# Ready when no new topic has come for so long [s]; but wait for topics that were named at most so long [s].
+_SETTLED, _PATIENCE = 0.3, 2.0
+# A clock that jumps back by more than this has been set [ns].
+_CLOCK_WAS_SET = 500_000_000
+_CLOCK = '/clock'
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """What to record, and how.
+
+    Attributes:
+        selection: of topics.
+        duration: of the recording [s]; None: until it is stopped.
+        sim_time: times are the stamps of the messages, and the order is theirs.
+        window: with sim_time, how long messages are held to be put in order [s of simulated time].
+    """
+
+    selection: Selection = field(default_factory=Selection)
+    duration: float | None = None
+    sim_time: bool = False
+    window: float = 1.0
+
+
+class _Source:
+    """One topic that is being recorded."""
+
+    def __init__(self, topic: Topic, kind: Any, publishers: list[Any]) -> None:
+        self.topic, self.kind = topic, kind
+        self.numbers = SequenceNumbers()
+        self.number = 0
+        self.qos = matching_qos(publishers)
+        self.gids: set[bytes] = set()
+        self.subscription: Any = None
+        self.ordered: StampedTopic | None = None
+        self.know(publishers)
+
+    def know(self, publishers: list[Any]) -> None:
+        """Take note of who publishes."""
+        gids = {bytes(info.endpoint_gid) for info in publishers}
+        if gids and gids != self.gids:
+            if self.gids <= gids:
+                self.numbers.publishers = len(gids)
+            else:
+                self.numbers.publishers_changed(len(gids))
+            self.gids = gids
+            if self.ordered is not None:
+                self.ordered.shared = len(gids) > 1
+
+
+class Recorder:
+    """A node that records; run by `run_node`.
+
+    Attributes:
+        failed: something could not be written; it has been told.
+    """
+
+    def __init__(self, bag: BagWriter, options: RecordOptions) -> None:
+        """Make the node.
+
+        Args:
+            bag: to write into.
+            options: what, and how.
+        """
+        self._bag, self._options = bag, options
+        self.node = Node('quad_dynamics_recorder', start_parameter_services=False, enable_rosout=False)
+        self._box = make_raw_mailbox(self.node)
+        self._thread = WriterThread(bag)
+        self._sources: dict[str, _Source] = {}
+        self._skipped: set[str] = set()
+        self._known_to_bag = 0
+        self._batch: list[tuple[int, int, int, int, bytes]] = []
+        self._last = self._shift = 0
+        self._order = None
+        if options.sim_time:
+            duration = None if options.duration is None else round(options.duration * 1e9)
+            self._order = StampOrder(round(options.window * 1e9), duration)
+        self._started = self._changed = time.monotonic()
+        self._ready: float | None = None
+        self._next_look = self._next_check = 0.0
+        self.failed = False
+
+    def spin(self, stop: Any) -> None:
+        """Record until `stop()` is true, the duration is over, or nothing can be written any more."""
+        while not stop() and not self._is_over() and self._thread.error is None:
+            self._box.wait(0.02)
+            self._hand_over()
+            now = time.monotonic()
+            if now >= self._next_look:
+                self._next_look = now + _LOOK_EVERY
+                self._look_for_topics(now)
+            if self._ready is None:
+                self._announce(now)
+            time.sleep(_NAP)
+
+    def close(self) -> None:
+        """Take what has arrived, write everything, and tell what is in the bag."""
+        for _ in range(5):  # what was on its way
+            if not self._box.wait(0.02):
+                break
+            self._hand_over()
+        self._hand_over(everything=True)
+        self._thread.finish()
+        self.node.destroy_node()
+        self._finish()
+
+    # ---------------------------------------------------------------- topics
+
+    def _look_for_topics(self, now: float) -> None:
+        for name, kind in topics_of(self.node):
+            wanted = self._options.selection.wants(name) or (self._order is not None and name == _CLOCK)
+            if name not in self._sources and name not in self._skipped and wanted:
+                self._add(name, kind, now)
+        if now >= self._next_check:
+            self._next_check = now + _CHECK_EVERY
+            for name, source in self._sources.items():
+                self._check(name, source)
+
+    def _add(self, name: str, kind: str, now: float) -> None:
+        publishers = other_publishers(self.node, name)
+        if not publishers:
+            return
+        found = message_class(kind)
+        if found is None:
+            self._skipped.add(name)
+            _tell(f'{name} is not recorded: its type {kind} is not installed')
+            return
+        definition, digest = define(kind, fields_of)
+        topic = Topic(name, kind, qos_text(map(offer, publishers)), definition, digest)
+        source = _Source(topic, found, publishers)
+        if self._order is not None:
+            offset, latched = stamp_offset(kind, fields_of), is_latched(publishers)
+            source.ordered = StampedTopic(topic, offset, latched, len(publishers) > 1, name == _CLOCK)
+            source.ordered.unwanted = not self._options.selection.wants(name)
+        else:
+            self._make_known(source)
+        self._sources[name] = source
+        self._subscribe(source)
+        self._changed = now
+        if self._ready is not None and self._options.selection.wants(name):
+            print(f'also recording {name} ({kind})', flush=True)
+
+    def _make_known(self, source: _Source | StampedTopic) -> None:
+        """Tell the writer of a topic; its numbers are in the order in which it hears of them."""
+        self._known_to_bag += 1
+        source.number = self._known_to_bag
+        self._thread.put(source.topic)
+
+    def _subscribe(self, source: _Source) -> None:
+        receive = self._receiver(source) if self._order is None else self._ordered_receiver(source)
+        source.subscription = subscribe(self.node, source.topic.name, source.kind, receive, source.qos)
+
+    def _check(self, name: str, source: _Source) -> None:
+        """Follow changes of publishers: one that offers less would not be heard."""
+        publishers = other_publishers(self.node, name)
+        source.know(publishers)
+        if publishers and matching_qos(publishers) != source.qos:
+            source.qos = matching_qos(publishers)
+            self.node.destroy_subscription(source.subscription)
+            self._subscribe(source)
+
+    def _announce(self, now: float) -> None:
+        missing = self._options.selection.missing(self._sources)
+        if now - self._changed < _SETTLED or (missing and now - self._started < _PATIENCE):
+            return
+        self._ready = now
+        count = sum(map(self._options.selection.wants, self._sources))
+        print(f'recording {count} topics into {self._bag.folder}', flush=True)
+        if missing:
+            _tell(f'waiting for {", ".join(missing)}')
+
+    # ---------------------------------------------------------------- messages
+
+    def _receiver(self, source: _Source) -> Any:
+        """The callback of a topic."""
+        see, number = source.numbers.see, source.number
+
+        def receive(raw: bytes, info: dict[str, Any]) -> None:
+            sequence = info.get('publication_sequence_number')
+            see(sequence)
+            received = info['received_timestamp'] or time.time_ns()
+            sent = info['source_timestamp'] or received
+            self._batch.append((received, number, sent, sequence or 0, raw))
+
+        return receive
+
+    def _ordered_receiver(self, source: _Source) -> Any:
+        see, order, ordered = source.numbers.see, self._order, source.ordered
+        assert order is not None
+        assert ordered is not None
+
+        def receive(raw: bytes, info: dict[str, Any]) -> None:
+            see(info.get('publication_sequence_number'))
+            order.add(ordered, raw)
+
+        return receive
+
+    def _hand_over(self, everything: bool = False) -> None:
+        """Give the writer what has been received."""
+        if self._order is not None:
+            batch = self._in_order(self._order, everything)
+        else:
+            batch, self._batch = self._batch, []
+            batch.sort()
+            batch = [self._timed(entry) for entry in batch]
+        if batch:
+            self._thread.put(batch)
+
+    def _timed(self, entry: Entry) -> Entry:
+        """With a time that is never before that of the message before."""
+        log = entry[0] + self._shift
+        if log < self._last - _CLOCK_WAS_SET:
+            self._shift += self._last - log
+        self._last = log = max(entry[0] + self._shift, self._last)
+        return (log, *entry[1:])
+
+    def _in_order(self, order: StampOrder, everything: bool) -> list[Entry]:
+        batch: list[Entry] = []
+        for stamp, ordered, raw in order.release(everything):
+            if ordered.unwanted:
+                continue
+            if not ordered.number:
+                # A topic comes into the bag with its first message, not when it happened to be found.
+                self._make_known(ordered)
+            ordered.written += 1
+            batch.append((stamp, ordered.number, stamp, ordered.written, raw))
+        return batch
+
+    def _is_over(self) -> bool:
+        if self._order is not None:
+            return self._order.is_over
+        end = self._options.duration
+        return end is not None and self._ready is not None and time.monotonic() - self._ready >= end
+
+    # ---------------------------------------------------------------- the end
+
+    def _finish(self) -> None:
+        lost = {name: one.numbers.lost for name, one in sorted(self._sources.items()) if one.numbers.lost}
+        custom = {
+            'recorder': 'quad_dynamics',
+            'time': 'simulated' if self._order is not None else 'received',
+            'lost_messages': str(sum(lost.values())),
+            **{f'lost_messages{name}': str(count) for name, count in lost.items()},
+        }
+        if self._order is not None and self._order.late:
+            custom['out_of_order_messages'] = str(self._order.late)
+        try:
+            self._bag.close(custom)
+        except OSError as error:
+            self._thread.error = self._thread.error or error
+            _tell(f'the bag has no end; when there is room, run: quad_dynamics repair {self._bag.folder}')
+        if self._thread.error is not None:
+            self.failed = True
+            _tell(f'error: {self._thread.error.filename}: {self._thread.error.strerror}')
+        self._summarize(lost)
+
+    def _summarize(self, lost: dict[str, int]) -> None:
+        contents = self._bag.contents()
+        topics = sum(1 for _, count in contents.topics if count)
+        loss = 'nothing lost'
+        if lost or self._thread.dropped:
+            each = [f'{name} {count}' for name, count in lost.items()]
+            each += [f'not written {self._thread.dropped}'] if self._thread.dropped else []
+            loss = f'LOST {sum(lost.values()) + self._thread.dropped}: {", ".join(each)}'
+        print(
+            f'recorded {contents.count} messages of {topics} topics, {contents.seconds:.3f} s, '
+            f'into {self._bag.folder}; {loss}',
+            flush=True,
+        )
+        if self._order is not None and self._order.late:
+            late = self._order.late
+            _tell(f'{late} messages came too late to be put in order; a longer --window would have had them')
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

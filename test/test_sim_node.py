@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sim_node: the world behind it, and the node as a real process."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quad_dynamics as qd
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.simulation import gaits
+from sim_node.settings import SimNodeSettings
+from sim_node.world import World
+
+pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
+
+
+@pytest.fixture(scope='module')
+def model() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', qd.ModelWarning)
+        return qd.load_model('mini_cheetah')
+
+
+def make_world(model: Any, **settings: Any) -> World:
+    return World(model, SimNodeSettings(**settings))
+
+
+def test_world_begins_lying_still(model: Any) -> None:
+    world = make_world(model)
+    start = world.sim.q
+    for _ in range(1000):
+        assert world.step() == ''
+    assert np.abs(world.sim.u).max() < 1e-3  # it has settled
+    assert np.abs(world.sim.q - start)[:3].max() < 0.01  # and has not jumped
+    assert world.sim.q[2] < 0.5 * world.sim.standing()[2]
+
+
+def test_world_time_goes_on_over_resets(model: Any) -> None:
+    world = make_world(model)
+    for _ in range(10):
+        world.step()
+    world.reset()
+    assert world.now_ns == 10_000_000
+    world.step()
+    assert world.now_ns == 11_000_000
+
+
+def test_world_changes_contact_in_the_middle_of_everything(model: Any) -> None:
+    world = make_world(model, initial_pose='standing')
+    hold = gaits.hold(model)
+    world.command(np.asarray(hold.tau), np.asarray(hold.q), None)
+    for _ in range(500):
+        world.step()
+    q, now = world.sim.q, world.now_ns
+    assert world.change(world.settings.replace(contact='spring_damper', mu=0.8))
+    assert world.now_ns == now
+    np.testing.assert_array_equal(world.sim.q, q)
+    for _ in range(1000):
+        assert world.step() == ''
+    assert world.sim.settings.contact == 'spring_damper'
+    # It still stands: springs give by less than a millimetre.
+    np.testing.assert_allclose(world.sim.q[:3], q[:3], atol=2e-3)
+
+
+def test_world_keeps_its_command_when_settings_change(model: Any) -> None:
+    world = make_world(model, initial_pose='standing')
+    tau = np.linspace(-1.0, 1.0, model.nj)
+    world.command(tau, None, None)
+    world.change(world.settings.replace(mu=0.9))
+    np.testing.assert_array_equal(world.sim.current_command['tau'], tau)
+    assert world.sim.current_command['q'] is None
+
+
+@pytest.mark.parametrize(
+    ('settings', 'names'),
+    [
+        ({'kp': (1.0, 2.0)}, 'kp has 2 numbers'),
+        ({'control_period': 0.0015}, 'control_period is 0.0015 s'),
+        ({'terrain': 'flt'}, 'flt'),
+    ],
+)
+def test_world_refuses_settings_by_name(model: Any, settings: dict[str, Any], names: str) -> None:
+    with pytest.raises(ArgumentError, match=names):
+        make_world(model, **settings)
+
+
+def test_world_refuses_rates_that_do_not_fit(model: Any) -> None:
+    with pytest.raises(ArgumentError, match=r'joint_states_rate is 300 Hz; expected 1 / dt = 1000 Hz'):
+        make_world(model).every(300.0, 'joint_states_rate')
+
+
+def test_world_lifts_a_pose_out_of_the_ground(model: Any) -> None:
+    world = make_world(model)
+    world.place(np.array([1.0, 2.0, -5.0]), np.array([0.0, 0.0, 0.0, 1.0]))
+    assert world.sim.q[:2].tolist() == [1.0, 2.0]
+    assert world.sim.distances(world.sim.q)[0].min() == pytest.approx(0.0, abs=1e-9)
+    with pytest.raises(ArgumentError, match='initialpose has position'):
+        world.place(np.array([np.nan, 0.0, 0.0]), np.array([0.0, 0.0, 0.0, 1.0]))
+    with pytest.raises(ArgumentError, match='unit length'):
+        world.place(np.zeros(3), np.zeros(4))
+
+
+def test_world_stops_a_robot_that_diverges(model: Any) -> None:
+    world = make_world(model, energy_limit=1e-9)
+    world.sim.set_state(u=np.full(model.nv, 0.1))
+    problem = world.step()
+    assert 'energy' in problem
+    assert not np.any(world.sim.u)
+    assert world.is_damped
+
+
+def test_1000_exceptions_in_a_step_leave_the_node_alive_and_damped(
+    ros_domain: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import rclpy
+
+    from sim_node.node import SimNode
+
+    rclpy.init(args=[])
+    node = SimNode()
+    turns = 0
+
+    def stop() -> bool:
+        nonlocal turns
+        turns += 1
+        return turns > 1000
+
+    def fail() -> str:
+        raise RuntimeError('injected')
+
+    try:
+        monkeypatch.setattr(node.world, 'step', fail)
+        node.spin(stop)  # type: ignore[arg-type]
+        assert node.world.is_damped
+        assert node._diagnostics.counts['exception'] == 1000
+        monkeypatch.undo()
+        turns = 900
+        before = node.world.now_ns
+        node.spin(stop)  # type: ignore[arg-type]
+        assert node.world.now_ns > before
+    finally:
+        node.close()
+        rclpy.try_shutdown()
+
+
+# ---------------------------------------------------------------- as a process
+
+
+@pytest.mark.realtime
+def test_services_topics_and_parameters_of_a_running_node(ros_domain: int) -> None:
+    from geometry_msgs.msg import PoseWithCovarianceStamped, WrenchStamped
+    from node_processes import Process, probe
+    from std_srvs.srv import SetBool
+
+    with Process('sim_node', initial_pose='standing') as process, probe() as ear:
+        ear.until(lambda: ear.odom is not None and ear.states, 'joint_states and odom')
+        # Nobody commands it: it is damped, and sinks.
+        ear.until(lambda: ear.value('sim_node', 'damped') == 'True', 'damping')
+        ear.until(lambda: ear.height < 0.2, 'the robot sinks')
+
+        assert ear.pause(True).success
+        ear.listen(0.2)
+        paused = ear.states[-1][1]
+        ear.listen(0.3)
+        assert ear.states[-1][1] == paused
+        answer = ear.trigger('sim_node/step')
+        assert answer.success
+        ear.until(lambda: ear.states[-1][1] == paused + 2_000_000, 'one control period more')
+
+        answer = ear.trigger('sim_node/reset')
+        assert answer.success, answer.message
+        ear.until(lambda: ear.height > 0.25, 'the robot stands again')
+        assert ear.states[-1][1] >= paused
+
+        place = ear.publisher(PoseWithCovarianceStamped, 'initialpose')
+        message = PoseWithCovarianceStamped()
+        message.pose.pose.position.x, message.pose.pose.position.z = 3.0, 0.4
+        message.pose.pose.orientation.w = 1.0
+        place.publish(message)
+        ear.until(lambda: abs(ear.odom.pose.pose.position.x - 3.0) < 1e-9, 'the robot is put elsewhere')
+        assert ear.height == pytest.approx(0.4)
+
+        assert ear.trigger('sim_node/step').success
+        assert ear.call(SetBool, 'sim_node/pause', SetBool.Request(data=False)).success
+        assert not ear.trigger('sim_node/step').success  # it runs
+
+        push = ear.publisher(WrenchStamped, 'push')
+        message = WrenchStamped()
+        message.wrench.force.y = 60.0
+        push.publish(message)
+        ear.until(lambda: ear.odom.twist.twist.linear.y > 0.05, 'the push is felt')
+
+        assert ear.set('sim_node', 'mu', 0.9).successful
+        assert ear.set('sim_node', 'contact', 'spring_damper').successful
+        ear.until(lambda: ear.value('sim_node', 'contact') == 'spring_damper', 'the other contact model')
+        refused = ear.set('sim_node', 'mu', -1.0)
+        assert not refused.successful
+        assert 'mu' in refused.reason
+        assert not ear.set('sim_node', 'dt', 0.002).successful
+        assert not ear.set('sim_node', 'kp', [1.0, 2.0]).successful
+
+        assert ear.set('sim_node', 'real_time_factor', 0.1).successful
+        ear.listen(0.3)
+        first, begin = ear.states[-1], time.monotonic()
+        ear.listen(1.0)
+        factor = (ear.states[-1][1] - first[1]) * 1e-9 / (time.monotonic() - begin)
+        assert 0.08 < factor < 0.12
+        code, output = process.stop()
+    assert code == 0, output
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize(
+    ('parameters', 'names'),
+    [
+        ({'mu': -1.0}, 'mu is -1.0; expected a number of at least 0'),
+        ({'contact': 'implse'}, "contact is 'implse' (did you mean 'impulse'?)"),
+        ({'robot': 'nobody'}, 'parameter robot: nobody'),
+        ({'conact': 'none'}, "unknown parameter 'conact' (did you mean 'contact'?)"),
+        ({'joint_states_rate': 300.0}, 'joint_states_rate is 300 Hz'),
+    ],
+)
+def test_wrong_parameters_refuse_to_start(ros_domain: int, parameters: dict[str, Any], names: str) -> None:
+    from node_processes import Process
+
+    process = Process('sim_node', **parameters)
+    output, _ = process.process.communicate(timeout=60.0)
+    assert process.process.returncode == 2
+    assert names in output
+    assert 'Traceback' not in output

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A marker as the page needs it, and how it is read from the bytes of a visualization_msgs/MarkerArray.
+
+rclpy makes an object of each point, which takes milliseconds for one message and seconds for a large ground.
+Here the numbers become arrays as they stand. Where the bytes are laid out otherwise than expected, rclpy
+reads them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+_NO_POINTS: Floats = np.zeros((0, 3))
+_NO_COLORS: Floats = np.zeros((0, 4))
+_LITTLE_ENDIAN = b'\x00\x01'
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A visualization_msgs/Marker.
+
+    Attributes:
+        ns: namespace.
+        id: number in it.
+        type: as the message has it.
+        action: 0 add, 2 delete, 3 delete all.
+        frame: that its pose is in.
+        position: (3,) [m].
+        wxyz: (4,) orientation.
+        scale: (3,) [m].
+        rgba: (4,) from 0 to 1.
+        lifetime: 0 for ever [s].
+        points: (n, 3) [m].
+        colors: (n, 4) of the points, or none.
+        text: of a text.
+    """
+
+    ns: str = ''
+    id: int = 0
+    type: int = 0
+    action: int = 0
+    frame: str = 'odom'
+    position: Floats = field(default_factory=lambda: np.zeros(3))
+    wxyz: Floats = field(default_factory=lambda: np.array([1.0, 0.0, 0.0, 0.0]))
+    scale: Floats = field(default_factory=lambda: np.ones(3))
+    rgba: Floats = field(default_factory=lambda: np.ones(4))
+    lifetime: float = 0.0
+    points: Floats = field(default_factory=lambda: _NO_POINTS)
+    colors: Floats = field(default_factory=lambda: _NO_COLORS)
+    text: str = ''
+
+    def __str__(self) -> str:
+        return f"marker '{self.ns}' {self.id}"
+
+
+def read_markers(raw: bytes, by_rclpy: Callable[[bytes], Any]) -> list[Marker]:
+    """The markers of a MarkerArray.
+
+    Args:
+        raw: CDR.
+        by_rclpy: makes the message of it, where we cannot read it.
+    """
+    try:
+        return _Reader(raw).markers()
+    except (ValueError, struct.error, UnicodeDecodeError):
+        return [from_message(marker) for marker in by_rclpy(raw).markers]
+
+
+def from_message(message: Any) -> Marker:
+    """A marker from what rclpy makes."""
+    p, o, s, c = message.pose.position, message.pose.orientation, message.scale, message.color
+    return Marker(
+        ns=message.ns,
+        id=message.id,
+        type=message.type,
+        action=message.action,
+        frame=message.header.frame_id,
+        position=np.array([p.x, p.y, p.z]),
+        wxyz=np.array([o.w, o.x, o.y, o.z]),
+        scale=np.array([s.x, s.y, s.z]),
+        rgba=np.array([c.r, c.g, c.b, c.a]),
+        lifetime=message.lifetime.sec + 1e-9 * message.lifetime.nanosec,
+        points=np.array([(q.x, q.y, q.z) for q in message.points], dtype=np.float64).reshape(-1, 3),
+        colors=np.array([(k.r, k.g, k.b, k.a) for k in message.colors], dtype=np.float64).reshape(-1, 4),
+        text=message.text,
+    )
+
+
+class _Reader:
+    """Walks through CDR; every kind of value is aligned to its size, counted from the fifth byte."""
+
+    def __init__(self, raw: bytes) -> None:
+        if raw[:2] != _LITTLE_ENDIAN:
+            raise ValueError('not little endian')
+        self._raw, self._at = raw[4:], 0
+
+    def markers(self) -> list[Marker]:
+        """All of them; the bytes must end where they do."""
+        found = [self._marker() for _ in range(self._integer())]
+        # What comes after the last value is padding to four bytes.
+        if not 0 <= len(self._raw) - self._at < 4:
+            raise ValueError('another layout')
+        return found
+
+    def _marker(self) -> Marker:
+        self._skip(8, 4)  # stamp
+        frame, ns = self._string(), self._string()
+        number, kind, action = (self._integer() for _ in range(3))
+        pose, scale = self._array(np.float64, 7), self._array(np.float64, 3)
+        rgba = self._array(np.float32, 4)
+        sec, nanosec = self._integer(), self._integer()
+        self._skip(1, 1)  # frame_locked
+        points = self._array(np.float64, 3 * self._integer()).reshape(-1, 3)
+        colors = self._array(np.float32, 4 * self._integer()).reshape(-1, 4)
+        self._skip_texture()
+        text = self._string()
+        self._string()  # mesh_resource
+        self._string()  # mesh_file
+        self._skip(self._integer(), 1)
+        self._skip(1, 1)  # mesh_use_embedded_materials
+        return Marker(
+            ns, number, kind, action, frame, pose[:3], pose[[6, 3, 4, 5]], scale, rgba,
+            sec + 1e-9 * nanosec, points, colors, text,
+        )  # fmt: skip
+
+    def _skip_texture(self) -> None:
+        self._string()  # texture_resource
+        self._skip(8, 4)  # of the image: stamp, frame, format, data
+        self._string()
+        self._string()
+        self._skip(self._integer(), 1)
+        self._array(np.float32, 2 * self._integer())  # uv_coordinates
+
+    def _align(self, size: int) -> None:
+        self._at += -self._at % size
+
+    def _skip(self, count: int, size: int) -> None:
+        self._align(size)
+        self._at += count
+        if count < 0 or self._at > len(self._raw):
+            raise ValueError('too short')
+
+    def _integer(self) -> int:
+        self._align(4)
+        (value,) = struct.unpack_from('<i', self._raw, self._at)
+        self._at += 4
+        return int(value)
+
+    def _string(self) -> str:
+        start = self._at + -self._at % 4 + 4
+        n = self._integer()
+        self._skip(n, 1)
+        return self._raw[start : start + max(n - 1, 0)].decode()
+
+    def _array(self, kind: type[np.floating[Any]], count: int) -> Floats:
+        size = np.dtype(kind).itemsize
+        if count == 0:  # an empty sequence is not aligned
+            return np.zeros(0)
+        start = self._at + -self._at % size
+        self._skip(size * count, size)
+        return np.frombuffer(self._raw, kind, count, start).astype(np.float64, copy=False)
