@@ -92,7 +92,7 @@ setup(
     entry_points={
         'console_scripts': [
             'quad_dynamics = quad_dynamics.cli:main',
-            *(f'{name} = {name}.node:main' for name in IMPORT_PACKAGES if name.endswith('_node')),
+            *(f'{name} = {name}.__main__:main' for name in IMPORT_PACKAGES if name.endswith('_node')),
         ]
     },
     zip_safe=False,

@@ -16,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 # By how much the length of a quaternion may differ from one.
 _LENGTH_ERROR = 0.05
+# By which the stamps of two samples in a row may differ [ns].
+_STRAY_NS = 250_000_000
 
 
 class Inputs:
@@ -42,6 +44,7 @@ class Inputs:
         self._joints: tuple[Floats, Floats, Floats] | None = None
         self._base: tuple[Floats, Floats] | None = None
         self._forces = np.zeros((feet, 3))
+        self._strays: dict[str, int] = {}
 
     def joints(self, stamp_ns: int, q_j: Floats, qd_j: Floats, tau: Floats) -> None:
         """Take joint states, each array (nj,)."""
@@ -57,7 +60,7 @@ class Inputs:
             twist: (6,) linear and angular velocity in the axes of the base.
 
         Raises:
-            ArgumentError: no unit quaternion, or older than what is there.
+            ArgumentError: no unit quaternion, or a stamp that strays.
         """
         self._check_age('odom', stamp_ns, self.odom_stamp)
         x, y, z, w = quaternion = pose[3:].tolist()
@@ -77,20 +80,26 @@ class Inputs:
         """Take the (3,) force of the ground on a foot, in world axes.
 
         Raises:
-            ArgumentError: older than what is there.
+            ArgumentError: a stamp that strays.
         """
         self._check_age(f'foot force of {self._model.foot_names[foot]}', stamp_ns, self.foot_stamps[foot])
         self._forces[foot] = force
         self.foot_stamps[foot] = stamp_ns
 
     def _check_age(self, what: str, stamp: int, known: int) -> None:
-        """Refuse a sample that is worse than the one that is there; in lock-step there is only one."""
-        if self._lock_step or stamp == known or not self._is_recent(known):
+        """Refuse a sample that strays from the ones before; in lock-step there are no others.
+
+        The second in a row that strays in the same way is none: time has gone on without us.
+        """
+        if self._lock_step or 0 <= stamp - known <= _STRAY_NS or not self._is_recent(known):
+            self._strays.pop(what, None)
             return
-        if stamp < known or not self._is_recent(stamp):
+        stray = self._strays.pop(what, None)
+        if stray is None or not 0 <= stamp - stray <= _STRAY_NS:
+            self._strays[what] = stamp
             raise ArgumentError(
-                f'{what} has the stamp {stamp * 1e-9:.3f} s, joint_states {self.joint_stamp * 1e-9:.3f} s; '
-                f'expected one after {known * 1e-9:.3f} s, and not {self.timeout:g} s away'
+                f'{what} has the stamp {stamp * 1e-9:.3f} s, the one before {known * 1e-9:.3f} s; expected a '
+                'little later'
             )
 
     def forget(self) -> None:

@@ -29,7 +29,7 @@ from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.pacing import sharpen_timers
 from quad_dynamics.ros.parameters import NodeParameters
-from quad_dynamics.ros.process import StopFlag, run_node
+from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND, CONTROL
 from quad_dynamics.ros.robot import load_robot
 
@@ -165,8 +165,3 @@ class ForceNode:
             self.diagnostics.fault('bad_input', str(error))
         else:
             self.diagnostics.fault('exception', f'{type(error).__name__}: {error}')
-
-
-def main() -> int:
-    """Run the node."""
-    return run_node(ForceNode)

@@ -20,7 +20,7 @@ from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.pacing import Pacer, sharpen_timers
 from quad_dynamics.ros.parameters import NodeParameters
-from quad_dynamics.ros.process import StopFlag, run_node
+from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND
 from quad_dynamics.ros.robot import load_robot
 from sim_node.commands import Commands
@@ -57,6 +57,7 @@ class SimNode:
         self._parameters.on_change(self._change)
         self._make_inputs()
         self._paused = settings.start_paused
+        self._waits = settings.wait_for_commands and not settings.lock_step
         self._pacer = Pacer(self._period(settings))
         self._markers_every = self.world.every(settings.markers_rate, 'markers_rate')
         self._next_poll = 0.0
@@ -98,9 +99,10 @@ class SimNode:
 
     def _turn(self, stop: StopFlag) -> None:
         """One time step; paused, or in lock-step, wait for what it needs."""
-        if self._paused:
+        if self._paused or self._waits:
             self._box.wait(_REPEAT_PAUSED)
             self._outputs.publish(everything=True)
+            self._waits &= self._commands.count == 0
             self._report()
             self._pacer.restart()
         elif self.world.settings.lock_step:
@@ -227,8 +229,8 @@ class SimNode:
             return
         world = self.world
         level, message = OK, 'running'
-        if self._paused:
-            message = 'paused'
+        if self._paused or self._waits:
+            message = 'paused' if self._paused else 'waiting for commands'
         elif self._commands.publishers > 1:
             level = WARN
             message = f'{self._commands.publishers} publishers of {self._commands.topic}; expected one'
@@ -267,8 +269,3 @@ class _Rate:
         wall, simulated = time.monotonic() - self._wall, (self._world.now_ns - self._simulated) * 1e-9
         self.restart()
         return simulated / wall if wall > 0.0 else 0.0
-
-
-def main() -> int:
-    """Run the node."""
-    return run_node(SimNode)

@@ -24,6 +24,7 @@ class SimNodeSettings(SimulatorSettings):
         dynamic=True,
     )
     start_paused: bool = param(False, 'wait for ~/pause or ~/step before time begins')
+    wait_for_commands: bool = param(False, 'time begins with the first command')
     lock_step: bool = param(False, 'advance one control period for each command, and never without one')
     lock_step_subscribers: int = param(
         1, 'subscribers of joint_states to wait for before lock-step begins', low=1, high=100

@@ -69,22 +69,6 @@ def lying_simulator(model: Any, slope: float = 0.0, **settings: Any) -> Any:
     if slope:
         chosen['terrain'] = {'shape': 'plane', 'pitch': slope}
     sim = Simulator(model, **chosen)
-    q = lying_pose(model)
-    if slope:
-        half = 0.5 * slope
-        q[3:7] = [0.0, np.sin(half), 0.0, np.cos(half)]
-        distance, normal = sim.terrain.distance(_lowest_points(model, q))
-        q[2] -= float(np.min(distance)) / float(normal[0, 2])
-    sim.reset(q)
+    sim.reset(sim.on_ground(lying_pose(model)))
     drive(sim, Damping(model), 0.3)
     return sim
-
-
-def _lowest_points(model: Any, q: np.ndarray) -> np.ndarray:
-    from quad_dynamics.api.kinematics import frame_pose
-
-    found = []
-    for point in model.contact_points:
-        R, p = frame_pose(model, q, point.link)
-        found.append(p + R @ np.array(point.position) - [0.0, 0.0, point.radius])
-    return np.array(found)

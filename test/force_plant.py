@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 import quad_dynamics as qd
 from force_node.settings import ForceSettings
 from force_node.supervisor import Supervisor

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from force_plant import Plant
+from simple_robots import pendulum
+
 from force_node.faults import Faults
 from force_node.jumps import JumpDetector
 from force_node.laws import StandLaw
 from force_node.settings import MODES, ForceSettings
 from force_node.supervisor import Supervisor
 from force_node.watch import Watch
-from force_plant import Plant
 from quad_dynamics.api.drives import motor_limits
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
-from simple_robots import pendulum
 
 
 @pytest.fixture(scope='module')
@@ -304,9 +305,9 @@ def test_stray_stamps_do_not_count() -> None:
     assert watch.accept(5 * second, 0.0)  # the beginning
     assert not watch.accept(5 * second + 2_000_000, 0.002)
     assert not watch.accept(5 * second + 2_000_000, 0.004)  # paused
-    with pytest.raises(ArgumentError, match='4.500 s'):
+    with pytest.raises(ArgumentError, match=r'4.500 s'):
         watch.accept(4 * second + second // 2, 0.006)
-    with pytest.raises(ArgumentError, match='90.000 s'):
+    with pytest.raises(ArgumentError, match=r'90.000 s'):
         watch.accept(90 * second, 0.006)
     assert watch.silence(0.1) == 0.0
     assert watch.silence(0.2) == pytest.approx(0.196)

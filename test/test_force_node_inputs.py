@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from force_plant import Plant
+from reference_plain import rotation_of_quaternion
+from simple_robots import pendulum
+
 import quad_dynamics as qd
 from force_node.inputs import Inputs, rotated
 from force_node.targets import read_targets
-from force_plant import Plant
 from quad_dynamics.errors import ArgumentError
-from reference_plain import rotation_of_quaternion
-from simple_robots import pendulum
 
 MS = 1_000_000
 
@@ -82,12 +83,19 @@ def test_old_samples(model: Any) -> None:
     feed(inputs, 110 * MS, feet=False)
     assert inputs.missing == ''
     assert inputs.state().foot_forces is None  # nobody measures them any more
-    with pytest.raises(ArgumentError, match='odom has the stamp 0.100 s'):
+    with pytest.raises(ArgumentError, match=r'odom has the stamp 0.100 s'):
         inputs.odometry(100 * MS, np.eye(7)[6], np.zeros(6))
-    with pytest.raises(ArgumentError, match='odom has the stamp 9.000 s'):
+    with pytest.raises(ArgumentError, match=r'odom has the stamp 9.000 s'):
         inputs.odometry(9000 * MS, np.eye(7)[6], np.zeros(6))
+    with pytest.raises(ArgumentError, match=r'odom has the stamp 0.100 s'):
+        inputs.odometry(100 * MS, np.eye(7)[6], np.zeros(6))  # two that stray, but not in the same way
+    inputs.odometry(112 * MS, np.eye(7)[6], np.zeros(6))
+    with pytest.raises(ArgumentError, match=r'odom has the stamp 0.900 s'):
+        inputs.odometry(900 * MS, np.eye(7)[6], np.zeros(6))
+    inputs.odometry(904 * MS, np.eye(7)[6], np.zeros(6))  # time has gone on
+    assert inputs.odom_stamp == 904 * MS
     with pytest.raises(ArgumentError, match='has length 0; expected a unit quaternion'):
-        inputs.odometry(112 * MS, np.zeros(7), np.zeros(6))
+        inputs.odometry(906 * MS, np.zeros(7), np.zeros(6))
     inputs.forget()
     assert inputs.missing == 'no odom yet'
 
@@ -142,8 +150,8 @@ def test_some_joints_are_moved_and_the_others_held(model: Any) -> None:
     assert plant.supervisor.phase == 'hold'
     wanted = here.copy()
     wanted[[5, 2]] = goal
-    # friction of the motors holds the joints a little away from where the law wants them
-    assert plant.sim.q[7:] == pytest.approx(wanted, abs=0.03)
+    # feet that stand cannot go where these joints would have them: the other joints give way a little
+    assert plant.sim.q[7:] == pytest.approx(wanted, abs=0.06)
     assert not plant.faults
 
 

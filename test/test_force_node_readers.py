@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from quad_dynamics.errors import ArgumentError
 
 pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
 
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
-from quad_dynamics.ros import messages
-from quad_dynamics.ros.readers import IMU, ODOMETRY, WRENCH, NumberReader
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu
+
+from quad_dynamics.ros import messages
+from quad_dynamics.ros.readers import IMU, ODOMETRY, WRENCH, NumberReader
 
 KINDS = {'odom': (Odometry, ODOMETRY), 'imu': (Imu, IMU), 'wrench': (WrenchStamped, WRENCH)}
 

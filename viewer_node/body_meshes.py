@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,44 +19,35 @@ from quad_dynamics.model.stance import rotation_about
 from quad_dynamics.model.urdf import Geometry, Link, Material, Origin, Shape
 from viewer_node.colors import GREY, linear
 from viewer_node.mesh_files import read_mesh
+from viewer_node.robot_view import BodyMeshes
 
 Floats = npt.NDArray[np.float64]
 
 _SECTIONS = 32  # of a cylinder
-ROOT = -1  # the immobile root of a robot with a fixed base, as in `Frame.body`
-
-
-@dataclass(frozen=True)
-class BodyMeshes:
-    """What of a robot can be seen.
-
-    Attributes:
-        glb: file content by index of the body; -1 is the immobile root.
-        radius: of a ball about the base that holds the robot with its joints at zero [m].
-        problems: one sentence for each mesh that is not shown as it should be.
-    """
-
-    glb: dict[int, bytes]
-    radius: float
-    problems: tuple[str, ...]
 
 
 def body_meshes(model: Model) -> BodyMeshes:
-    """Read all visual shapes of a robot; of one without any, the collision shapes."""
-    links = model.urdf.links
-    kind = 'visuals' if any(link.visuals for link in links) else 'collisions'
+    """Read all visual shapes of a robot; if there is none that can be shown, the collision shapes."""
+    problems: list[str] = []
+    parts = _parts(model, 'visuals', problems)
+    if not parts:
+        parts = _parts(model, 'collisions', problems)
+    glb = {body: _export(meshes) for body, meshes in parts.items()}
+    return BodyMeshes(glb, _radius(model, parts), tuple(problems))
+
+
+def _parts(model: Model, kind: str, problems: list[str]) -> dict[int, list[trimesh.Trimesh]]:
+    """All shapes of a kind in the frames of the bodies, by index of the body."""
     colors = {material.name: material for material in model.urdf.materials}
     parts: dict[int, list[trimesh.Trimesh]] = {}
-    problems: list[str] = []
-    for link in links:
+    for link in model.urdf.links:
         frame = model.frames[link.name]
         X_BL = _transform(frame.R, frame.p)
         for shape in getattr(link, kind):
             for mesh in _meshes(link, shape, colors, model.urdf.path, problems):
                 mesh.apply_transform(X_BL @ origin_transform(shape.origin))
                 parts.setdefault(frame.body, []).append(mesh)
-    glb = {body: _export(meshes) for body, meshes in parts.items()}
-    return BodyMeshes(glb, _radius(model, parts), tuple(problems))
+    return parts
 
 
 def origin_transform(origin: Origin) -> Floats:

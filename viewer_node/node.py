@@ -26,10 +26,10 @@ from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.process import StopFlag, run_node
 from quad_dynamics.ros.qos import COMMAND, LATCHED
 from quad_dynamics.ros.robot import load_robot
-from viewer_node.body_meshes import BodyMeshes, body_meshes
 from viewer_node.page import TITLE, Page
 from viewer_node.panel import Action
 from viewer_node.remote import Remote
+from viewer_node.robot_view import BodyMeshes
 from viewer_node.server import address_of, start_server, stop_server
 from viewer_node.settings import ViewerSettings
 from viewer_node.status import Status
@@ -104,6 +104,10 @@ class Viewer:
 
     def _read_meshes(self, model: Model) -> None:
         try:
+            from viewer_node.body_meshes import (
+                body_meshes,
+            )  # trimesh and scipy, when the page is there already
+
             self._meshes.put((model, body_meshes(model)))
         except Exception as error:  # shown by the thread of the node
             self._meshes.put((model, error))

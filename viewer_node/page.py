@@ -11,12 +11,11 @@ import viser
 from viser._messages import RunJavascriptMessage
 
 from quad_dynamics.model.model import Model
-from viewer_node.body_meshes import BodyMeshes
 from viewer_node.colors import BRAND
 from viewer_node.marker_view import MarkerView
 from viewer_node.panel import Panel
 from viewer_node.plots import Plots
-from viewer_node.robot_view import RobotView
+from viewer_node.robot_view import BodyMeshes, RobotView
 from viewer_node.settings import ViewerSettings
 
 Floats = npt.NDArray[np.float64]

@@ -8,6 +8,7 @@ one orientation, and the browser does the forward kinematics.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,21 @@ from quad_dynamics.model.model import Model
 Floats = npt.NDArray[np.float64]
 
 _SEEN = 1e-5  # change of a quaternion or position that can be seen
+
+
+@dataclass(frozen=True)
+class BodyMeshes:
+    """What of a robot can be seen.
+
+    Attributes:
+        glb: file content by index of the body; -1 is the immobile root.
+        radius: of a ball about the base that holds the robot with its joints at zero [m].
+        problems: one sentence for each mesh that is not shown as it should be.
+    """
+
+    glb: dict[int, bytes]
+    radius: float
+    problems: tuple[str, ...]
 
 
 def safe_name(text: str) -> str:

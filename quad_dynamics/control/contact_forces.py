@@ -23,6 +23,7 @@ from scipy.optimize import nnls
 
 from quad_dynamics.api.drives import gravity_norm, leg_length
 from quad_dynamics.api.dynamics import gravity, inverse_dynamics, nonlinear_effects
+from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
 from quad_dynamics.kernels.frames import frame_pose as _pose
@@ -118,8 +119,15 @@ class FootPoints:
         return found
 
     def indices(self, feet: Sequence[int] | Sequence[str]) -> list[int]:
-        """Indices into foot_names, of names or of indices."""
+        """Indices into foot_names, of names or of indices.
+
+        Raises:
+            ArgumentError: an unknown foot.
+        """
         names = self._model.foot_names
+        for foot in feet:
+            if foot not in names and foot not in range(self.count):
+                raise ArgumentError(f'feet has {foot!r}; expected some of {list(names)}, or their indices')
         return [names.index(foot) if isinstance(foot, str) else int(foot) for foot in feet]
 
 

@@ -101,7 +101,8 @@ class Guard:
         """The nearest setpoint that is safe in a state.
 
         What the drives give in this state, tau + kp (q - q_j) + kd (qd - qd_j), is brought within the limits
-        by changing tau; position targets come within the range of their joints.
+        by changing tau; position targets come within the range of their joints. N setpoints for N states, all
+        with a leading axis, are limited at once.
 
         Raises:
             ArgumentError: a setpoint that is not finite; the message names the joint.
@@ -110,11 +111,10 @@ class Guard:
         for name in ('tau', 'q', 'qd'):
             values = getattr(setpoint, name)
             if values is not None and not np.isfinite(values).all():
-                j = int(np.flatnonzero(~np.isfinite(values))[0])
-                raise ArgumentError(
-                    f'{name} of {model.joint_names[j]} is {values[j]}; expected a finite number'
-                )
-        q_j, qd_j = state.q[model.nq - model.nj :], state.u[model.nv - model.nj :]
+                where = tuple(np.argwhere(~np.isfinite(values))[0])
+                joint = model.joint_names[where[-1]]
+                raise ArgumentError(f'{name} of {joint} is {values[where]}; expected a finite number')
+        q_j, qd_j = state.q[..., model.nq - model.nj :], state.u[..., model.nv - model.nj :]
         q = None if setpoint.q is None else np.clip(setpoint.q, self._target_low, self._target_high)
         qd = None if setpoint.qd is None else np.clip(setpoint.qd, -self._target_top, self._target_top)
         drives = self.drive_torque(q, qd, q_j, qd_j)
@@ -124,7 +124,7 @@ class Guard:
     def drive_torque(self, q: Floats | None, qd: Floats | None, q_j: Floats, qd_j: Floats) -> Floats:
         """kp (q - q_j) + kd (qd - qd_j), as the drives add it in a state."""
         if q is None:
-            return np.zeros(self._model.nj) if qd is None else self._kd * (qd - qd_j)
+            return np.zeros_like(qd_j) if qd is None else self._kd * (qd - qd_j)
         return self._kp * (q - q_j) + self._kd * ((0.0 if qd is None else qd) - qd_j)
 
     def limited_torque(self, tau: Floats, q_j: Floats, qd_j: Floats) -> Floats:

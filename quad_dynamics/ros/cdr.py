@@ -7,7 +7,6 @@ it once, finds where its numbers are, and from then on writes only those.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -96,9 +95,9 @@ class JointReader:
             self._layout = self._learn(raw)
         sample = self._layout.read(raw)
         for name, numbers in sample.arrays.items():
-            # The sum of finite numbers is finite, or they are so large that it is worth a second look.
-            if not math.isfinite(numbers.sum()) and not np.isfinite(numbers).all():
-                j = int(np.argmin(np.isfinite(numbers)))
+            finite = np.isfinite(numbers)
+            if not finite.all():
+                j = int(np.argmin(finite))
                 raise ArgumentError(
                     f"{self._topic}: {name} of '{self._names[j]}' is {numbers[j]}; expected finite numbers"
                 )

@@ -66,7 +66,9 @@ class NodeSpec:
         parameters: by name.
         files: YAML files with parameters; those named above come after them.
         arguments: of the program, before those for ROS.
+        remappings: of names, from and to.
         is_node: whether it takes arguments for ROS.
+        respawn: whether it is started again when it ends.
     """
 
     executable: str
@@ -76,7 +78,9 @@ class NodeSpec:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     files: Sequence[Path] = ()
     arguments: Sequence[str] = ()
+    remappings: Sequence[tuple[str, str]] = ()
     is_node: bool = True
+    respawn: bool = True
 
 
 def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | None = None) -> list[NodeSpec]:
@@ -121,6 +125,7 @@ class _Maker:
             namespace=self.options.namespace,
             parameters={**parameters, **self.extra.get(name, {})},
             files=[*self.files, *files],
+            remappings=self._tf(),
         )
 
     def _chosen(self, *names: str) -> dict[str, Any]:
@@ -130,7 +135,7 @@ class _Maker:
     def sim_node(self) -> NodeSpec:
         options = self.options
         names = ('robot', 'contact', 'terrain', 'initial_pose', 'real_time_factor', 'lock_step', 'seed')
-        parameters = self._chosen(*names)
+        parameters = {'wait_for_commands': True, **self._chosen(*names)}
         if options.lock_step:
             watching = options.viewer and not options.headless
             parameters['lock_step_subscribers'] = 1 + bool(options.record) + watching
@@ -143,31 +148,43 @@ class _Maker:
         return self._node('force_node', {**self._chosen('robot', 'mode', 'lock_step'), **self._clock()})
 
     def viewer_node(self) -> NodeSpec:
-        parameters = {**self._chosen('robot', 'host'), **self._clock()}
-        return self._node('viewer_node', {**parameters, 'port': self.options.port})
+        return self._node('viewer_node', {**self._chosen('robot', 'host', 'port'), **self._clock()})
 
     def recorder(self) -> NodeSpec:
         options = self.options
         arguments = ['record', '-o', options.record, '--storage', options.storage]
         arguments += ['--namespace', options.namespace] if options.namespace else []
         arguments += ['--sim-time'] if options.lock_step else []
-        return NodeSpec(PACKAGE, module=PACKAGE, arguments=arguments, is_node=False)
+        return NodeSpec(PACKAGE, module=PACKAGE, arguments=arguments, is_node=False, respawn=False)
 
     def of_ros(self) -> list[NodeSpec]:
         """What a ROS installation has: robot_state_publisher and, if asked for, rviz2."""
         specs = []
-        namespace = self.options.namespace
         if _installed('robot_state_publisher'):
             parameters = {'robot_description': _urdf(self.options.robot), **self._clock()}
-            specs.append(
-                NodeSpec('robot_state_publisher', 'robot_state_publisher', '', namespace, parameters)
-            )
+            specs.append(self._foreign('robot_state_publisher', parameters))
         if self.options.rviz and not self.options.headless:
             if not _installed('rviz2'):
                 raise ArgumentError('rviz is true, but rviz2 is not installed; expected a ROS 2 with rviz2')
             config = str(share_folder() / 'rviz' / 'sim.rviz')
-            specs.append(NodeSpec('rviz2', 'rviz2', '', namespace, self._clock(), arguments=['-d', config]))
+            # Who closes its window does not want it back.
+            specs.append(self._foreign('rviz2', self._clock(), arguments=['-d', config], respawn=False))
         return specs
+
+    def _foreign(self, name: str, parameters: Mapping[str, Any], **rest: Any) -> NodeSpec:
+        """A node of another package that is named like it."""
+        return NodeSpec(
+            name,
+            name,
+            namespace=self.options.namespace,
+            parameters=parameters,
+            remappings=self._tf(),
+            **rest,
+        )
+
+    def _tf(self) -> list[tuple[str, str]]:
+        """In a namespace each robot has frames of its own: they have the same names."""
+        return [('/tf', 'tf'), ('/tf_static', 'tf_static')] if self.options.namespace else []
 
     def _clock(self) -> dict[str, Any]:
         return {'use_sim_time': self.options.use_sim_time}

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
@@ -18,14 +20,27 @@ from launch.actions import (
 from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
 
-from quad_dynamics.parameters.parameter import Parameter
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.parameters.parameter import Parameter, nearest
 from quad_dynamics.ros.environment import loopback_settings
-from quad_dynamics.ros.graph import GraphOptions, NodeSpec, graph
-from quad_dynamics.ros.supervisor import WRONG_PARAMETERS, command_line
+from quad_dynamics.ros.graph import PACKAGE, GraphOptions, NodeSpec, graph
+from quad_dynamics.ros.process import PARENT_VARIABLE
+from quad_dynamics.ros.supervisor import (
+    TOO_OFTEN,
+    WRONG_PARAMETERS,
+    Deaths,
+    command_line,
+    installed_program,
+)
 
 # What dies is started again after so long [s].
 _RESPAWN_DELAY = 0.2
+# What has not ended so long after SIGINT gets SIGTERM, and after as long again SIGKILL [s].
+_PATIENCE = '2'
+# Arguments of `ros2 launch` itself that come among those of the launch file.
+_OF_LAUNCH = ('launch-prefix', 'launch-prefix-filter', 'emulate_tty', 'ros_namespace')
 
 
 def sim_description(defaults: Mapping[str, Any] | None = None) -> LaunchDescription:
@@ -34,49 +49,117 @@ def sim_description(defaults: Mapping[str, Any] | None = None) -> LaunchDescript
     Args:
         defaults: other defaults of some options.
     """
-    declared = GraphOptions.parameters()
-    defaults = {name: (defaults or {}).get(name, one.default) for name, one in declared.items()}
+    made = _Actions(defaults or {})
     arguments = [
-        DeclareLaunchArgument(name, default_value=_text(defaults[name]), description=_describe(one))
-        for name, one in declared.items()
+        DeclareLaunchArgument(name, default_value=made.default(name), description=_describe(one))
+        for name, one in GraphOptions.parameters().items()
     ]
     quiet = [SetEnvironmentVariable(name, value) for name, value in loopback_settings(os.environ).items()]
-    return LaunchDescription([*arguments, *quiet, OpaqueFunction(function=_actions)])
-
-
-def _actions(context: LaunchContext) -> list[Any]:
-    """The actions, when the arguments are known."""
-    given = {}
-    for name, declared in GraphOptions.parameters().items():
-        text = LaunchConfiguration(name).perform(context)
-        if text != _text(declared.default):
-            given[name] = _value(declared, text)
-    return [_action(spec) for spec in graph(given)]
-
-
-def _action(spec: NodeSpec) -> Any:
-    if not spec.is_node:
-        return ExecuteProcess(cmd=command_line(spec), output='screen', sigterm_timeout='3')
-    return Node(
-        package=spec.package,
-        executable=spec.executable,
-        name=spec.executable,
-        namespace=spec.namespace,
-        parameters=[*map(str, spec.files), dict(spec.parameters)],
-        arguments=list(spec.arguments),
-        output='screen',
-        emulate_tty=True,
-        respawn=True,
-        respawn_delay=_RESPAWN_DELAY,
-        on_exit=_end_if_refused,
+    return LaunchDescription(
+        [OpaqueFunction(function=made.note_given), *arguments, *quiet, OpaqueFunction(function=made.start)]
     )
 
 
-def _end_if_refused(event: Any, context: LaunchContext) -> list[Any]:
-    """End everything when a node refuses its parameters: it would do so again and again."""
-    if event.returncode != WRONG_PARAMETERS:
-        return []
-    return [EmitEvent(event=Shutdown(reason=f'{event.process_name} refused to start'))]
+class _Actions:
+    """The actions of one description."""
+
+    def __init__(self, defaults: Mapping[str, Any]) -> None:
+        self._declared = GraphOptions.parameters()
+        self._defaults = defaults
+        self._given: set[str] = set()
+
+    def default(self, name: str) -> str:
+        """Of an argument, as text."""
+        return _text(self._defaults.get(name, self._declared[name].default))
+
+    def note_given(self, context: LaunchContext) -> None:
+        """Note which arguments are given, before the others get their defaults: those leave it to the nodes."""
+        self._given = set(context.launch_configurations) & set(self._declared)
+        if _is_outermost(context):
+            _check_names(context.argv, self._declared)
+
+    def start(self, context: LaunchContext) -> list[Any]:
+        """The processes, when the arguments are known."""
+        given = {
+            name: _value(one, LaunchConfiguration(name).perform(context))
+            for name, one in self._declared.items()
+            if name in self._given or name in self._defaults
+        }
+        # A group of launch may push a namespace around all of it.
+        around = context.launch_configurations.get('ros_namespace', '').strip('/')
+        inner = str(given.get('namespace', ''))
+        if around and not inner.startswith('/'):
+            given['namespace'] = '/'.join(filter(None, [around, inner.strip('/')]))
+        actions = [_action(spec) for spec in graph(given)]
+        if not context.launch_configurations.get('launch-prefix'):
+            # Processes are children of this one, and need not outlive it; behind a prefix they are not.
+            actions.insert(0, SetEnvironmentVariable(PARENT_VARIABLE, str(os.getpid())))
+        return actions
+
+
+def _action(spec: NodeSpec) -> Any:
+    common = {
+        'output': 'screen',
+        'emulate_tty': True,  # else their output is held back
+        'sigterm_timeout': _PATIENCE,
+        'sigkill_timeout': _PATIENCE,
+        'on_exit': _when_ended(spec),
+    }
+    # The executable that is installed has the interpreter of the workspace; pip installs none there.
+    path = installed_program(spec)
+    if not spec.is_node:
+        command = command_line(spec) if path is None else [str(path), *spec.arguments]
+        return ExecuteProcess(cmd=command, name=spec.arguments[0], **common)
+    module = [] if path is not None or not spec.module else ['-m', spec.module]
+    return Node(
+        executable=sys.executable if module else str(path or spec.executable),
+        exec_name=spec.executable,
+        name=spec.executable,
+        namespace=f'/{spec.namespace.strip("/")}',
+        parameters=[*map(str, spec.files), {name: _as_is(value) for name, value in spec.parameters.items()}],
+        remappings=list(spec.remappings),
+        arguments=[*module, *spec.arguments],
+        respawn=spec.respawn,
+        respawn_delay=_RESPAWN_DELAY,
+        **common,
+    )
+
+
+def _when_ended(spec: NodeSpec) -> Callable[[Any, LaunchContext], list[Any]]:
+    """What to do when a process ends: end everything where it would end again and again, or is needed."""
+    deaths = Deaths()
+
+    def on_exit(event: Any, context: LaunchContext) -> list[Any]:
+        name, reason = spec.executable if spec.is_node else spec.arguments[0], ''
+        if event.returncode == WRONG_PARAMETERS:
+            reason = f'{name} refused to start'
+        elif not spec.is_node and event.returncode != 0:
+            reason = f'{name} ended with exit code {event.returncode}'
+        elif spec.respawn and deaths.too_many():
+            reason = f'{name} died {TOO_OFTEN}'
+        return [EmitEvent(event=Shutdown(reason=reason))] if reason and not context.is_shutdown else []
+
+    return on_exit
+
+
+def _is_outermost(context: LaunchContext) -> bool:
+    """Whether `ros2 launch` was given our launch file, and not one that includes it and has other arguments."""
+    path = Path(context.get_locals_as_dict().get('current_launch_file_path', ''))
+    return (PACKAGE in sys.argv and path.name in sys.argv) or str(path) in map(os.path.abspath, sys.argv)
+
+
+def _check_names(words: Iterable[str], declared: Mapping[str, Parameter]) -> None:
+    """Refuse arguments that do not exist: launch would silently ignore them."""
+    for word in words:
+        name, given, _ = word.partition(':=')
+        if given and name not in declared and name not in _OF_LAUNCH:
+            expected = f'expected one of {", ".join(declared)}'
+            raise ArgumentError(f"unknown argument '{name}'{nearest(name, declared)}; {expected}")
+
+
+def _as_is(value: Any) -> Any:
+    """A value for launch, which takes a text for YAML unless told otherwise."""
+    return ParameterValue(value, value_type=str) if isinstance(value, str) else value
 
 
 def _describe(declared: Parameter) -> str:

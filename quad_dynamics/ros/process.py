@@ -64,7 +64,12 @@ def run_node(make: Callable[[], Runnable], argv: Sequence[str] | None = None) ->
     import rclpy
     from rclpy.signals import SignalHandlerOptions
 
-    rclpy.init(args=list(sys.argv if argv is None else argv), signal_handler_options=SignalHandlerOptions.NO)
+    words = list(sys.argv if argv is None else argv)
+    try:
+        rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:  # a file of parameters that is no YAML, a name that is none
+        print(f'error: {error}', file=sys.stderr, flush=True)
+        return 2
     try:
         return _run(make, stop)
     finally:

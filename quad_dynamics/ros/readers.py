@@ -95,8 +95,9 @@ class NumberReader:
         arrays = {}
         for name, place, count in self._places:
             values = np.frombuffer(raw, np.float64, count, place)
-            # The sum of finite numbers is finite, or they are so large that it is worth a second look.
-            if not math.isfinite(values.sum()) and not np.isfinite(values).all():
+            # The sum of finite numbers is finite, or they are so large that it is worth a second look; Python's
+            # own sum does not warn of those.
+            if not math.isfinite(sum(values.tolist())) and not np.isfinite(values).all():
                 path = self._paths[name][int(np.argmin(np.isfinite(values)))]
                 raise ArgumentError(
                     f'{self._topic}: {path} is {values[~np.isfinite(values)][0]}; expected finite numbers'

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -21,8 +22,10 @@ from quad_dynamics.ros.graph import NodeSpec, prefix_of
 
 # A process that dies so often within so many seconds is not started again.
 _MOST_DEATHS, _WITHIN = 5, 20.0
-# How long processes may take to end after each signal [s].
-_PATIENCE = ((signal.SIGINT, 3.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 2.0))
+TOO_OFTEN = f'{_MOST_DEATHS} times within {_WITHIN:g} s'
+# How long processes may take to end after each signal [s]. Not SIGINT: of that, an interpreter that is just
+# starting complains.
+_PATIENCE = ((signal.SIGTERM, 4.0), (signal.SIGKILL, 2.0))
 WRONG_PARAMETERS = 2  # exit code of a node that refuses to start
 
 Say = Callable[[str, str], None]
@@ -45,6 +48,7 @@ class Supervisor:
         """
         self._specs, self._say = specs, say
         self._children: dict[str, _Child] = {}
+        self._gone: set[str] = set()
         self.failed = ''
         self.restarts = 0
 
@@ -68,16 +72,23 @@ class Supervisor:
             child.finish()
             if code == WRONG_PARAMETERS:
                 self.failed = f'{name} refused to start'
-            elif code == 0 and not child.spec.is_node:
-                continue
-            elif child.dies_too_often():
-                self.failed = (
-                    f'{name} died {_MOST_DEATHS} times within {_WITHIN:g} s, the last time with {how}'
-                )
+            elif not child.spec.respawn:
+                self._ended(child, how)
+            elif child.deaths.too_many():
+                self.failed = f'{name} died {TOO_OFTEN}, the last time with {how}'
             else:
                 self._say('', f'{name} died ({how}); it is started again')
                 self.restarts += 1
                 child.restart()
+
+    def _ended(self, child: _Child, how: str) -> None:
+        """What is not started again has ended; without a recorder that should be there, nothing goes on."""
+        name = _name(child.spec)
+        if not child.spec.is_node and child.process.returncode != 0:
+            self.failed = f'{name} ended with {how}'
+        elif name not in self._gone:
+            self._gone.add(name)
+            self._say('', f'{name} has ended ({how})')
 
     def stop(self) -> None:
         """End all processes: kindly first."""
@@ -95,12 +106,26 @@ class Supervisor:
             child.finish()
 
 
+class Deaths:
+    """Counts the deaths of a process."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._times: deque[float] = deque(maxlen=_MOST_DEATHS)
+
+    def too_many(self) -> bool:
+        """Count one more; return whether it dies all the time."""
+        now = time.monotonic()
+        self._times.append(now)
+        return len(self._times) == _MOST_DEATHS and now - self._times[0] < _WITHIN
+
+
 class _Child:
     """One process, and a thread that hands on what it says."""
 
     def __init__(self, spec: NodeSpec, say: Say) -> None:
         self.spec, self._say = spec, say
-        self._deaths: deque[float] = deque(maxlen=_MOST_DEATHS)
+        self.deaths = Deaths()
         self.restart()
 
     def restart(self) -> None:
@@ -117,11 +142,6 @@ class _Child:
         )
         self._reader = threading.Thread(target=self._forward, args=(self.process.stdout,), daemon=True)
         self._reader.start()
-
-    def dies_too_often(self) -> bool:
-        now = time.monotonic()
-        self._deaths.append(now)
-        return len(self._deaths) == _MOST_DEATHS and now - self._deaths[0] < _WITHIN
 
     def finish(self) -> None:
         """Hand on the last words."""
@@ -144,6 +164,8 @@ def command_line(spec: NodeSpec) -> list[str]:
         return command
     command += ['--ros-args', '-r', f'__node:={spec.executable}']
     command += ['-r', f'__ns:=/{spec.namespace.strip("/")}'] if spec.namespace else []
+    for old, new in spec.remappings:
+        command += ['-r', f'{old}:={new}']
     for path in spec.files:
         command += ['--params-file', str(path)]
     for name, value in spec.parameters.items():
@@ -154,11 +176,17 @@ def command_line(spec: NodeSpec) -> list[str]:
 def _program(spec: NodeSpec) -> list[str]:
     if spec.module:
         return [sys.executable, '-m', spec.module]
-    prefix = prefix_of(spec.package)
-    path = None if prefix is None else prefix / 'lib' / spec.package / spec.executable
-    if path is None or not os.access(path, os.X_OK):
+    path = installed_program(spec)
+    if path is None:
         raise ArgumentError(f'{spec.executable} of {spec.package} is not installed; expected it in a ROS 2')
     return [str(path)]
+
+
+def installed_program(spec: NodeSpec) -> Path | None:
+    """The executable in lib/ of a ROS installation, where `ros2 run` looks; None if there is none."""
+    prefix = prefix_of(spec.package)
+    path = None if prefix is None else prefix / 'lib' / spec.package / spec.executable
+    return path if path is not None and os.access(path, os.X_OK) else None
 
 
 def _yaml(value: Any) -> str:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 TOPICS: dict[str, str] = {
     'joint_states': 'position, velocity and motor torque of each joint',
-    'joint_torques': 'effort: feed-forward torque; where position or velocity are given, the drives add kp and kd '
-    'times the difference',
+    'joint_torques': 'effort: feed-forward torque; where position or velocity are given, the drives add kp and '
+    'kd times the difference',
     'joint_targets': 'trajectory to follow in mode computed_torque; some joints or all',
     'joint_commands': 'commands to hand on in mode passthrough, within limits',
-    'effort_controller/commands': 'torques alone, in the order of the joints, as effort controllers of ros2_control '
-    'take them',
+    'effort_controller/commands': 'torques alone, in the order of the joints, as effort controllers of '
+    'ros2_control take them',
     'odom': 'pose of the base in odom, its twist in its own axes',
     'imu/data': 'specific force (+g at rest), angular velocity, orientation',
     'foot_forces/<foot>': 'force of the ground on the foot, in world axes',
-    'foot_forces_estimated/<foot>': 'the same, estimated from joint states and torques by the momentum observer',
+    'foot_forces_estimated/<foot>': 'the same, estimated from joint states and torques',
     'ground_truth/joint_states': 'as joint_states, without errors',
     'ground_truth/odom': 'as odom, without errors',
     'ground_truth/imu/data': 'as imu/data, without errors',
     'ground_truth/foot_forces/<foot>': 'as foot_forces, without errors',
     'robot_description': 'the robot as URDF text',
-    'markers': 'contact points, forces, friction cones, support polygon, centre of mass; while somebody looks',
+    'markers': 'contact points, forces, cones, support polygon, centre of mass; while somebody looks',
     'terrain': 'the ground as triangles',
     'push': 'a wrench on the link that frame_id names (none: the base), in world axes, for push_duration',
     'initialpose': 'puts the base there, at rest; below the ground it is lifted onto it',

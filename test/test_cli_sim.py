@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`quad_dynamics sim`: the graph as processes, from a terminal's point of view."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.realtime
+
+
+class Sim:
+    """The command, running; what it starts is found by its parent."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, '-m', 'quad_dynamics', 'sim', *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def children(self) -> dict[str, int]:
+        """Process ids of the nodes, by name."""
+        found = {}
+        for entry in Path('/proc').iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                stat = (entry / 'stat').read_text().rsplit(')', 1)[1].split()
+                words = (entry / 'cmdline').read_bytes().decode().split('\0')
+            except (OSError, IndexError):
+                continue
+            if int(stat[1]) == self.process.pid and '-m' in words and stat[0] != 'Z':
+                found[words[words.index('-m') + 1]] = int(entry.name)
+        return found
+
+    def end(self, number: int = signal.SIGINT, patience: float = 15.0) -> tuple[int, str]:
+        self.process.send_signal(number)
+        output, _ = self.process.communicate(timeout=patience)
+        return self.process.returncode, output
+
+
+def shared_memory() -> set[str]:
+    return {path.name for path in Path('/dev/shm').iterdir() if 'fast' in path.name}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return (Path('/proc') / str(pid) / 'stat').read_text().rsplit(')', 1)[1].split()[0] != 'Z'
+    except OSError:
+        return False
+
+
+def wait_for(condition: Any, seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def sockets_outside_loopback(pids: list[int]) -> list[str]:
+    """Addresses of the sockets of some processes that are not bound to 127.0.0.1, from the kernel's tables."""
+    inodes = set()
+    for pid in pids:
+        for link in (Path('/proc') / str(pid) / 'fd').iterdir():
+            target = os.readlink(link)
+            if target.startswith('socket:['):
+                inodes.add(target[8:-1])
+    found = []
+    for table in ('tcp', 'udp', 'tcp6', 'udp6'):
+        for line in Path(f'/proc/net/{table}').read_text().splitlines()[1:]:
+            words = line.split()
+            if words[9] in inodes and not words[1].startswith('0100007F:'):
+                found.append(f'{table} {words[1]}')
+    return found
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_behind(ros_domain: int, number: int) -> None:
+    from node_processes import probe
+
+    before = shared_memory()
+    sim = Sim('--viewer', '--port', '0')
+    with probe() as ear:
+        ear.until(lambda: ear.value('force_node', 'message') and ear.value('viewer_node', 'message'), 'all nodes')
+        children = sim.children()
+        assert set(children) == {'sim_node', 'force_node', 'viewer_node'}
+        assert sockets_outside_loopback([sim.process.pid, *children.values()]) == []
+    code, output = sim.end(number)
+    assert code == (-number if number == signal.SIGKILL else 0), output
+    wait_for(lambda: not any(map(is_alive, children.values())), 5.0, f'orphans: {children}')
+    assert shared_memory() == before
+    if number != signal.SIGKILL:
+        assert re.search(r'open http://127\.0\.0\.1:\d+ in a browser', output), output
+        assert 'Traceback' not in output
+
+
+def test_the_robot_stands_within_3_s_and_stays(ros_domain: int) -> None:
+    from node_processes import probe
+
+    sim = Sim('--headless')
+    try:
+        with probe() as ear:
+            ear.until(lambda: ear.odom is not None, 'odom')
+            low = ear.height
+            ear.until(lambda: ear.height > 0.27, 'the robot stands')
+            stamp = ear.odom.header.stamp
+            assert stamp.sec + stamp.nanosec * 1e-9 < 3.0
+            assert low < 0.15
+            ear.until(lambda: 'hold' in ear.value('force_node', 'message'), 'it holds')
+            ear.listen(1.0)
+            p = ear.odom.pose.pose.position
+            begin = p.x, p.y, p.z
+            ear.listen(5.0)
+            p = ear.odom.pose.pose.position
+            drift = max(abs(a - b) for a, b in zip(begin, (p.x, p.y, p.z), strict=True))
+            assert drift < 1e-3
+    finally:
+        code, output = sim.end()
+    assert code == 0, output
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'names'),
+    [
+        (['--robot', 'nobody'], 'parameter robot: nobody'),
+        (['--contact', 'implse'], "contact is 'implse'"),
+        (['-p', 'sim_node.mu=-1'], 'mu is -1'),
+        (['-p', 'sim_nod.mu=1'], "there is no node 'sim_nod'"),
+        (['-p', 'mu'], 'expected NODE.NAME=VALUE'),
+        (['--params-file', 'no_such.yaml'], 'there is no file no_such.yaml'),
+    ],
+)
+def test_wrong_options_end_it_with_a_word(ros_domain: int, arguments: list[str], names: str) -> None:
+    command = [sys.executable, '-m', 'quad_dynamics', 'sim', '--headless', *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=False)
+    assert done.returncode == 1
+    assert names in done.stdout + done.stderr
+    assert 'Traceback' not in done.stdout + done.stderr
+
+
+def test_what_always_dies_is_given_up(ros_domain: int) -> None:
+    sim = Sim('--headless')
+    deadline = time.monotonic() + 60.0
+    while sim.process.poll() is None and time.monotonic() < deadline:
+        for pid in sim.children().values():
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+    output, _ = sim.process.communicate(timeout=10.0)
+    assert sim.process.returncode == 1
+    assert 'died 5 times within' in output
+    assert 'it is started again' in output
