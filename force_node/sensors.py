@@ -84,7 +84,7 @@ class Sensors:
         now = time.monotonic()
         sample = self._joints.read(raw)
         stamp, arrays = sample.stamp_ns, sample.arrays
-        if not self._settings.lock_step and self.watch.accept(stamp, now):
+        if not self._settings.lock_step and self.watch.accept(stamp, now) and stamp < self.inputs.joint_stamp:
             self.inputs.forget()
         self.inputs.joints(stamp, arrays['position'], arrays['velocity'], arrays['effort'])
         self.is_new, self.arrived = True, now

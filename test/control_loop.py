@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A control law in a closed loop with the simulator, as a robot has it: late, at a slower rate, with noise."""
+"""A control law in a closed loop with the simulator, as a robot has it: late, seldom, with noise."""
 
 from __future__ import annotations
 

@@ -92,7 +92,9 @@ def test_nothing_is_left_behind(ros_domain: int, number: int) -> None:
     before = shared_memory()
     sim = Sim('--viewer', '--port', '0')
     with probe() as ear:
-        ear.until(lambda: ear.value('force_node', 'message') and ear.value('viewer_node', 'message'), 'all nodes')
+        ear.until(
+            lambda: ear.value('force_node', 'message') and ear.value('viewer_node', 'message'), 'all nodes'
+        )
         children = sim.children()
         assert set(children) == {'sim_node', 'force_node', 'viewer_node'}
         assert sockets_outside_loopback([sim.process.pid, *children.values()]) == []

@@ -27,7 +27,7 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.simulation.settings import SensorSettings
 from quad_dynamics.simulation.simulator import Simulator
 
-CASES = [Case('go2', True), Case('anymal_c', True), Case('hyq', True)]
+CASES = [Case('a1', True), Case('anymal_b', True), Case('hyq', True)]
 WIDE = 100.0  # friction that limits nothing but the direction
 
 

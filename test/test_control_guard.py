@@ -148,7 +148,7 @@ def test_bad_states_are_named() -> None:
         'time is nan': {'time': np.nan},
         'fallen: tilt 1.3 rad': {'q': tilted},
         'RL_hip_joint moves at -70 rad/s; expected at most 60': {'u': changed(u, 12, -70.0)},
-        'RR_calf_joint is at -2.9 rad; expected -2.8 to 2.8': {'q': changed(q, 18, -2.9)},
+        'RR_calf_joint is at -2.9 rad; expected -2.81 to 2.81': {'q': changed(q, 18, -2.9)},
     }
     for expected, change in cases.items():
         assert guard.check_state(state(model, **change)) == expected
@@ -177,3 +177,10 @@ def test_all_settings_are_declared() -> None:
         assert declared.meaning
         bounded = max(declared.low, declared.above) > -np.inf
         assert bounded or declared.kind != 'number', name
+
+
+def test_the_docs_have_the_table_of_settings() -> None:
+    from pathlib import Path
+
+    page = Path(__file__).parents[1] / 'docs' / 'control.md'
+    assert ControlSettings.table() in page.read_text()

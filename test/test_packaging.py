@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import os
 import re
 import shutil
@@ -24,6 +25,11 @@ LOCKS = sorted((ROOT / 'requirements').glob('*.txt'))
 TIMEOUT_S = 300.0
 
 SITE_PACKAGES = f'lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages'
+
+# Packages that no registry has, or that come with rclpy.
+ONLY_IN_ROS = {
+    'launch', 'launch_ros', 'rcl_interfaces', 'robot_state_publisher', 'ros2launch', 'rviz2', 'tf2_msgs'
+}  # fmt: skip
 
 COMPUTE = """
 import numpy as np
@@ -91,7 +97,17 @@ def test_dependencies_agree(manifest: ET.Element) -> None:
         'xacro': 'xacro',
     }
     expected = {rosdep.get(name, f'python3-{name}') for name in runtime}
+    wheels = {name for name in requirement_names(ROOT / 'requirements' / 'ros.in') if name.startswith('ros-')}
+    expected |= {name.removeprefix('ros-jazzy-').replace('-', '_') for name in wheels} | ONLY_IN_ROS
     assert {element.text for element in manifest.findall('exec_depend')} == expected
+
+
+def test_the_extra_for_ros_agrees() -> None:
+    requires = importlib.metadata.requires(NAME) or []
+    extra = {
+        re.split(r'[<>=!~ \[;]', line)[0] for line in requires if 'extra == "ros"' in line.replace("'", '"')
+    }
+    assert extra == requirement_names(ROOT / 'requirements' / 'ros.in')
 
 
 def test_folders_that_must_not_be_packages() -> None:
@@ -132,7 +148,7 @@ def test_locks_agree() -> None:
 def test_lock_covers_what_is_asked_for() -> None:
     requirements = locked_requirements(ROOT / 'requirements' / 'lock.txt')
     locked = {re.split(r'[=\[]', requirement)[0] for requirement in requirements}
-    for file in ['runtime.in', 'dev.in', 'build.in']:
+    for file in ['runtime.in', 'ros.in', 'dev.in', 'build.in']:
         assert requirement_names(ROOT / 'requirements' / file) <= locked, file
 
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,38 +14,26 @@ from trimesh.visual.texture import TextureVisuals
 from quad_dynamics.model.meshes import MeshError
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.stance import rotation_about
-from quad_dynamics.model.urdf import Geometry, Link, Material, Origin, Shape
+from quad_dynamics.model.urdf import Geometry, Material, Origin, Shape
 from viewer_node.colors import GREY, linear
-from viewer_node.mesh_files import read_mesh
+from viewer_node.mesh_files import FoundMesh, read_mesh
+from viewer_node.mesh_shading import shaded
 from viewer_node.robot_view import BodyMeshes
 
 Floats = npt.NDArray[np.float64]
+Color = tuple[float, float, float, float]
+# A mesh and its pose in the frame of its body, (4, 4); scaled where the URDF says so.
+Part = tuple[trimesh.Trimesh, Floats]
 
 _SECTIONS = 32  # of a cylinder
 
 
 def body_meshes(model: Model) -> BodyMeshes:
     """Read all visual shapes of a robot; if there is none that can be shown, the collision shapes."""
-    problems: list[str] = []
-    parts = _parts(model, 'visuals', problems)
-    if not parts:
-        parts = _parts(model, 'collisions', problems)
-    glb = {body: _export(meshes) for body, meshes in parts.items()}
-    return BodyMeshes(glb, _radius(model, parts), tuple(problems))
-
-
-def _parts(model: Model, kind: str, problems: list[str]) -> dict[int, list[trimesh.Trimesh]]:
-    """All shapes of a kind in the frames of the bodies, by index of the body."""
-    colors = {material.name: material for material in model.urdf.materials}
-    parts: dict[int, list[trimesh.Trimesh]] = {}
-    for link in model.urdf.links:
-        frame = model.frames[link.name]
-        X_BL = _transform(frame.R, frame.p)
-        for shape in getattr(link, kind):
-            for mesh in _meshes(link, shape, colors, model.urdf.path, problems):
-                mesh.apply_transform(X_BL @ origin_transform(shape.origin))
-                parts.setdefault(frame.body, []).append(mesh)
-    return parts
+    shapes = _Shapes(model)
+    parts = shapes.parts('visuals') or shapes.parts('collisions')
+    glb = {body: _export(inside) for body, inside in parts.items()}
+    return BodyMeshes(glb, _radius(model, parts), tuple(dict.fromkeys(shapes.problems)))
 
 
 def origin_transform(origin: Origin) -> Floats:
@@ -64,29 +50,64 @@ def _transform(R: Floats, p: Floats) -> Floats:
     return X
 
 
-def _meshes(
-    link: Link, shape: Shape, colors: dict[str, Material], urdf_path: str, problems: list[str]
-) -> Iterable[trimesh.Trimesh]:
-    """The meshes of one shape, in its own frame; what cannot be read is added to the problems."""
-    rgba = _color(shape.material, colors)
-    if shape.geometry.kind != 'mesh':
-        return [_painted(_primitive(shape.geometry), rgba)]
-    try:
-        found = read_mesh(shape.geometry, urdf_path)
-    except MeshError as error:
-        problems.append(f"mesh '{shape.geometry.filename}' of link '{link.name}' {error}")
-        return []
-    if found.remark:
-        problems.append(f"mesh '{shape.geometry.filename}' of link '{link.name}' {found.remark}")
-    return [mesh if _has_look(mesh) else _painted(mesh, rgba) for mesh in found.meshes]
+class _Shapes:
+    """Shapes of a robot; legs are alike, so each file is read once."""
 
+    def __init__(self, model: Model) -> None:
+        self.problems: list[str] = []
+        self._model = model
+        self._colors = {material.name: material for material in model.urdf.materials}
+        self._files: dict[str, FoundMesh | MeshError] = {}
+        self._painted: dict[tuple[str, int, Color], trimesh.Trimesh] = {}
 
-def _color(material: Material | None, colors: dict[str, Material]) -> tuple[float, float, float, float]:
-    """Colour of a shape: its own, or that of the robot's material of this name."""
-    if material is None:
-        return GREY
-    own = material.rgba or getattr(colors.get(material.name), 'rgba', None)
-    return own or GREY
+    def parts(self, kind: str) -> dict[int, list[Part]]:
+        """All shapes of a kind, 'visuals' or 'collisions', by index of the body."""
+        parts: dict[int, list[Part]] = {}
+        for link in self._model.urdf.links:
+            frame = self._model.frames[link.name]
+            X_BL = _transform(frame.R, frame.p)
+            for shape in getattr(link, kind):
+                X_BS = X_BL @ origin_transform(shape.origin) @ np.diag([*shape.geometry.scale, 1.0])
+                for mesh in self._meshes(shape):
+                    parts.setdefault(frame.body, []).append((mesh, X_BS))
+        return parts
+
+    def _meshes(self, shape: Shape) -> list[trimesh.Trimesh]:
+        """The meshes of one shape, in its own frame; what cannot be read is added to the problems."""
+        rgba = self._color(shape.material)
+        if shape.geometry.kind != 'mesh':
+            return [_painted(_primitive(shape.geometry), rgba)]
+        name = shape.geometry.filename
+        found = self._file(name)
+        if isinstance(found, MeshError):
+            self.problems.append(f"mesh '{name}' {found}")
+            return []
+        if found.remark:
+            self.problems.append(f"mesh '{name}' {found.remark}")
+        return [
+            mesh if _has_look(mesh) else self._with_color(name, i, mesh, rgba)
+            for i, mesh in enumerate(found.meshes)
+        ]
+
+    def _file(self, name: str) -> FoundMesh | MeshError:
+        if name not in self._files:
+            try:
+                self._files[name] = read_mesh(name, self._model.urdf.path)
+            except MeshError as error:
+                self._files[name] = error
+        return self._files[name]
+
+    def _with_color(self, name: str, i: int, mesh: trimesh.Trimesh, rgba: Color) -> trimesh.Trimesh:
+        key = name, i, rgba
+        if key not in self._painted:
+            self._painted[key] = _painted(mesh, rgba)
+        return self._painted[key]
+
+    def _color(self, material: Material | None) -> Color:
+        """Colour of a shape: its own, or that of the robot's material of this name."""
+        if material is None:
+            return GREY
+        return material.rgba or getattr(self._colors.get(material.name), 'rgba', None) or GREY
 
 
 def _primitive(geometry: Geometry) -> trimesh.Trimesh:
@@ -100,14 +121,13 @@ def _primitive(geometry: Geometry) -> trimesh.Trimesh:
     return trimesh.creation.cylinder(radius=size[0], height=size[1], sections=_SECTIONS)
 
 
-def _painted(mesh: trimesh.Trimesh, rgba: tuple[float, ...]) -> trimesh.Trimesh:
-    """The mesh in one colour, with sharp edges where faces meet at an angle."""
-    shaded = trimesh.graph.smooth_shade(mesh, angle=math.radians(35.0))
+def _painted(mesh: trimesh.Trimesh, rgba: Color) -> trimesh.Trimesh:
+    """The mesh in one colour."""
+    made = shaded(mesh)
     material = PBRMaterial(baseColorFactor=linear(rgba), metallicFactor=0.1, roughnessFactor=0.6)
-    if rgba[3] < 1.0:
-        material.alphaMode = 'BLEND'
-    shaded.visual = TextureVisuals(material=material)
-    return shaded
+    material.alphaMode = 'BLEND' if rgba[3] < 1.0 else 'OPAQUE'
+    made.visual = TextureVisuals(material=material)
+    return made
 
 
 def _has_look(mesh: trimesh.Trimesh) -> bool:
@@ -118,21 +138,24 @@ def _has_look(mesh: trimesh.Trimesh) -> bool:
     return visual.kind in ('vertex', 'face')
 
 
-def _export(meshes: list[trimesh.Trimesh]) -> bytes:
-    data = trimesh.Scene(meshes).export(file_type='glb')
+def _export(parts: list[Part]) -> bytes:
+    scene = trimesh.Scene()
+    for mesh, X in parts:
+        scene.add_geometry(mesh, transform=X)
+    data = scene.export(file_type='glb')
     assert isinstance(data, bytes)
     return data
 
 
-def _radius(model: Model, parts: dict[int, list[trimesh.Trimesh]]) -> float:
-    """Radius of a ball that holds the robot: along every chain, lengths add up at most."""
+def _radius(model: Model, parts: dict[int, list[Part]]) -> float:
+    """Radius of a ball that holds the robot: along every chain, lengths add up at most [m]."""
     reach = np.zeros(model.nj + 1)  # of body frames from the base; the last one is the base or root
     for j, parent in enumerate(model.parents):
         reach[j] = reach[parent] + float(np.linalg.norm(model.joint_p[j]))
     first = 1 if model.floating_base else 0  # bodies count the base, joints do not
     radius = 0.1
-    for body, meshes in parts.items():
-        joint = body - first
-        for mesh in meshes:
-            radius = max(radius, reach[joint] + float(np.linalg.norm(mesh.vertices, axis=1).max(initial=0.0)))
+    for body, inside in parts.items():
+        for mesh, X in inside:
+            corners = trimesh.bounds.corners(mesh.bounds) @ X[:3, :3].T + X[:3, 3]
+            radius = max(radius, reach[body - first] + float(np.linalg.norm(corners, axis=1).max()))
     return radius

@@ -18,11 +18,10 @@ import trimesh
 
 from quad_dynamics.model.meshes import MOST_BYTES, MeshError, find_mesh, read_vertices
 from quad_dynamics.model.problems import why_unreadable
-from quad_dynamics.model.urdf import Geometry
 from viewer_node.colors import GREY, linear
 
 _KINDS = ('.stl', '.obj', '.dae')
-_MOST_PIXELS = 2048  # side of a texture
+_MOST_PIXELS = 1024  # side of a texture
 # What is wrong with a file is said by its name; the parsers' own words would come without it.
 logging.getLogger('trimesh').setLevel(logging.CRITICAL)
 
@@ -32,7 +31,7 @@ class FoundMesh:
     """What a mesh file holds.
 
     Attributes:
-        meshes: in metres and in the frame of the shape, with the look that the file gives them.
+        meshes: in metres, with the look that the file gives them.
         remark: what is wrong with them, as the rest of a sentence about the file; '' if nothing.
     """
 
@@ -40,48 +39,44 @@ class FoundMesh:
     remark: str = ''
 
 
-def read_mesh(geometry: Geometry, urdf_path: str) -> FoundMesh:
+def read_mesh(filename: str, urdf_path: str) -> FoundMesh:
     """The mesh that a URDF names.
 
     Args:
-        geometry: of the kind 'mesh'.
+        filename: as written in the URDF.
         urdf_path: of the URDF file; '' for a text.
 
     Raises:
         MeshError: it is not found, cannot be read, or has nothing to show.
     """
-    path = find_mesh(geometry.filename, urdf_path)
-    suffix = path.suffix.lower()
-    if suffix not in _KINDS:
+    path = find_mesh(filename, urdf_path)
+    if path.suffix.lower() not in _KINDS:
         raise MeshError('is of no known kind; expected .stl, .obj or .dae')
     reason = why_unreadable(path, 'a mesh', MOST_BYTES)
     if reason:
         raise MeshError(reason)
-    meshes, remark = _parse(path, suffix), ''
+    meshes, remark = _parse(path), ''
     if not meshes:
         # Some exporters refer to cameras that they leave out, and the parser drops the whole scene.
         meshes = [trimesh.convex.convex_hull(read_vertices(path))]
         remark = 'has a scene that cannot be read; its convex hull is shown'
-    for mesh in meshes:
-        mesh.apply_scale(geometry.scale)
-        if not np.isfinite(mesh.vertices).all():
-            raise MeshError('has vertices that are not finite')
+    if not all(np.isfinite(mesh.vertices).all() for mesh in meshes):
+        raise MeshError('has vertices that are not finite')
     return FoundMesh(tuple(meshes), remark)
 
 
-def _parse(path: Path, suffix: str) -> list[trimesh.Trimesh]:
+def _parse(path: Path) -> list[trimesh.Trimesh]:
     try:
         scene: Any = trimesh.load_scene(path, process=False)
         meshes = [mesh for mesh in scene.dump() if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces)]
+        for mesh in meshes:
+            if _unit(mesh) != 1.0:
+                mesh.apply_scale(_unit(mesh))
+            _tidy(mesh)
     except MemoryError:
         raise
-    except Exception as error:  # parsers of files raise whatever their parsers raise
+    except Exception as error:  # parsers raise whatever the parsers below them raise
         raise MeshError(f'is broken: {type(error).__name__}: {error}') from error
-    for mesh in meshes:
-        mesh.apply_scale(_unit(mesh))
-        _tidy(mesh)
-        if suffix == '.stl':
-            mesh.merge_vertices()  # STL has every corner once for each triangle
     return meshes
 
 
@@ -105,10 +100,11 @@ def _tidy(mesh: trimesh.Trimesh) -> None:
     texture = material.baseColorTexture
     if visual.uv is None or len(visual.uv) != len(mesh.vertices):
         material.baseColorTexture = texture = None
-    if texture is not None and max(texture.size) > _MOST_PIXELS:
+    if texture is not None:
+        texture = texture.convert('RGB')
         texture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
-    if texture is not None and texture.mode not in ('RGB', 'RGBA'):
-        material.baseColorTexture = texture = texture.convert('RGB')
+        texture.format = 'JPEG'  # how the GLB will hold it; PNG takes ten times longer
+        material.baseColorTexture = texture
     _set_color(material, texture is not None)
     visual.material = material
 

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computed torque: inverse dynamics makes every joint follow as a spring and damper of its own would.
 
-The accelerations that the joints are to have,
+With a fixed base, the accelerations that the joints are to have,
 
     qdd = qdd_r + omega^2 (q_r - q_j) + 2 zeta omega (qd_r - qd_j),
 
-go through the equation of motion. The base of a legged robot follows from its feet, which stay where they
-are: J_c du = -dJ_c/dt u, by least squares. The forces on the feet then balance the base (`contact_forces`).
+go through the equation of motion. On feet, the equation of motion gets those of the trajectory alone, qdd_r.
+The base follows from the feet, which stay where they are: J_c du = -dJ_c/dt u, by least squares; the forces
+on the feet then balance it (`contact_forces`). What is fed back goes through the inertia of the legs alone,
+M_jj, and through the springs and dampers of the drives. Feedback through the inertia of the whole robot
+would be right on rigid ground only: where the ground gives way, a joint at first moves no more than its
+shank, and gains that are right for the robot shake it.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.drives import joint_friction
-from quad_dynamics.api.dynamics import inverse_dynamics
+from quad_dynamics.api.dynamics import inverse_dynamics, mass_matrix
 from quad_dynamics.control.contact_detector import ContactDetector
 from quad_dynamics.control.contact_forces import foot_points, forces_for
 from quad_dynamics.control.setpoint import Setpoint
@@ -37,7 +41,7 @@ _BLEND = 0.5
 class ComputedTorque:
     """Follows joint trajectories; without one it holds the posture in which it began.
 
-    The setpoints are torques alone: the drives' own springs and dampers are not used.
+    With a fixed base, the setpoints are torques alone: the drives' own springs and dampers are not used.
 
     Attributes:
         settings: omega, zeta, mu and contact_threshold.
@@ -94,40 +98,38 @@ class ComputedTorque:
             self._trajectory, self._waiting = made, None
 
     def update(self, state: RobotState) -> Setpoint:
-        """Torques for a state."""
+        """Torques for a state; on feet also the positions and velocities that the drives are to follow."""
         model, settings = self._model, self.settings
         skip = model.nv - model.nj
         q_j, qd_j = state.q[model.nq - model.nj :], state.u[skip:]
         q_r, qd_r, qdd_r = self._reference(state, q_j, qd_j)
-        du = np.zeros(model.nv)
-        stiff = settings.omega**2
-        du[skip:] = qdd_r + stiff * (q_r - q_j) + 2.0 * settings.zeta * settings.omega * (qd_r - qd_j)
+        back = settings.omega**2 * (q_r - q_j) + 2.0 * settings.zeta * settings.omega * (qd_r - qd_j)
         friction = self._viscous * qd_j + self._coulomb * np.clip(qd_r / _SLOW, -1.0, 1.0)
         if self._points is None:
-            return Setpoint(inverse_dynamics(model, state.q, state.u, du) + friction)
-        tau, feet = self._on_feet(state, du)
+            return Setpoint(inverse_dynamics(model, state.q, state.u, qdd_r + back) + friction)
+        feet = self._contacts.update(state, settings.contact_threshold)
+        tau = self._on_feet(state, qdd_r, feet) + mass_matrix(model, state.q)[6:, 6:] @ back
         down = np.zeros(self._points.count, dtype=np.bool_)
         down[list(feet)] = True
-        return Setpoint(tau + friction, None, None, down)
+        return Setpoint(tau + friction, q_r.copy(), qd_r.copy(), down)
 
-    def _on_feet(self, state: RobotState, du: Floats) -> tuple[Floats, tuple[int, ...]]:
-        """Torques (nj,), and the feet that carry; the base's rows of du are filled in.
+    def _on_feet(self, state: RobotState, qdd: Floats, feet: tuple[int, ...]) -> Floats:
+        """Torques (nj,) for accelerations of the joints, with some feet on the ground.
 
         A base without feet on the ground counts as carried by something else.
         """
         model, points = self._model, self._points
         assert points is not None
-        feet = self._contacts.update(state, self.settings.contact_threshold)
+        du = np.concatenate([np.zeros(6), qdd])
         if not feet:
-            return inverse_dynamics(model, state.q, state.u, du)[6:], feet
+            return inverse_dynamics(model, state.q, state.u, du)[6:]
         J = points.jacobian(state.q, feet)
-        left = -points.bias(state.q, state.u, feet) - J[:, 6:] @ du[6:]
+        left = -points.bias(state.q, state.u, feet) - J[:, 6:] @ qdd
         # turning counts by the way that it is at the length of a leg
-        columns = J[:, :6] * points.row_scale
-        du[:6] = np.linalg.lstsq(columns, left, rcond=_RANK)[0] * points.row_scale
+        du[:6] = np.linalg.lstsq(J[:, :6] * points.row_scale, left, rcond=_RANK)[0] * points.row_scale
         wanted = inverse_dynamics(model, state.q, state.u, du)
         forces = forces_for(points, J, feet, wanted, self.settings.mu)
-        return np.asarray((wanted - forces[list(feet)].ravel() @ J)[6:]), feet
+        return np.asarray((wanted - forces[list(feet)].ravel() @ J)[6:])
 
     def _reference(self, state: RobotState, q_j: Floats, qd_j: Floats) -> tuple[Floats, Floats, Floats]:
         """Positions, velocities and accelerations to follow now."""

@@ -87,6 +87,14 @@ def _known() -> Typestore:
     return get_typestore(Stores.ROS2_JAZZY)
 
 
+def known_definition(kind: str, digest: str) -> str:
+    """The definition of one of ROS's own types; '' if it is none, or another version of one."""
+    store = _known()
+    if kind not in store.fielddefs or store.hash_rihs01(kind) != digest:
+        return ''
+    return store.generate_msgdef(kind, ros_version=2)[0]
+
+
 def define(kind: str, fields_of: Callable[[str], Fields]) -> tuple[str, str]:
     """Definition and digest of a type as it is installed.
 

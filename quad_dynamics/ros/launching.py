@@ -73,7 +73,7 @@ class _Actions:
         return _text(self._defaults.get(name, self._declared[name].default))
 
     def note_given(self, context: LaunchContext) -> None:
-        """Note which arguments are given, before the others get their defaults: those leave it to the nodes."""
+        """Note which arguments are given, before the others get their defaults: the nodes decide those."""
         self._given = set(context.launch_configurations) & set(self._declared)
         if _is_outermost(context):
             _check_names(context.argv, self._declared)
@@ -143,7 +143,7 @@ def _when_ended(spec: NodeSpec) -> Callable[[Any, LaunchContext], list[Any]]:
 
 
 def _is_outermost(context: LaunchContext) -> bool:
-    """Whether `ros2 launch` was given our launch file, and not one that includes it and has other arguments."""
+    """Whether `ros2 launch` was given our launch file, not one that includes it and has arguments of its own."""
     path = Path(context.get_locals_as_dict().get('current_launch_file_path', ''))
     return (PACKAGE in sys.argv and path.name in sys.argv) or str(path) in map(os.path.abspath, sys.argv)
 

@@ -234,12 +234,14 @@ def complete(path: Path, found: Scan, target: BinaryIO) -> None:
     if not found.chunks and not found.ordered:
         # Readers sort only what has an index.
         target.write(mcap.header())
-        target.writelines([schema.encode() for schema in schemas])
-        target.writelines([channel.encode() for channel in channels])
-        _write_chunks(target, _loose(path, found), index)
+        messages = _loose(path, found)
     else:
         _copy(path, found, target, index)
-        _write_chunks(target, found.salvaged, index)
+        messages = found.salvaged
+    if messages:
+        target.writelines([schema.encode() for schema in schemas])
+        target.writelines([channel.encode() for channel in channels])
+        _write_chunks(target, messages, index)
     target.write(mcap.ending(target.tell(), schemas, channels, found.statistics, index))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros import bag_metadata, mcap_repair, sqlite_pages
 from quad_dynamics.ros.bag_metadata import REPAIRED, STATE, Contents
-from quad_dynamics.ros.bag_topics import Topic
+from quad_dynamics.ros.bag_topics import Topic, known_definition
 from quad_dynamics.ros.mcap_records import Channel
 from quad_dynamics.ros.sqlite_storage import SqliteStorage, settle
 
@@ -53,6 +53,9 @@ def repair(folder: Path, keep: bool = False) -> Repair:
     _repair_metadata(folder, storage, held, result)
     for left in folder.glob('.*.new'):  # of a repair or a recorder that was killed
         left.unlink()
+    if result.found:
+        bag_metadata.sync(folder / bag_metadata.NAME)
+        bag_metadata.sync(folder)
     return result
 
 
@@ -73,8 +76,6 @@ def _repair_metadata(folder: Path, storage: str, held: dict[str, Contents], resu
     if custom.get(STATE) == bag_metadata.RECORDING or result.found:
         custom[STATE] = REPAIRED
     bag_metadata.write_metadata(folder, bag_metadata.metadata(storage, held, custom))
-    bag_metadata.sync(folder / bag_metadata.NAME)
-    bag_metadata.sync(folder)
 
 
 def _agrees(old: dict[str, object], held: dict[str, Contents], whole: Contents) -> bool:
@@ -112,7 +113,6 @@ def _replacement(path: Path, keep: bool) -> Iterator[Path]:
         backup.unlink(missing_ok=True)
         backup.hardlink_to(path)
     beside.replace(path)
-    bag_metadata.sync(path.parent)
 
 
 # ---------------------------------------------------------------- mcap
@@ -233,6 +233,6 @@ def _copy_topics(
         rows = {number: (*row, '') for number, row in found.items() if row[3] == 'cdr'}
     numbers = {}
     for old, (_, name, kind, form, qos, digest) in sorted(rows.items()):
-        encoding, definition = definitions.get(kind, ('ros2msg', ''))
+        encoding, definition = definitions.get(kind) or ('ros2msg', known_definition(kind, digest))
         numbers[old] = add(Topic(name, kind, qos, definition, digest, encoding, form))
     return numbers

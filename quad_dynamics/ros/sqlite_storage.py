@@ -68,7 +68,7 @@ class SqliteStorage:
         try:
             with _Transaction(self._connection):
                 self._connection.execute(_TOPIC, row)
-                if topic.type not in known:
+                if topic.definition and topic.type not in known:
                     definition = (topic.type, topic.encoding, topic.definition, topic.digest)
                     self._connection.execute(_DEFINITION, definition)
         except sqlite3.Error as error:

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""viewer_node as a real process: life and death, bad messages, what it asks of other nodes."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
+pytest.importorskip('viser', reason='viser is not installed')
+from geometry_msgs.msg import Twist, WrenchStamped
+from nav_msgs.msg import Odometry
+from node_processes import PATIENCE, Probe, Process, probe
+from page_client import PageClient
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+from visualization_msgs.msg import Marker, MarkerArray
+
+from quad_dynamics.model.loading import load_model
+from quad_dynamics.ros.qos import COMMAND, STREAM
+
+pytestmark = pytest.mark.usefixtures('ros_domain')
+
+
+def address(viewer: Process) -> str:
+    """Where the page is, as the node says when it serves it."""
+    assert viewer.process.stdout is not None
+    line = viewer.process.stdout.readline()
+    assert line.startswith('viewer: http://127.0.0.1:'), line
+    return line.split()[1]
+
+
+def shown(client: PageClient) -> str:
+    """All that was written on the page since it was opened."""
+    return ' '.join(
+        str(message['updates'].get('content', '')) for message in client.of_type('GuiUpdateMessage')
+    )
+
+
+def wait(condition: Callable[[], Any], what: str, listener: Probe | None = None) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, what
+        listener.listen(0.05) if listener is not None else time.sleep(0.05)
+
+
+def press(client: PageClient, text: str) -> None:
+    """Click at a button, or at one of a group."""
+    for message in client.messages:
+        props = message.get('props', {})
+        if message['type'] == 'GuiButtonMessage' and props['label'] == text:
+            client.send(type='GuiUpdateMessage', uuid=message['uuid'], updates={'value': True})
+            return
+        if message['type'] == 'GuiButtonGroupMessage' and text in props['options']:
+            client.send(type='GuiUpdateMessage', uuid=message['uuid'], updates={'value': text})
+            return
+    raise AssertionError(f'no button {text!r}')
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_ends_cleanly_and_soon(number: int) -> None:
+    with Process('viewer_node', port=0, robot='mini_cheetah') as viewer:
+        with PageClient(address(viewer)):
+            time.sleep(0.5)
+            begin = time.monotonic()
+            code, output = viewer.stop(number)
+            took = time.monotonic() - begin
+    assert code == 0, output
+    assert output == ''
+    assert took < 5.0  # 0.3 s on a machine that has nothing else to do
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'text'),
+    [
+        ({'robot': 'nix'}, 'parameter robot: nix: there is no such file'),
+        ({'port': 70000}, 'parameter port is 70000; expected a whole number from 0 to 65535'),
+        ({'host': '192.0.2.1', 'port': 0}, "host '192.0.2.1'"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters: dict[str, Any], text: str) -> None:
+    viewer = Process('viewer_node', **parameters)
+    output, _ = viewer.process.communicate(timeout=PATIENCE)
+    assert viewer.process.returncode == 2
+    assert text in output
+    assert 'Traceback' not in output
+
+
+def test_port_that_is_taken_is_named() -> None:
+    with socket.socket() as other:
+        other.bind(('127.0.0.1', 0))
+        other.listen()
+        port = other.getsockname()[1]
+        command = [sys.executable, '-m', 'viewer_node', '--ros-args', '-p', f'port:={port}']
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 2
+    assert f'port {port} of 127.0.0.1 is taken' in done.stderr
+
+
+def test_bad_messages_are_counted_and_good_ones_are_shown() -> None:
+    model = load_model('mini_cheetah')
+    with Process('viewer_node', port=0, robot='mini_cheetah') as viewer, probe() as listener:
+        with PageClient(address(viewer)) as client:
+            publisher = listener.publisher(JointState, 'joint_states', STREAM)
+            odom = listener.publisher(Odometry, 'odom', STREAM)
+            markers = listener.publisher(MarkerArray, 'markers')
+            names = list(model.joint_names)
+            bad = [
+                JointState(name=names[:3], position=[0.0] * 3),
+                JointState(name=names, position=[0.0] * 5),
+                JointState(name=names, position=[float('nan')] * 12),
+                JointState(name=[f'x{i}' for i in range(12)], position=[0.0] * 12),
+                b'\x00\x01\x00\x00rubbish',
+            ]
+            strange = Marker(type=77)
+            strange.header.frame_id = 'odom'
+            twisted = Odometry()
+            twisted.pose.pose.orientation.w = 0.0
+            for i in range(60):
+                publisher.publish(bad[i % len(bad)])
+                odom.publish(twisted)
+                markers.publish(MarkerArray(markers=[strange, Marker(action=9)]))
+                listener.listen(0.05)
+            wait(
+                lambda: int(listener.value('viewer_node', 'faults.bad_message') or 0) > 5, 'faults', listener
+            )
+            assert int(listener.value('viewer_node', 'faults.marker')) > 5
+            assert 'SetOrientationMessage' not in {m['type'] for m in client.messages if 'calf' in str(m)}
+            good = JointState(name=names[::-1], position=[0.4] * 12)
+            sent = time.monotonic()
+            client.messages.clear()
+            while not client.of_type('SetOrientationMessage'):
+                assert time.monotonic() - sent < PATIENCE
+                good.header.stamp.sec += 1
+                publisher.publish(good)
+                listener.listen(0.05)
+        assert viewer.stop()[0] == 0
+
+
+def test_silence_is_said_and_ends_when_somebody_speaks() -> None:
+    with Process('viewer_node', port=0) as viewer, probe() as listener:
+        with PageClient(address(viewer)) as client:
+            wait(lambda: 'no robot yet' in shown(client), 'that there is no robot')
+            assert 'sim_node is silent' in shown(client)
+            press(client, 'Reset')  # of a node that is not there
+            wait(
+                lambda: 'is not there' in str(client.of_type('NotificationShowMessage') or client.messages),
+                'it',
+            )
+            for _ in range(2):  # the simulation comes, is killed, and comes again
+                client.messages.clear()
+                with Process('sim_node') as sim:
+                    wait(lambda: 'real time' in shown(client), 'the simulation to be seen', listener)
+                    sim.kill()
+                client.messages.clear()
+                wait(lambda: 'no joint_states for' in shown(client), 'silence', listener)
+        assert viewer.stop()[0] == 0
+
+
+def test_buttons_call_services_and_publish() -> None:
+    calls: list[str] = []
+    with Process('viewer_node', port=0, robot='mini_cheetah') as viewer, probe() as listener:
+        node = listener.node
+
+        def answer(name: str) -> Callable[[Any, Any], Any]:
+            def act(request: Any, response: Any) -> Any:
+                calls.append(name)
+                response.success, response.message = name != 'step', f'{name} says the test'
+                return response
+
+            return act
+
+        node.create_service(SetBool, 'sim_node/pause', answer('pause'))
+        for name in ('sim_node/step', 'sim_node/reset', 'force_node/recover'):
+            node.create_service(Trigger, name, answer(name.rpartition('/')[2]))
+        pushes: list[Any] = []
+        twists: list[Any] = []
+        node.create_subscription(WrenchStamped, 'push', pushes.append, COMMAND)
+        node.create_subscription(Twist, 'cmd_vel', twists.append, COMMAND)
+        with PageClient(address(viewer)) as client:
+            wait(lambda: any(m['type'] == 'GuiSliderMessage' for m in list(client.messages)), 'the page')
+            for text in ('Pause', 'Step', 'Reset', 'Recover'):
+                deadline = time.monotonic() + PATIENCE
+                before = len(calls)
+                while len(calls) == before:  # again, until the service is found
+                    assert time.monotonic() < deadline
+                    press(client, text)
+                    listener.listen(0.5)
+            assert [name for i, name in enumerate(calls) if name not in calls[:i]] == [
+                'pause',
+                'step',
+                'reset',
+                'recover',
+            ]
+            wait(lambda: 'step says the test' in str(client.messages), 'the result of the service', listener)
+            press(client, 'Push')
+            wait(lambda: pushes, 'a push', listener)
+            assert pushes[0].wrench.force.y > 10.0
+            slider = next(m for m in client.messages if m.get('props', {}).get('label') == 'forward [m/s]')
+            client.send(type='GuiUpdateMessage', uuid=slider['uuid'], updates={'value': 0.5})
+            wait(lambda: len(twists) > 3, 'velocities', listener)
+            assert twists[-1].linear.x == 0.5
+            press(client, 'Stop')
+            wait(lambda: twists[-1].linear.x == 0.0, 'the end of velocities', listener)
+            count = len(twists)
+            listener.listen(0.5)
+            assert len(twists) <= count + 1  # one zero is enough
+        assert viewer.stop()[0] == 0
+
+
+def test_without_a_page_nothing_is_subscribed() -> None:
+    with Process('viewer_node', port=0, robot='mini_cheetah') as viewer, probe() as listener:
+        where = address(viewer)
+        publisher = listener.node.create_publisher(JointState, 'joint_states', STREAM)
+        wait(lambda: 'viewer_node' in listener.said, 'the node', listener)
+        # the probe itself listens to joint_states
+        assert publisher.get_subscription_count() <= 1
+        with PageClient(where):
+            wait(lambda: publisher.get_subscription_count() == 2, 'a subscription', listener)
+        wait(lambda: publisher.get_subscription_count() == 1, 'its end', listener)
+        assert viewer.stop()[0] == 0

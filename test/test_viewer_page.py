@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page and its server, without ROS and without a browser: fed by the simulator, read as a page reads."""
+
+from __future__ import annotations
+
+import socket
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip('viser', reason='viser is not installed')
+from cases import load
+from page_client import PageClient
+
+import quad_dynamics as qd
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.simulation import gaits
+from viewer_node.body_meshes import body_meshes
+from viewer_node.markers import Marker
+from viewer_node.page import Page
+from viewer_node.server import PageServer, address_of, start_server, stop_server
+from viewer_node.settings import ViewerSettings
+
+
+@pytest.fixture
+def server() -> Iterator[PageServer]:
+    made = start_server('127.0.0.1', 0, 'test')
+    yield made
+    stop_server(made)
+
+
+def wait_until(condition: Any, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_page_is_served_on_loopback(server: PageServer) -> None:
+    with urllib.request.urlopen(address_of(server), timeout=10.0) as answer:
+        assert answer.status == 200
+        assert len(answer.read()) > 10_000
+    inner = server._websock_server
+    assert inner._host == '127.0.0.1'
+
+
+def test_port_that_is_taken_is_named() -> None:
+    with socket.socket() as other:
+        other.bind(('127.0.0.1', 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(ArgumentError, match=f'port {port} of 127.0.0.1 is taken'):
+            start_server('127.0.0.1', port, 'test')
+
+
+def test_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"host '192.0.2.1'.*expected an address of this machine"):
+        start_server('192.0.2.1', 0, 'test')
+    with pytest.raises(ArgumentError, match='host'):
+        start_server('no such host', 0, 'test')
+
+
+def test_page_cannot_be_shared_with_the_internet(server: PageServer) -> None:
+    assert server.request_share_url() is None
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    server = start_server('127.0.0.1', 0, 'test')
+    stop_server(server)
+    assert capfd.readouterr() == ('', '')
+
+
+def test_page_shows_a_simulation(server: PageServer) -> None:
+    model = load('mini_cheetah')
+    page = Page(server, ViewerSettings())
+    page.show_robot(model, body_meshes(model))
+    sim = qd.Simulator(model)
+    sim.reset(sim.standing())
+    pose = sim.standing()[7:] + 0.1
+    hold = gaits.hold(model, q=np.concatenate([sim.standing()[:7], pose]))
+    with PageClient(address_of(server)) as client:
+        wait_until(lambda: page.is_open)
+        for _ in range(20):
+            sim.run(hold, 0.02)
+            q = sim.q
+            with server.atomic():
+                page.place_robot(q[:3], q[[6, 3, 4, 5]])
+                page.bend_robot(q[7:])
+                foot = Marker(ns='forces', type=2, position=q[:3].copy())
+                assert page.markers['markers'].take([foot], 0.0) == []
+                assert page.draw(0.0) == []
+                page.plots.add(sim.time, np.zeros(12), np.full(8, np.nan), q[2])  # type: ignore[union-attr]
+                page.plots.draw()  # type: ignore[union-attr]
+            page.panel.know_layers(page.layers)
+            time.sleep(0.02)
+        wait_until(lambda: client.of_type('SetOrientationMessage'))
+        names = {message['name'] for message in client.of_type('SetOrientationMessage')}
+        assert any(name.endswith('FL_calf') for name in names)
+        assert len(client.of_type('GlbMessage')) == model.nb
+        updates = [message for message in client.of_type('GuiUpdateMessage') if 'data' in message['updates']]
+        assert updates
+        assert page.layers == [('markers', 'forces')]
+    wait_until(lambda: not page.is_open)
+
+
+def test_camera_follows_by_moving_the_world(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    page.place_robot(np.array([3.0, -2.0, 0.3]), np.array([1.0, 0.0, 0.0, 0.0]))
+    page.draw(0.0)
+    assert np.allclose(page._world.position, [-3.0, 2.0, 0.0])
+    page.panel.follow.value = False
+    page.place_robot(np.array([9.0, 9.0, 0.3]), np.array([1.0, 0.0, 0.0, 0.0]))
+    page.draw(0.0)
+    assert np.allclose(page._world.position, [-3.0, 2.0, 0.0])
+
+
+def test_grid_gives_way_to_ground(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    page.draw(0.0)
+    assert page._grid.visible
+    page.markers['terrain'].take([Marker(type=1, position=np.array([0.0, 0.0, 0.1]))], 0.0)
+    page.draw(0.0)
+    assert not page._grid.visible
+
+
+def test_what_the_user_does_becomes_an_action(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    panel = page.panel
+    with PageClient(address_of(server)) as client:
+        wait_until(lambda: page.is_open)
+        client.send(type='GuiUpdateMessage', uuid=panel._time._impl.uuid, updates={'value': 'Step'})
+        action = panel.actions.get(timeout=10.0)
+        assert (action.name, action.value) == ('step', None)
+        client.send(type='GuiUpdateMessage', uuid=panel._contact._impl.uuid, updates={'value': 'impulse'})
+        action = panel.actions.get(timeout=10.0)
+        assert (action.name, action.value) == ('contact', 'impulse')
+        panel.know_choice('contact', 'none')  # what a node says is no action of the user
+        panel.know_choice('mode', 'a mode of the future')
+        assert panel._mode.value == 'a mode of the future'
+        panel.know_paused(True)
+        assert 'Resume' in panel._time.options
+    assert panel.actions.empty()
+
+
+def test_status_cannot_bring_html_into_the_page(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    page.panel.say(['<script>alert(1)</script>'], ['<b>'])
+    assert '<script>' not in page.panel._status.content
+    assert '&lt;b&gt;' in page.panel._status.content
+
+
+def test_force_of_a_push_fits_the_robot(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    page.panel.know_weight(500.0)
+    assert page.panel.push == pytest.approx((0.0, 250.0, 0.0))
