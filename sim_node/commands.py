@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.qos import COMMAND, CONTROL
 from sim_node.world import World
+
+# States whose answer is waited for, to measure how long it takes.
+_MOST_SENT = 100
 
 
 class Commands:
@@ -44,6 +48,18 @@ class Commands:
         self._stamp_ns = -1
         self._heard = -1.0
         self._was_damped = True
+        self._sent: dict[int, float] = {}  # when states were published, by stamp
+        self._latencies: deque[float] = deque(maxlen=500)
+
+    def state_published(self, stamp_ns: int) -> None:
+        """Remember when the joint states of this stamp were published."""
+        if len(self._sent) > _MOST_SENT:
+            self._sent.clear()
+        self._sent[stamp_ns] = time.monotonic()
+
+    def latency(self, share: float) -> float:
+        """Time from states to the use of the command that answers them, of which a share is below [ms]."""
+        return float(np.quantile(self._latencies, share)) * 1e3 if self._latencies else 0.0
 
     @property
     def publishers(self) -> int:
@@ -114,3 +130,6 @@ class Commands:
             self._diagnostics.hurry()
         self._stamp_ns = stamp_ns or self._world.now_ns
         self._heard = time.monotonic()
+        sent = self._sent.pop(stamp_ns, None)
+        if sent is not None:
+            self._latencies.append(self._heard - sent)

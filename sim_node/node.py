@@ -54,6 +54,7 @@ class SimNode:
         self._outputs = Outputs(self.node, self.world)
         self._markers = Markers(self.node, self.world)
         self._commands = Commands(self.node, self.world, self._diagnostics)
+        self._outputs.on_joint_states = self._commands.state_published
         self._parameters.on_change(self._change)
         self._make_inputs()
         self._paused = settings.start_paused
@@ -247,6 +248,8 @@ class SimNode:
             paused=self._paused,
             damped=world.is_damped,
             commands=self._commands.count,
+            latency_p50_ms=self._commands.latency(0.5),
+            latency_p90_ms=self._commands.latency(0.9),
             converged=world.sim.converged,
             sweeps=world.sim.sweeps,
             backlogs_dropped=self._pacer.dropped,

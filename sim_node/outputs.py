@@ -32,7 +32,11 @@ except ImportError:  # no wheel of it exists; with a ROS installation it is ther
 
 
 class Outputs:
-    """The topics of the robot's state."""
+    """The topics of the robot's state.
+
+    Attributes:
+        on_joint_states: called with the stamp of joint states that were published [ns].
+    """
 
     def __init__(self, node: Node, world: World) -> None:
         """Make the publishers.
@@ -69,6 +73,7 @@ class Outputs:
             description = node.create_publisher(String, 'robot_description', LATCHED)
             description.publish(String(data=world.model.to_urdf()))
         self._readings: tuple[int, tuple[Readings, Readings | None]] | None = None
+        self.on_joint_states: Callable[[int], None] = lambda stamp_ns: None
 
     @property
     def state_topics(self) -> list[Any]:
@@ -104,6 +109,7 @@ class Outputs:
 
     def _joint_states(self, stamp: int) -> None:
         self._of_both(stamp, 'publish_joint_states')
+        self.on_joint_states(stamp)
 
     def _imu(self, stamp: int) -> None:
         if self._world.model.floating_base:

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,14 +46,30 @@ def command(*arguments: object) -> Process:
     return start('-m', 'quad_dynamics', *map(str, arguments))
 
 
-def wait_line(process: Process, text: str) -> str:
-    """Wait for a line of output that begins so."""
+def wait_line(process: Process, text: str, timeout: float = 30.0) -> str:
+    """Wait for a line of output that begins so; after the timeout the process is killed."""
     assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith(text):
-            return line
+    seen = []
+    watchdog = threading.Timer(timeout, process.kill)
+    watchdog.start()
+    try:
+        for line in process.stdout:
+            if line.startswith(text):
+                return line
+            seen.append(line)
+    finally:
+        watchdog.cancel()
     _, errors = process.communicate()
-    raise AssertionError(f'the process ended with {process.returncode} without {text!r}: {errors}')
+    raise AssertionError(f'no line {text!r}, but {seen}; exit code {process.returncode}: {errors}')
+
+
+def wait_topics(recorder: Process, count: int) -> None:
+    """Wait until a recorder records so many topics."""
+    found = int(wait_line(recorder, 'recording').split()[1])
+    while found < count:
+        wait_line(recorder, 'also recording')
+        found += 1
+    assert found == count
 
 
 def stop(process: Process, number: int = signal.SIGINT, timeout: float = 20.0) -> tuple[int, str, str]:
@@ -95,6 +112,14 @@ def _stamp(raw: bytearray, nanoseconds: int) -> None:
     raw[4:12] = seconds.to_bytes(4, 'little') + rest.to_bytes(4, 'little')
 
 
+def _wait_until_received(publishers: Sequence[Any]) -> None:
+    """Wait until all subscribers have got everything, also what had to be sent again."""
+    from rclpy.duration import Duration
+
+    for publisher in publishers:
+        assert publisher.wait_for_all_acked(Duration(seconds=10.0))
+
+
 def steady(rate: float, seconds: float, target: str, listeners: int) -> None:
     """Publish `rate` messages a second on several topics; write when each was sent."""
     import numpy as np
@@ -131,8 +156,10 @@ def steady(rate: float, seconds: float, target: str, listeners: int) -> None:
         i = due
         time.sleep(0.0005)
     np.save(target, sent[:i])
+    if not asked:
+        _wait_until_received(publishers)
     print('sent', i, flush=True)
-    while not asked:  # what was lost on the way can be asked for
+    while not asked:
         time.sleep(0.01)
 
 
@@ -141,22 +168,25 @@ def simulated(steps: int) -> None:
     import rclpy
     from geometry_msgs.msg import Twist
     from rclpy.node import Node
+    from rclpy.qos import QoSProfile
     from rosgraph_msgs.msg import Clock
     from sensor_msgs.msg import JointState
     from std_msgs.msg import String
     from visualization_msgs.msg import Marker, MarkerArray
 
-    from quad_dynamics.ros.qos import LATCHED, STREAM
+    from quad_dynamics.ros.qos import LATCHED
 
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
     rclpy.init(signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
     node = Node('traffic', start_parameter_services=False, enable_rosout=False)
     node.create_publisher(String, 'description', LATCHED).publish(String(data=TEXT))
-    clock = node.create_publisher(Clock, '/clock', STREAM)
-    states = [node.create_publisher(JointState, f'state_{i}', STREAM) for i in range(3)]
-    markers = node.create_publisher(MarkerArray, 'markers', STREAM)
-    node.create_publisher(Twist, 'silent', STREAM)
+    # Nothing makes it wait for a recorder: it must keep what a busy one has not got yet.
+    stream = QoSProfile(depth=3000)
+    clock = node.create_publisher(Clock, '/clock', stream)
+    states = [node.create_publisher(JointState, f'state_{i}', stream) for i in range(3)]
+    markers = node.create_publisher(MarkerArray, 'markers', stream)
+    node.create_publisher(Twist, 'silent', stream)
     raw, place = _joint_states()
     shown, tick = MarkerArray(markers=[Marker(id=1)]), Clock()
 
@@ -179,7 +209,8 @@ def simulated(steps: int) -> None:
         time.sleep(0.02)
     for k in range(1, steps + 1):
         step(k)
-        time.sleep(0.0005)
+        time.sleep(0.001)
+    _wait_until_received([clock, *states, markers])
     print('sent', flush=True)
     while not asked:
         time.sleep(0.01)

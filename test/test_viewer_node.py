@@ -66,12 +66,11 @@ def press(client: PageClient, text: str) -> None:
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_ends_cleanly_and_soon(number: int) -> None:
-    with Process('viewer_node', port=0, robot='mini_cheetah') as viewer:
-        with PageClient(address(viewer)):
-            time.sleep(0.5)
-            begin = time.monotonic()
-            code, output = viewer.stop(number)
-            took = time.monotonic() - begin
+    with Process('viewer_node', port=0, robot='mini_cheetah') as viewer, PageClient(address(viewer)):
+        time.sleep(0.5)
+        begin = time.monotonic()
+        code, output = viewer.stop(number)
+        took = time.monotonic() - begin
     assert code == 0, output
     assert output == ''
     assert took < 5.0  # 0.3 s on a machine that has nothing else to do
@@ -133,7 +132,7 @@ def test_bad_messages_are_counted_and_good_ones_are_shown() -> None:
             )
             assert int(listener.value('viewer_node', 'faults.marker')) > 5
             assert 'SetOrientationMessage' not in {m['type'] for m in client.messages if 'calf' in str(m)}
-            good = JointState(name=names[::-1], position=[0.4] * 12)
+            good = JointState(name=names[::-1], position=[0.4] * 12, velocity=[0.0] * 12, effort=[0.0] * 12)
             sent = time.monotonic()
             client.messages.clear()
             while not client.of_type('SetOrientationMessage'):

@@ -81,7 +81,7 @@ class Page:
             section_color=(165, 171, 179),
             fade_distance=12.0,
             shadow_opacity=0.0,
-            position=(0.0, 0.0, 1e-3),  # above flat ground: lines show that the robot moves
+            position=(0.0, 0.0, 4e-3),  # above flat ground: lines show that the robot moves
         )
 
     def _aim(self, radius: float) -> None:

@@ -35,6 +35,20 @@ def read_marker_array(raw: bytes) -> list[Marker]:
     return read_markers(raw, lambda whole: deserialize_message(whole, MarkerArray))
 
 
+def _pose_reader() -> Callable[[bytes], tuple[Floats, Floats]]:
+    """A function that reads position (3,) [m] and orientation (4,) w x y z from the bytes of an Odometry."""
+    reader = NumberReader(Odometry, ODOMETRY, 'odom')
+
+    def read(raw: bytes) -> tuple[Floats, Floats]:
+        pose = reader.read(raw).arrays['pose']
+        norm = float(np.linalg.norm(pose[3:]))
+        if norm < 1e-6:
+            raise ArgumentError('odom: the quaternion has no length; expected one of length 1')
+        return pose[:3].copy(), pose[[6, 3, 4, 5]] / norm
+
+    return read
+
+
 @dataclass
 class Slot:
     """The newest message of a topic.
@@ -79,7 +93,7 @@ class Streams:
         self.opened = time.monotonic()
         joints = JointReader(JointState, model.joint_names, ['position'], 'joint_states')
         self._add('joint_states', JointState, joints.read)
-        self._add('odom', Odometry, NumberReader(Odometry, ODOMETRY, 'odom').read)
+        self._add('odom', Odometry, _pose_reader())
         for foot in model.foot_names:
             for topic in (f'foot_forces/{foot}', f'foot_forces_estimated/{foot}'):
                 self._add(topic, WrenchStamped, NumberReader(WrenchStamped, WRENCH, topic).read)
@@ -146,15 +160,8 @@ class Streams:
 
     def base(self) -> tuple[Floats, Floats] | None:
         """Newest position (3,) [m] and orientation (4,) w x y z of the base."""
-        numbers = self.newest('odom')
-        if numbers is None:
-            return None
-        pose = numbers.arrays['pose']
-        norm = float(np.linalg.norm(pose[3:]))
-        if norm < 1e-6:
-            self._on_fault('bad_message', 'odom: the quaternion has no length; expected one of length 1')
-            return None
-        return pose[:3].copy(), pose[[6, 3, 4, 5]] / norm
+        pose: tuple[Floats, Floats] | None = self.newest('odom')
+        return pose
 
     def vertical_forces(self) -> Floats:
         """(2 feet,) measured, then estimated [N]; NaN where no message came lately."""

@@ -175,6 +175,9 @@ class WriterThread:
         batch: list[Entry] = []
         for item in items:
             if isinstance(item, Topic):
+                # A topic stands before its first message, wherever batches begin.
+                self._bag.write(batch)
+                batch = []
                 self._bag.add_topic(item)
             elif item:
                 batch += item

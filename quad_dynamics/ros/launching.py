@@ -12,12 +12,9 @@ from typing import Any
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
-    EmitEvent,
     ExecuteProcess,
     OpaqueFunction,
-    SetEnvironmentVariable,
 )
-from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
@@ -54,9 +51,8 @@ def sim_description(defaults: Mapping[str, Any] | None = None) -> LaunchDescript
         DeclareLaunchArgument(name, default_value=made.default(name), description=_describe(one))
         for name, one in GraphOptions.parameters().items()
     ]
-    quiet = [SetEnvironmentVariable(name, value) for name, value in loopback_settings(os.environ).items()]
     return LaunchDescription(
-        [OpaqueFunction(function=made.note_given), *arguments, *quiet, OpaqueFunction(function=made.start)]
+        [OpaqueFunction(function=made.note_given), *arguments, OpaqueFunction(function=made.start)]
     )
 
 
@@ -90,15 +86,17 @@ class _Actions:
         inner = str(given.get('namespace', ''))
         if around and not inner.startswith('/'):
             given['namespace'] = '/'.join(filter(None, [around, inner.strip('/')]))
-        actions = [_action(spec) for spec in graph(given)]
+        # For our processes alone: others of a launch file that includes this one may be on several machines.
+        environment = loopback_settings({**os.environ, **context.environment})
         if not context.launch_configurations.get('launch-prefix'):
             # Processes are children of this one, and need not outlive it; behind a prefix they are not.
-            actions.insert(0, SetEnvironmentVariable(PARENT_VARIABLE, str(os.getpid())))
-        return actions
+            environment[PARENT_VARIABLE] = str(os.getpid())
+        return [_action(spec, environment) for spec in graph(given)]
 
 
-def _action(spec: NodeSpec) -> Any:
+def _action(spec: NodeSpec, environment: Mapping[str, str]) -> Any:
     common = {
+        'additional_env': dict(environment),
         'output': 'screen',
         'emulate_tty': True,  # else their output is held back
         'sigterm_timeout': _PATIENCE,
@@ -137,7 +135,10 @@ def _when_ended(spec: NodeSpec) -> Callable[[Any, LaunchContext], list[Any]]:
             reason = f'{name} ended with exit code {event.returncode}'
         elif spec.respawn and deaths.too_many():
             reason = f'{name} died {TOO_OFTEN}'
-        return [EmitEvent(event=Shutdown(reason=reason))] if reason and not context.is_shutdown else []
+        if reason and not context.is_shutdown:
+            # Not an event `Shutdown`: launch says what was raised, ends everything, and its exit code is 1.
+            raise ArgumentError(reason)
+        return []
 
     return on_exit
 

@@ -27,7 +27,6 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 _Set = TypeVar('_Set', bound=ParameterSet)
 # Parameters that every node has.
 _OF_ROS = ('use_sim_time', 'start_type_description_service', 'qos_overrides')
-_LARGEST = 1.7976931348623157e308
 
 
 class NodeParameters(Generic[_Set]):
@@ -140,14 +139,15 @@ def descriptor(declared: Parameter) -> ParameterDescriptor:
         read_only=not declared.dynamic,
         dynamic_typing=True,  # whole numbers are good numbers, too; values are checked by the declaration
     )
-    bounded = max(declared.low, declared.above) > -math.inf or declared.high < math.inf
-    if declared.kind == 'number' and bounded and not declared.infinite:
-        low = max(declared.low, declared.above, -_LARGEST)
+    low, high = max(declared.low, declared.above), declared.high
+    # A range has two ends; where one is open, ROS would show the largest number there is.
+    if low == -math.inf or high == math.inf or declared.optional:
+        return made
+    if declared.kind == 'number':
         made.floating_point_range = [
-            FloatingPointRange(from_value=low, to_value=min(declared.high, _LARGEST), step=0.0)
+            FloatingPointRange(from_value=float(low), to_value=float(high), step=0.0)
         ]
-    if declared.kind == 'integer' and bounded and not declared.optional:
-        low, high = max(declared.low, -(2**63)), min(declared.high, 2**63 - 1)
+    if declared.kind == 'integer':
         made.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
     return made
 
@@ -166,8 +166,8 @@ def to_ros(declared: Parameter, value: Any) -> Any:
 def _from_ros(declared: Parameter, value: Any) -> Any:
     """A value as the settings have it."""
     if declared.kind in ('vector', 'numbers', 'texts'):
-        value = list(value) if value is not None and not isinstance(value, str) else value
-        return None if declared.optional and not value else ([] if value is None else value)
+        value = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
+        return None if declared.optional and value in ([], '', None) else ([] if value is None else value)
     if declared.optional and value in ('', 0, None):
         return None
     return value

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 from quad_dynamics.errors import QuadDynamicsError
 
@@ -55,10 +55,8 @@ def run_node(make: Callable[[], Runnable], argv: Sequence[str] | None = None) ->
     Returns:
         exit code: 0 ended as asked, 2 wrong parameters.
     """
-    stop = StopFlag()
-    # Before rclpy starts, and in place of its own: it would shut down the context in the middle of a step.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop.ask)
+    # What starts may be compiling, which no handler interrupts; there is nothing yet that must be ended in order.
+    _handle_signals(signal.SIG_DFL)
     if not _die_with_parent():
         return 0
     import rclpy
@@ -71,22 +69,30 @@ def run_node(make: Callable[[], Runnable], argv: Sequence[str] | None = None) ->
         print(f'error: {error}', file=sys.stderr, flush=True)
         return 2
     try:
-        return _run(make, stop)
+        return _run(make)
     finally:
         rclpy.try_shutdown()
 
 
-def _run(make: Callable[[], Runnable], stop: StopFlag) -> int:
+def _run(make: Callable[[], Runnable]) -> int:
+    stop = StopFlag()
     try:
         node = make()
     except QuadDynamicsError as error:
         print(f'error: {error}', file=sys.stderr, flush=True)
         return 2
+    # In place of rclpy's own: it would shut down the context in the middle of a step.
+    _handle_signals(stop.ask)
     try:
         node.spin(stop)
     finally:
         node.close()
     return 0
+
+
+def _handle_signals(handler: Any) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
 
 
 def _die_with_parent() -> bool:

@@ -95,8 +95,8 @@ class NumberReader:
         arrays = {}
         for name, place, count in self._places:
             values = np.frombuffer(raw, np.float64, count, place)
-            # The sum of finite numbers is finite, or they are so large that it is worth a second look; Python's
-            # own sum does not warn of those.
+            # The sum of finite numbers is finite, or they are so large that it is worth a second look; and
+            # Python's own sum does not warn of those.
             if not math.isfinite(sum(values.tolist())) and not np.isfinite(values).all():
                 path = self._paths[name][int(np.argmin(np.isfinite(values)))]
                 raise ArgumentError(

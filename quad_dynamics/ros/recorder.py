@@ -36,8 +36,9 @@ from quad_dynamics.ros.subscriptions import (
 _NAP = 0.002
 _LOOK_EVERY = 0.1  # for new topics [s]
 _CHECK_EVERY = 0.5  # for new publishers of known topics [s]
-# Ready when no new topic has come for so long [s]; but wait for topics that were named at most so long [s].
-_SETTLED, _PATIENCE = 0.3, 2.0
+# Ready when no new topic has come for so long [s]; but wait for the first one, and for those that were named,
+# at most so long [s].
+_SETTLED, _PATIENCE = 0.4, 2.0
 # A clock that jumps back by more than this has been set [ns].
 _CLOCK_WAS_SET = 500_000_000
 _CLOCK = '/clock'
@@ -199,7 +200,8 @@ class Recorder:
 
     def _announce(self, now: float) -> None:
         missing = self._options.selection.missing(self._sources)
-        if now - self._changed < _SETTLED or (missing and now - self._started < _PATIENCE):
+        waiting = missing or not self._sources
+        if now - self._changed < _SETTLED or (waiting and now - self._started < _PATIENCE):
             return
         self._ready = now
         count = sum(map(self._options.selection.wants, self._sources))
@@ -259,6 +261,8 @@ class Recorder:
                 continue
             if not ordered.number:
                 # A topic comes into the bag with its first message, not when it happened to be found.
+                self._thread.put(batch)
+                batch = []
                 self._make_known(ordered)
             ordered.written += 1
             batch.append((stamp, ordered.number, stamp, ordered.written, raw))
