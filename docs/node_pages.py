@@ -30,8 +30,8 @@ NODES = {
     'viewer_node': ('ViewerNode', 'ViewerSettings'),
 }
 INTRODUCTIONS = {
-    'sim_node': 'Simulates the robot: torques in, sensors out. One thread, time steps of `dt`, in step with the '
-    'wall clock or with the controller.',
+    'sim_node': 'Simulates the robot: torques in, sensors out. One thread, time steps of `dt`, in step with '
+    'the wall clock or with the controller.',
     'force_node': 'Controls the robot: each message of `joint_states` is answered with `joint_torques`.',
     'viewer_node': 'Serves the page in the browser: the robot, its contacts, plots and buttons.',
 }

@@ -8,11 +8,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from force_node.settings import MODES, ForceSettings
+from force_node.settings import ForceSettings
 from force_node.targets import Targets
 from quad_dynamics.control.computed_torque import ComputedTorque
 from quad_dynamics.control.gravity import GravityCompensation
 from quad_dynamics.control.setpoint import Setpoint
+from quad_dynamics.control.settings import MODES
 from quad_dynamics.control.stand import StandUp
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from quad_dynamics.control.settings import ControlSettings
+from quad_dynamics.control.settings import MODES, ControlSettings
 from quad_dynamics.parameters.parameter import param
-
-MODES = ('gravity', 'stand', 'computed_torque', 'damping', 'passthrough')
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ros2 launch quad_dynamics identification.launch.py`: a simulated robot with real sensors, recorded into a bag.
+"""`ros2 launch quad_dynamics identification.launch.py`: a robot with imperfect sensors, recorded into a bag.
 
-The bag has what identification reads: joint states, torques, odometry and foot forces, with errors of the size
-that real sensors have. The arguments are those of sim.launch.py; `record` names the bag.
+The bag has what identification reads: joint states, torques, odometry and foot forces, with errors of the
+size that real sensors have, and beside them the truth. The arguments are those of sim.launch.py; `record`
+names the bag, which must not exist.
 """
 
 from launch import LaunchDescription

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import signal
 import time
 from collections.abc import Iterator
@@ -116,28 +117,28 @@ def _check_types(folder: Path) -> None:
 @pytest.mark.slow
 def test_killed_recorders(tmp_path: Path, started: list[bags.Process], record_property: Any) -> None:
     """Twenty kills: after `repair` the bag opens and lacks at most the last 20 ms."""
-    rng, losses = random.Random(0), {storage: [] for storage in STORAGES}  # type: dict[str, list[float]]
-    for attempt in range(15):
-        pairs = [(storage, f'{storage}_{attempt}') for storage in STORAGES]
-        recorders = {
-            storage: bags.command('record', '-o', tmp_path / name, '--storage', storage)
-            for storage, name in pairs
-        }
-        publisher = bags.traffic('steady', RATE, 10.0, tmp_path / 'sent.npy', 2)
-        started[:] = [publisher, *recorders.values()]
+    rng = random.Random(0)
+    losses: dict[str, list[float]] = {storage: [] for storage in STORAGES}
+    for attempt in range(10):
+        folders = [(storage, tmp_path / f'{storage}_{attempt}_{i}') for storage in STORAGES for i in range(2)]
+        recorders = [
+            bags.command('record', '-o', folder, '--storage', storage) for storage, folder in folders
+        ]
+        publisher = bags.traffic('steady', RATE, 20.0, tmp_path / 'sent.npy', len(recorders))
+        started[:] = [publisher, *recorders]
         bags.wait_line(publisher, 'sending')
-        time.sleep(rng.uniform(0.1, 0.4))
-        killed = {}
-        for storage, recorder in recorders.items():
-            killed[storage] = time.time_ns()
+        killed = []
+        for recorder in recorders:
+            time.sleep(rng.uniform(0.05, 0.15))
+            killed.append(time.time_ns())
             recorder.kill()
-        bags.end_all(list(recorders.values()))
+        bags.end_all(recorders)
         bags.stop(publisher, signal.SIGTERM)
         sent = np.load(tmp_path / 'sent.npy')
-        for storage, name in pairs:
-            lag, loss = _loss(tmp_path / name, sent, killed[storage])
+        for (storage, folder), when in zip(folders, killed, strict=True):
+            pause, loss = _loss(folder, sent, when)
             # Where the machine stood still just then, nobody can have received anything.
-            if lag < MOST_MISSING_MS / 2:
+            if pause < MOST_MISSING_MS / 2:
                 losses[storage].append(loss)
         if min(map(len, losses.values())) >= 10:
             break
@@ -293,6 +294,25 @@ def test_play_a_part(tmp_path: Path, started: list[bags.Process]) -> None:
         numbers = {bags.number_of(raw) for _, _, raw in reader.messages()}
     assert names == {'/new/a', '/new/b'}
     assert numbers == set(range(250, 300))
+
+
+@pytest.mark.slow
+def test_full_disk_ends_the_recorder(tmp_path: Path, started: list[bags.Process]) -> None:
+    """It says why, and what was written can be read."""
+    publisher = bags.traffic('steady', RATE, 20.0, tmp_path / 'sent.npy', 1)
+    recorder = bags.command('record', '-o', tmp_path / 'bag')
+    started += [publisher, recorder]
+    bags.wait_line(publisher, 'sending')
+    resource.prlimit(recorder.pid, resource.RLIMIT_FSIZE, (800_000, 800_000))
+    output, errors = recorder.communicate(timeout=20)
+    bags.stop(publisher, signal.SIGTERM)
+    assert recorder.returncode == 1
+    assert f'error: {tmp_path / "bag" / "bag_0.mcap"}: File too large' in errors
+    assert 'not written' in output
+    numbers = numbers_by_topic(tmp_path / 'bag')
+    assert all(found == list(range(len(found))) for found in numbers.values())
+    assert sum(map(len, numbers.values())) > 800
+    assert not repair(tmp_path / 'bag').found
 
 
 @pytest.mark.slow

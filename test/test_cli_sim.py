@@ -69,11 +69,11 @@ def wait_for(condition: Any, seconds: float, what: str) -> None:
 
 
 def sockets_outside_loopback(pids: list[int]) -> list[str]:
-    """Addresses of the sockets of some processes that are not bound to 127.0.0.1, from the kernel's tables."""
+    """Addresses of sockets of processes that are not bound to 127.0.0.1, from the kernel's tables."""
     inodes = set()
     for pid in pids:
         for link in (Path('/proc') / str(pid) / 'fd').iterdir():
-            target = os.readlink(link)
+            target = str(link.readlink())
             if target.startswith('socket:['):
                 inodes.add(target[8:-1])
     found = []

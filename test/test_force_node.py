@@ -14,10 +14,11 @@ from simple_robots import pendulum
 from force_node.faults import Faults
 from force_node.jumps import JumpDetector
 from force_node.laws import StandLaw
-from force_node.settings import MODES, ForceSettings
+from force_node.settings import ForceSettings
 from force_node.supervisor import Supervisor
 from force_node.watch import Watch
 from quad_dynamics.api.drives import motor_limits
+from quad_dynamics.control.settings import MODES
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 

@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
 pytest.importorskip('viser', reason='viser is not installed')
+from cases import load
 from geometry_msgs.msg import Twist, WrenchStamped
 from nav_msgs.msg import Odometry
 from node_processes import PATIENCE, Probe, Process, probe
@@ -23,7 +24,6 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
-from quad_dynamics.model.loading import load_model
 from quad_dynamics.ros.qos import COMMAND, STREAM
 
 pytestmark = pytest.mark.usefixtures('ros_domain')
@@ -104,7 +104,7 @@ def test_port_that_is_taken_is_named() -> None:
 
 
 def test_bad_messages_are_counted_and_good_ones_are_shown() -> None:
-    model = load_model('mini_cheetah')
+    model = load('mini_cheetah')
     with Process('viewer_node', port=0, robot='mini_cheetah') as viewer, probe() as listener:
         with PageClient(address(viewer)) as client:
             publisher = listener.publisher(JointState, 'joint_states', STREAM)

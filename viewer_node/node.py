@@ -17,7 +17,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
-from quad_dynamics.errors import ModelError, ModelWarning
+from quad_dynamics.errors import ArgumentError, ModelError, ModelWarning, QuadDynamicsError
 from quad_dynamics.model.loading import load_model
 from quad_dynamics.model.model import Model
 from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
@@ -25,7 +25,6 @@ from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.process import StopFlag, run_node
 from quad_dynamics.ros.qos import COMMAND, LATCHED
-from quad_dynamics.ros.robot import load_robot
 from viewer_node.page import TITLE, Page
 from viewer_node.panel import Action
 from viewer_node.remote import Remote
@@ -40,7 +39,7 @@ _ASK_PERIOD = 2.0  # between two questions about parameters [s]
 _STATUS_PERIOD = 0.25
 
 
-class Viewer:
+class ViewerNode:
     """The node and its page."""
 
     def __init__(self) -> None:
@@ -54,7 +53,7 @@ class Viewer:
         settings = self._parameters.values
         self._diagnostics = Diagnostics(self.node)
         self._mailbox = make_mailbox(self.node, self._on_error)
-        model = load_robot(self.node, settings.robot) if settings.robot else None
+        model = _load_chosen(settings.robot) if settings.robot else None
         self._server = start_server(settings.host, settings.port, TITLE)
         self.page = Page(self._server, settings)
         print(f'viewer: {address_of(self._server)}', flush=True)
@@ -164,10 +163,14 @@ class Viewer:
     def _watch(self, is_open: bool) -> None:
         """Have subscriptions while, and only while, somebody looks."""
         if is_open and not self._streams.is_open and self.page.robot is not None:
-            self._streams.open(self.page.robot.model)
+            self.listen(self.page.robot.model)
         if not is_open and self._streams.is_open:
             self._streams.close()
             self._remote.move((0.0, 0.0, 0.0), math.inf)
+
+    def listen(self, model: Model) -> None:
+        """Subscribe to everything that the page shows of a robot."""
+        self._streams.open(model)
 
     def _sleep(self, seconds: float) -> None:
         """Wait, but act at once on what the user does."""
@@ -262,13 +265,10 @@ class Viewer:
 
     def _publish_diagnostics(self) -> None:
         pages = len(self._server.get_clients())
-        faults = sum(self._diagnostics.counts.values())
-        message = f'{pages} page{"" if pages == 1 else "s"} open'
-        simulated = self._status.simulated or 0.0
         self._diagnostics.publish(
-            WARN if faults else OK,
-            message,
-            round(1e9 * simulated),
+            WARN if self._diagnostics.counts else OK,
+            f'{pages} page{"" if pages == 1 else "s"} open',
+            round(1e9 * (self._status.simulated or 0.0)),
             pages=pages,
             address=address_of(self._server),
             robot=self._model.name if self._model is not None else '',
@@ -286,6 +286,13 @@ def _load(source: str) -> Model:
         return load_model(source)
 
 
+def _load_chosen(robot: str) -> Model:
+    try:
+        return _load(robot)
+    except QuadDynamicsError as error:
+        raise ArgumentError(f'parameter robot: {error}') from error
+
+
 def main() -> int:
     """Run the node; returns the exit code."""
-    return run_node(Viewer)
+    return run_node(ViewerNode)

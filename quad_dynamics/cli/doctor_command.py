@@ -10,7 +10,6 @@ import os
 import platform
 import shutil
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -48,10 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _python() -> Finding:
-    version = platform.python_version()
-    if sys.version_info < (3, 10):
-        return _BAD, f'{version}; expected 3.10 or newer'
-    return _GOOD, f'{version} on {platform.system()} {platform.machine()}'
+    return _GOOD, f'{platform.python_version()} on {platform.system()} {platform.machine()}'
 
 
 def _libraries() -> Finding:
@@ -88,8 +84,8 @@ def _ros() -> Finding:
 
 def _messages() -> Finding:
     needed = (
-        'diagnostic_msgs', 'geometry_msgs', 'nav_msgs', 'rosgraph_msgs', 'sensor_msgs', 'std_msgs', 'std_srvs',
-        'trajectory_msgs', 'visualization_msgs',
+        'diagnostic_msgs', 'geometry_msgs', 'nav_msgs', 'rosgraph_msgs', 'sensor_msgs', 'std_msgs',
+        'std_srvs', 'trajectory_msgs', 'visualization_msgs',
     )  # fmt: skip
     lacks = [name for name in needed if importlib.util.find_spec(name) is None]
     if lacks:

@@ -81,7 +81,7 @@ def positive(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record until asked to end."""
-    from quad_dynamics.ros.bag_writers import BagWriter
+    from quad_dynamics.ros.bag_writers import BagWriter, check_new
     from quad_dynamics.ros.environment import require_ros, stay_on_this_machine
     from quad_dynamics.ros.process import run_node
 
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S'))
     if not folder.name:
         raise ArgumentError(f'--output is {arguments.output}; expected the name of a folder')
-    bag = BagWriter(folder, arguments.storage)
+    check_new(folder, arguments.storage)
     stay_on_this_machine()
 
     from quad_dynamics.ros.recorder import Recorder, RecordOptions
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     made: list[Recorder] = []
 
     def make() -> Recorder:
-        made.append(Recorder(bag, options))
+        made.append(Recorder(BagWriter(folder, arguments.storage), options))
         return made[0]
 
     code = run_node(make, ['quad_dynamics'])

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.lapack import dposv
 from scipy.optimize import nnls
 
 from quad_dynamics.api.drives import gravity_norm, leg_length
@@ -34,6 +35,8 @@ Floats = npt.NDArray[np.float64]
 
 # Singular values below this share of the largest are directions in which the feet cannot push.
 _RANK = 1e-6
+# Share of a wrench that a solution may miss.
+_EXACT = 1e-9
 # Weight of the smallness of forces against balance, where forces are at the edges of their pyramids.
 _SMALL = 1e-6
 
@@ -231,11 +234,23 @@ def forces_for(points: FootPoints, J: Floats, feet: Sequence[int], wanted: Float
         return forces
     A = J[:, :6].T * points.row_scale[:, None]
     b = wanted[:6] * points.row_scale
-    f = np.linalg.lstsq(A, b, rcond=_RANK)[0].reshape(-1, 3)
+    f = _smallest(A, b).reshape(-1, 3)
     if not _in_cones(f, points.up, mu):
         f = _within_pyramids(A, b, points, mu, len(feet))
     forces[list(feet)] = f
     return forces
+
+
+def _smallest(A: Floats, b: Floats) -> Floats:
+    """The smallest x with A x = b, or nearest to it: by Cholesky of A A^T where three feet or more carry."""
+    if A.shape[1] > 6:
+        _, y, info = dposv(A @ A.T, b)
+        x = y @ A
+        missed = A @ x - b
+        # Feet in a line may pass Cholesky with a useless result; what it misses tells.
+        if info == 0 and missed @ missed < _EXACT**2 * (1.0 + b @ b):
+            return np.asarray(x)
+    return np.asarray(np.linalg.lstsq(A, b, rcond=_RANK)[0])
 
 
 def _in_cones(f: Floats, up: Floats, mu: float) -> bool:

@@ -56,6 +56,19 @@ class Storage(Protocol):
 STORAGES: Mapping[str, Callable[[Path], Storage]] = {'mcap': McapStorage, 'sqlite3': SqliteStorage}
 
 
+def check_new(folder: Path, storage: str) -> None:
+    """Refuse a bag that cannot be made.
+
+    Raises:
+        ArgumentError: there is something already, or there is no such storage.
+    """
+    if storage not in STORAGES:
+        known = nearest(storage, STORAGES)
+        raise ArgumentError(f'storage is {storage!r}{known}; expected mcap or sqlite3')
+    if os.path.lexists(folder):
+        raise ArgumentError(f'{folder} exists already; expected the path of a bag that is to be made')
+
+
 class BagWriter:
     """A bag that is being written: a folder with a data file and metadata.yaml.
 
@@ -74,11 +87,7 @@ class BagWriter:
         Raises:
             ArgumentError: there is something already, or there is no such storage.
         """
-        if storage not in STORAGES:
-            known = nearest(storage, STORAGES)
-            raise ArgumentError(f'storage is {storage!r}{known}; expected mcap or sqlite3')
-        if os.path.lexists(folder):
-            raise ArgumentError(f'{folder} exists already; expected the path of a bag that is to be made')
+        check_new(folder, storage)
         folder.mkdir(parents=True)
         self.folder, self.custom = folder, {STATE: RECORDING}
         self._storage_name = storage

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quad_dynamics.control.settings import MODES
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
@@ -15,7 +16,6 @@ from quad_dynamics.ros.environment import share_folder
 from quad_dynamics.simulation.settings import CONTACTS
 
 PACKAGE = 'quad_dynamics'
-MODES = ('stand', 'gravity', 'computed_torque', 'damping', 'passthrough')
 # What identification reads of a bag.
 IDENTIFICATION_TOPICS = (
     'joint_states',

@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import (
-    DeclareLaunchArgument,
-    ExecuteProcess,
-    OpaqueFunction,
-)
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
@@ -144,7 +140,7 @@ def _when_ended(spec: NodeSpec) -> Callable[[Any, LaunchContext], list[Any]]:
 
 
 def _is_outermost(context: LaunchContext) -> bool:
-    """Whether `ros2 launch` was given our launch file, not one that includes it and has arguments of its own."""
+    """Whether `ros2 launch` was given our launch file, and not one with other arguments that includes it."""
     path = Path(context.get_locals_as_dict().get('current_launch_file_path', ''))
     return (PACKAGE in sys.argv and path.name in sys.argv) or str(path) in map(os.path.abspath, sys.argv)
 

@@ -55,7 +55,7 @@ def run_node(make: Callable[[], Runnable], argv: Sequence[str] | None = None) ->
     Returns:
         exit code: 0 ended as asked, 2 wrong parameters.
     """
-    # What starts may be compiling, which no handler interrupts; there is nothing yet that must be ended in order.
+    # What starts may be compiling, which no handler interrupts; nothing of it must be ended in order yet.
     _handle_signals(signal.SIG_DFL)
     if not _die_with_parent():
         return 0

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 TOPICS: dict[str, str] = {
     'joint_states': 'position, velocity and motor torque of each joint',
-    'joint_torques': 'effort: feed-forward torque; where position or velocity are given, the drives add kp and '
-    'kd times the difference',
+    'joint_torques': 'effort: feed-forward torque; where position or velocity are given, the drives add kp '
+    'and kd times the difference',
     'joint_targets': 'trajectory to follow in mode computed_torque; some joints or all',
     'joint_commands': 'commands to hand on in mode passthrough, within limits',
     'effort_controller/commands': 'torques alone, in the order of the joints, as effort controllers of '

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files that `ros2 launch` and RViz read, and, where `launch` is installed, what becomes of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from odd_values import ODD_VALUES
+
+from force_node.settings import ForceSettings
+from quad_dynamics import load_model
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros import graph as graph_module
+from quad_dynamics.ros.environment import share_folder
+from quad_dynamics.ros.graph import GraphOptions, NodeSpec
+from quad_dynamics.ros.topics import TOPICS
+from quad_dynamics.simulation.bag import WORLD_FRAME
+from sim_node.settings import SimNodeSettings
+from viewer_node.settings import ViewerSettings
+
+pytestmark = pytest.mark.filterwarnings('ignore::quad_dynamics.errors.ModelWarning')
+
+ROOT = Path(__file__).resolve().parents[1]
+SETTINGS: dict[str, Any] = {
+    'sim_node': SimNodeSettings,
+    'force_node': ForceSettings,
+    'viewer_node': ViewerSettings,
+}
+
+
+@pytest.fixture
+def no_ros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No installation of ROS, whatever this machine has."""
+    monkeypatch.setattr(graph_module, 'prefix_of', lambda package: None)
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize(
+    'file',
+    [
+        'config/fastdds.xml',
+        'config/sim.yaml',
+        'config/typical_sensors.yaml',
+        'launch/identification.launch.py',
+        'launch/sim.launch.py',
+        'rviz/sim.rviz',
+    ],
+)
+def test_share_folder_has(file: str) -> None:
+    assert (share_folder() / file).is_file()
+    shared = re.search(r'^SHARED = (.*)$', (ROOT / 'setup.py').read_text(), re.MULTILINE)
+    assert shared is not None
+    assert Path(file).parts[0] in ast.literal_eval(shared[1])  # and is installed
+
+
+@pytest.mark.parametrize('file', sorted((ROOT / 'config').glob('*.yaml')), ids=lambda path: path.name)
+def test_configuration_names_parameters(file: Path) -> None:
+    for pattern, section in yaml.safe_load(file.read_text()).items():
+        node = pattern.removeprefix('/**/')  # in every namespace
+        assert pattern == f'/**/{node}'
+        SETTINGS[node].from_dict(section['ros__parameters'])
+
+
+@pytest.mark.parametrize('file', sorted((ROOT / 'launch').glob('*.py')), ids=lambda path: path.name)
+def test_launch_files_only_choose_defaults(file: Path) -> None:
+    """`launch` is in no registry, so what is in them is tested only where there is a ROS."""
+    [function] = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef)]
+    assert function.name == 'generate_launch_description'
+    [call] = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+    assert isinstance(call.func, ast.Name)
+    assert call.func.id == 'sim_description'
+    GraphOptions.from_dict(ast.literal_eval(call.args[0]) if call.args else {})
+
+
+# ---------------------------------------------------------------- RViz
+
+
+def displays(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for display in config.get('Displays', []):
+        yield display
+        yield from displays(display)
+
+
+@pytest.fixture(scope='module')
+def rviz() -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load((ROOT / 'rviz' / 'sim.rviz').read_text())
+    return config['Visualization Manager']
+
+
+def test_rviz_shows_everything_that_it_can(rviz: dict[str, Any]) -> None:
+    model = load_model('mini_cheetah')
+    shown = {}
+    for display in displays(rviz):
+        topic = display.get('Topic') or display.get('Description Topic')
+        if topic:
+            kind = display['Class'].removeprefix('rviz_default_plugins/')
+            shown[topic['Value']] = kind, topic['Durability Policy']
+    assert shown == {
+        'robot_description': ('RobotModel', 'Transient Local'),
+        'terrain': ('MarkerArray', 'Transient Local'),
+        'markers': ('MarkerArray', 'Volatile'),
+        'odom': ('Odometry', 'Volatile'),
+        **{f'foot_forces/{foot}': ('Wrench', 'Volatile') for foot in model.foot_names},
+    }
+    for name in shown:
+        assert re.sub(r'^foot_forces/.*', 'foot_forces/<foot>', name) in TOPICS
+    assert 'rviz_default_plugins/TF' in [display['Class'] for display in displays(rviz)]
+    [pose] = [tool for tool in rviz['Tools'] if tool['Class'] == 'rviz_default_plugins/SetInitialPose']
+    assert pose['Topic']['Value'] in TOPICS
+
+
+def test_rviz_knows_our_frames_and_markers(rviz: dict[str, Any]) -> None:
+    assert rviz['Global Options']['Fixed Frame'] == WORLD_FRAME
+    assert rviz['Views']['Current']['Target Frame'] == load_model('mini_cheetah').base_name
+    spaces = {space for display in displays(rviz) for space in display.get('Namespaces', {})}
+    source = (ROOT / 'sim_node' / 'markers.py').read_text()
+    assert spaces == set(re.findall(r"_marker\('(\w+)'", source))
+
+
+# ---------------------------------------------------------------- with launch
+
+
+@pytest.fixture
+def launching() -> Any:
+    reason = 'launch and launch_ros are in no registry of Python packages; a ROS installation has them'
+    pytest.importorskip('launch_ros', reason=reason)
+    from quad_dynamics.ros import launching
+
+    return launching
+
+
+def started(launching: Any, given: dict[str, str], defaults: dict[str, Any] | None = None) -> list[Any]:
+    """The processes that a launch description starts with some arguments."""
+    from launch import LaunchContext
+    from launch.actions import DeclareLaunchArgument, OpaqueFunction
+
+    context = LaunchContext()
+    context.launch_configurations.update(given)
+    actions = []
+    for entity in launching.sim_description(defaults).entities:
+        made = (
+            entity.execute(context) if isinstance(entity, (DeclareLaunchArgument, OpaqueFunction)) else None
+        )
+        actions += made or []
+    return actions
+
+
+def commands(actions: list[Any]) -> dict[str, list[str]]:
+    from launch import LaunchContext
+    from launch.utilities import perform_substitutions
+
+    found = {}
+    for action in actions:
+        context = LaunchContext()
+        if hasattr(action, '_perform_substitutions'):
+            action._perform_substitutions(context)
+        words = [perform_substitutions(context, part) for part in action.cmd if not _is_local(part)]
+        found[action.process_description.name[0].perform(context)] = words
+    return found
+
+
+def _is_local(part: Any) -> bool:
+    """Whether a part of a command is filled in by launch_ros only when the process starts."""
+    return any(type(one).__name__ == 'LocalSubstitution' for one in part)
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_description_has_the_options_as_arguments(launching: Any) -> None:
+    described = launching.sim_description({'headless': True}).get_launch_arguments()
+    assert [argument.name for argument in described] == list(GraphOptions.parameters())
+    defaults = {argument.name: argument.default_value[0].text for argument in described}
+    assert defaults['headless'] == 'true'
+    assert defaults['real_time_factor'] == '1.0'
+    assert defaults['record'] == ''
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_description_starts_the_graph(launching: Any) -> None:
+    assert list(commands(started(launching, {}))) == ['sim_node', 'force_node', 'viewer_node']
+    made = commands(started(launching, {'record': 'bag'}, {'headless': True}))
+    assert list(made) == ['sim_node', 'force_node', 'record']
+    assert made['record'][1:4] == ['-m', 'quad_dynamics', 'record'] or made['record'][1] == 'record'
+    assert list(commands(started(launching, {'headless': 'false'}, {'headless': True}))) == [
+        'sim_node',
+        'force_node',
+        'viewer_node',
+    ]
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_arguments_reach_the_graph(launching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are given, even if they are the defaults: a file of parameters may say otherwise."""
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(launching, 'graph', lambda given: seen.append(given) or [])
+    started(launching, {'terrain': 'flat', 'seed': '3', 'real_time_factor': '2', 'viewer': 'False'})
+    started(launching, {'ros_namespace': '/herd', 'namespace': 'a'}, {'noise': 'typical'})
+    started(launching, {'ros_namespace': '/herd', 'namespace': '/a'})
+    assert seen == [
+        {'terrain': 'flat', 'seed': 3, 'real_time_factor': 2.0, 'viewer': False},
+        {'noise': 'typical', 'namespace': 'herd/a'},
+        {'namespace': '/a'},
+    ]
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_unknown_arguments_are_refused(launching: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"unknown argument 'robt'.*did you mean 'robot'"):
+        launching._check_names(['robt:=x'], GraphOptions.parameters())
+    launching._check_names(['robot:=x', 'launch-prefix:=nice', 'word'], GraphOptions.parameters())
+    with pytest.raises(ArgumentError, match="headless is 'maybe'"):
+        started(launching, {'headless': 'maybe'})
+
+
+@pytest.mark.usefixtures('no_ros')
+@pytest.mark.parametrize('value', [value for value in ODD_VALUES if isinstance(value, str)], ids=repr)
+def test_texts_stay_texts(launching: Any, value: str) -> None:
+    """Launch reads a text as YAML unless told otherwise: a path with a colon, a robot named 1."""
+    from launch import LaunchContext
+    from launch_ros.utilities import evaluate_parameters, normalize_parameters
+
+    parameters = normalize_parameters([{'p': launching._as_is(value)}])
+    [evaluated] = evaluate_parameters(LaunchContext(), parameters)
+    assert evaluated == {'p': value}
+
+
+def test_exit_codes_that_end_the_launch(launching: Any) -> None:
+    from launch import LaunchContext
+
+    class Event:
+        def __init__(self, returncode: int) -> None:
+            self.returncode = returncode
+
+    on_exit = launching._when_ended(NodeSpec('sim_node'))
+    for _ in range(4):
+        assert on_exit(Event(-9), LaunchContext()) == []
+    with pytest.raises(ArgumentError, match='sim_node died 5 times within 20 s'):
+        on_exit(Event(1), LaunchContext())
+    with pytest.raises(ArgumentError, match='sim_node refused to start'):
+        on_exit(Event(2), LaunchContext())
+    recorder = launching._when_ended(NodeSpec('x', arguments=['record'], is_node=False, respawn=False))
+    assert recorder(Event(0), LaunchContext()) == []
+    with pytest.raises(ArgumentError, match='record ended with exit code 1'):
+        recorder(Event(1), LaunchContext())
+    rviz = launching._when_ended(NodeSpec('rviz2', respawn=False))
+    assert [rviz(Event(0), LaunchContext()) for _ in range(9)] == [[]] * 9

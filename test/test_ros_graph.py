@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The graph of nodes: which processes, with which parameters, on which command lines, and how they end."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from odd_values import ODD_VALUES
+
+from force_node.settings import ForceSettings
+from quad_dynamics import load_model
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros import graph as graph_module
+from quad_dynamics.ros.environment import share_folder
+from quad_dynamics.ros.graph import GraphOptions, NodeSpec, graph
+from quad_dynamics.ros.supervisor import Deaths, Supervisor, command_line
+from quad_dynamics.simulation.settings import SensorSettings
+from sim_node.settings import SimNodeSettings
+from viewer_node.settings import ViewerSettings
+
+pytestmark = pytest.mark.filterwarnings('ignore::quad_dynamics.errors.ModelWarning')
+
+SETTINGS: dict[str, Any] = {
+    'sim_node': SimNodeSettings,
+    'force_node': ForceSettings,
+    'viewer_node': ViewerSettings,
+}
+# Where an option goes as a parameter of the same name: a value that is not the default, and the nodes.
+REACHES: dict[str, tuple[Any, set[str]]] = {
+    'robot': ('/tmp/my robots/a: b.urdf', {'sim_node', 'force_node', 'viewer_node'}),
+    'contact': ('spring_damper', {'sim_node'}),
+    'terrain': ('stairs', {'sim_node'}),
+    'initial_pose': ('standing', {'sim_node'}),
+    'mode': ('gravity', {'force_node'}),
+    'real_time_factor': (0.5, {'sim_node'}),
+    'lock_step': (True, {'sim_node', 'force_node'}),
+    'seed': (7, {'sim_node'}),
+    'host': ('::1', {'viewer_node'}),
+    'port': (0, {'viewer_node'}),
+    'use_sim_time': (False, {'force_node', 'viewer_node'}),
+}
+# The other options have tests of their own.
+CHANGE_THE_GRAPH = {'noise', 'headless', 'viewer', 'rviz', 'record', 'storage', 'namespace', 'params_file'}
+
+
+def by_name(specs: list[NodeSpec]) -> dict[str, NodeSpec]:
+    return {spec.executable: spec for spec in specs}
+
+
+@pytest.fixture
+def no_ros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No installation of ROS, whatever this machine has."""
+    monkeypatch.setattr(graph_module, 'prefix_of', lambda package: None)
+
+
+@pytest.fixture
+def with_ros(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An installation of ROS that has robot_state_publisher and rviz2."""
+    installed = {}
+    for package in ('robot_state_publisher', 'rviz2'):
+        program = tmp_path / 'lib' / package / package
+        program.parent.mkdir(parents=True)
+        program.write_text('#!/bin/sh\n')
+        program.chmod(0o755)
+        installed[package] = tmp_path
+    monkeypatch.setattr(graph_module, 'prefix_of', installed.get)
+    monkeypatch.setattr('quad_dynamics.ros.supervisor.prefix_of', installed.get)
+    return tmp_path
+
+
+# ---------------------------------------------------------------- options
+
+
+def test_every_option_is_tested() -> None:
+    assert set(REACHES) | CHANGE_THE_GRAPH == set(GraphOptions.parameters())
+
+
+@pytest.mark.usefixtures('no_ros')
+@pytest.mark.parametrize('option', REACHES)
+def test_an_option_reaches_its_nodes(option: str) -> None:
+    value, nodes = REACHES[option]
+    found = {name for name, spec in by_name(graph({option: value})).items() if option in spec.parameters}
+    assert found == nodes
+    for name in nodes:
+        spec = by_name(graph({option: value}))[name]
+        assert spec.parameters[option] == value
+        assert option == 'use_sim_time' or option in SETTINGS[name].parameters()
+
+
+@pytest.mark.usefixtures('no_ros')
+@pytest.mark.parametrize('option', [name for name in REACHES if name != 'use_sim_time'])
+def test_what_is_not_given_is_left_to_the_nodes_and_their_files(option: str) -> None:
+    assert not any(option in spec.parameters for spec in graph({}))
+    for name in REACHES[option][1] - {'viewer_node'}:
+        assert SETTINGS[name].parameters()[option].default == GraphOptions.parameters()[option].default
+
+
+@pytest.mark.usefixtures('no_ros')
+@pytest.mark.parametrize(
+    ('given', 'nodes'),
+    [
+        ({}, ['sim_node', 'force_node', 'viewer_node']),
+        ({'headless': True}, ['sim_node', 'force_node']),
+        ({'viewer': False}, ['sim_node', 'force_node']),
+        ({'headless': True, 'rviz': True}, ['sim_node', 'force_node']),
+        ({'headless': True, 'record': 'bag'}, ['sim_node', 'force_node', 'quad_dynamics']),
+    ],
+)
+def test_processes(given: dict[str, Any], nodes: list[str]) -> None:
+    assert [spec.executable for spec in graph(given)] == nodes
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_noise_is_that_of_typical_sensors() -> None:
+    [_, file] = by_name(graph({'noise': 'typical'}))['sim_node'].files
+    given = yaml.safe_load(file.read_text())['/**/sim_node']['ros__parameters']
+    assert SimNodeSettings.from_dict(given).sensors == SensorSettings.typical()
+    assert len(by_name(graph({'noise': 'typical'}))['force_node'].files) == 1
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_lock_step_waits_for_all_who_listen() -> None:
+    def subscribers(**given: Any) -> Any:
+        return by_name(graph(given))['sim_node'].parameters.get('lock_step_subscribers')
+
+    assert subscribers() is None
+    assert subscribers(lock_step=True) == 2
+    assert subscribers(lock_step=True, headless=True) == 1
+    assert subscribers(lock_step=True, headless=True, record='bag') == 2
+    assert subscribers(lock_step=True, record='bag') == 3
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_recorder() -> None:
+    spec = by_name(graph({'record': 'my bag', 'storage': 'sqlite3', 'namespace': 'a/b', 'lock_step': True}))
+    command = command_line(spec['quad_dynamics'])
+    assert command[:4] == [sys.executable, '-m', 'quad_dynamics', 'record']
+    options = [*('-o', 'my bag'), *('--storage', 'sqlite3'), *('--namespace', 'a/b'), '--sim-time']
+    assert command[4:] == options
+    assert not spec['quad_dynamics'].respawn
+    plain = command_line(by_name(graph({'record': 'bag'}))['quad_dynamics'])
+    assert plain[4:] == ['-o', 'bag', '--storage', 'mcap']
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_parameters_of_nodes() -> None:
+    specs = by_name(graph({'terrain': 'flat'}, {'sim_node': {'mu': 0.9, 'terrain': 'stairs'}}))
+    assert specs['sim_node'].parameters['mu'] == 0.9
+    assert specs['sim_node'].parameters['terrain'] == 'stairs'
+    assert 'mu' not in specs['force_node'].parameters
+    with pytest.raises(ArgumentError, match="no node 'sim'; expected one of sim_node"):
+        graph({}, {'sim': {'mu': 0.9}})
+
+
+@pytest.mark.parametrize(
+    ('given', 'message'),
+    [
+        ({'robt': 'x'}, "unknown key 'robt'.*did you mean 'robot'"),
+        ({'contact': 'sprnig'}, "contact is 'sprnig'.*expected one of"),
+        ({'real_time_factor': -1.0}, 'real_time_factor is -1.0; expected'),
+        ({'headless': 'maybe'}, "headless is 'maybe'; expected true or false"),
+        ({'port': 70_000}, 'port is 70000; expected'),
+        ({'params_file': '/no/such.yaml'}, 'there is no file /no/such.yaml'),
+    ],
+)
+def test_wrong_options(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        graph(given)
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_file_of_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert graph({})[0].files == [share_folder() / 'config' / 'sim.yaml']
+    (tmp_path / 'mine.yaml').write_text('')
+    monkeypatch.chdir(tmp_path)
+    for spec in graph({'params_file': 'mine.yaml'}):
+        assert spec.files == [tmp_path / 'mine.yaml']  # absolute: nodes may run elsewhere
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_rviz_that_is_not_installed() -> None:
+    with pytest.raises(ArgumentError, match='rviz2 is not installed'):
+        graph({'rviz': True})
+
+
+def test_with_an_installation_of_ros(with_ros: Path) -> None:
+    specs = by_name(graph({'rviz': True}))
+    assert list(specs) == ['sim_node', 'force_node', 'viewer_node', 'robot_state_publisher', 'rviz2']
+    assert specs['sim_node'].parameters['publish_description'] is False  # robot_state_publisher does
+    urdf = specs['robot_state_publisher'].parameters['robot_description']
+    assert load_model(urdf).joint_names == load_model('mini_cheetah').joint_names
+    assert specs['robot_state_publisher'].parameters['use_sim_time'] is True
+    assert specs['rviz2'].arguments == ['-d', str(share_folder() / 'rviz' / 'sim.rviz')]
+    assert not specs['rviz2'].respawn  # who closes the window does not want it back
+    command = command_line(specs['rviz2'])
+    assert command[0] == str(with_ros / 'lib' / 'rviz2' / 'rviz2')
+    assert command.index('-d') < command.index('--ros-args')
+    (with_ros / 'lib' / 'rviz2' / 'rviz2').unlink()
+    with pytest.raises(ArgumentError, match='rviz2 of rviz2 is not installed'):
+        command_line(specs['rviz2'])
+
+
+@pytest.mark.parametrize('namespace', ['robot1', '/robot1', 'herd/robot1'])
+def test_namespace_holds_everything(with_ros: Path, namespace: str) -> None:
+    for spec in graph({'namespace': namespace, 'rviz': True}):
+        command = command_line(spec)
+        assert f'__ns:=/{namespace.strip("/")}' in command
+        # frames of two robots have the same names
+        assert '/tf:=tf' in command
+        assert '/tf_static:=tf_static' in command
+    assert not any('__ns' in word or 'tf' in word for word in command_line(graph({})[0]))
+
+
+# ---------------------------------------------------------------- command lines
+
+
+def given_on(command: list[str]) -> dict[str, str]:
+    """The parameters on a command line, as text."""
+    pairs = itertools.pairwise(command)
+    rules = [rule.partition(':=') for flag, rule in pairs if flag == '-p']
+    return {name: text for name, _, text in rules}
+
+
+@pytest.mark.parametrize('value', ODD_VALUES, ids=repr)
+def test_values_are_yaml_in_one_line(value: Any) -> None:
+    text = given_on(command_line(NodeSpec('x', module='x', parameters={'p': value})))['p']
+    assert '\n' not in text
+    assert yaml.safe_load(text) == value
+    assert type(yaml.safe_load(text)) is type(value)
+
+
+def test_tuples_are_lists_and_mappings_are_refused() -> None:
+    text = given_on(command_line(NodeSpec('x', module='x', parameters={'p': (1.0, 2.0), 'e': ()})))
+    assert text == {'p': '[1.0, 2.0]', 'e': '[]'}
+    with pytest.raises(ArgumentError, match='is a mapping'):
+        command_line(NodeSpec('x', module='x', parameters={'p': {'a': 1}}))
+
+
+def test_values_reach_a_node(ros_domain: int, tmp_path: Path) -> None:
+    """Through the parser of ROS, over a file that names the node itself and so is more special."""
+    import rclpy
+    from rclpy.node import Node
+
+    file = tmp_path / 'a file.yaml'
+    file.write_text('/**/n:\n  ros__parameters: {p0: file, of_file: 3}\nn:\n  ros__parameters: {p1: file}\n')
+    values = {f'p{i}': value for i, value in enumerate(ODD_VALUES)}
+    command = command_line(NodeSpec('n', module='n', parameters=values, files=[file]))
+    context = rclpy.Context()
+    rclpy.init(args=command[2:], context=context)
+    try:
+        node = Node('other', context=context, automatically_declare_parameters_from_overrides=True)
+        found = {name: node.get_parameter(name).value for name in values}
+        assert node.get_name() == 'n'
+        assert node.get_parameter('of_file').value == 3
+        node.destroy_node()
+    finally:
+        context.try_shutdown()
+    assert {name: list(v) if isinstance(values[name], list) else v for name, v in found.items()} == values
+
+
+# ---------------------------------------------------------------- the life of processes
+
+
+def test_deaths_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr('quad_dynamics.ros.supervisor.time.monotonic', lambda: now)
+    deaths = Deaths()
+    for _ in range(20):
+        now += 5.1  # the fifth is 20.4 s after the first
+        assert not deaths.too_many()
+    now += 1.0
+    assert deaths.too_many()
+
+
+def run_to_end(spec: NodeSpec) -> tuple[Supervisor, list[str]]:
+    said: list[str] = []
+    supervisor = Supervisor([spec], lambda name, line: said.append(f'{name}: {line}'))
+    supervisor.start()
+    deadline = time.monotonic() + 20.0
+    try:
+        while time.monotonic() < deadline and not supervisor.failed and not any('ended' in x for x in said):
+            supervisor.look()
+            time.sleep(0.02)
+        supervisor.look()
+    finally:
+        supervisor.stop()
+    return supervisor, said
+
+
+def test_nothing_goes_on_without_the_recorder() -> None:
+    spec = NodeSpec('r', module='no_such_module', arguments=['record'], is_node=False, respawn=False)
+    supervisor, said = run_to_end(spec)
+    assert supervisor.failed == 'record ended with exit code 1'
+    assert any('No module named' in line for line in said)
+
+
+def test_what_may_end_is_not_started_again() -> None:
+    supervisor, said = run_to_end(NodeSpec('rviz2', module='platform', respawn=False))
+    assert not supervisor.failed
+    assert supervisor.restarts == 0
+    assert sum('has ended' in line for line in said) == 1
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_node_that_is_starting_ends_at_once(ros_domain: int, number: signal.Signals) -> None:
+    """It may be compiling, for a minute, in a call that no handler in Python interrupts."""
+    code = (
+        'import time\nfrom quad_dynamics.ros.process import run_node\n'
+        "run_node(lambda: (print('starts', flush=True), time.sleep(60.0)))"
+    )
+    process = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == 'starts\n'
+    process.send_signal(number)
+    assert process.wait(5.0) == -number
+
+
+def test_arguments_that_ros_refuses_end_a_node(ros_domain: int, tmp_path: Path) -> None:
+    """With the exit code of wrong parameters, for which nobody starts it again, and without a traceback."""
+    file = tmp_path / 'broken.yaml'
+    file.write_text('a: [b\n')
+    command = [sys.executable, '-m', 'sim_node', '--ros-args', '--params-file', str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=False)
+    assert done.returncode == 2
+    assert f"Couldn't parse params file: '--params-file {file}'" in done.stderr
+    assert 'Traceback' not in done.stderr
+
+
+@pytest.fixture
+def ros_context(ros_domain: int) -> Iterator[Any]:
+    import rclpy
+
+    context = rclpy.Context()
+    rclpy.init(args=[], context=context)
+    yield context
+    context.try_shutdown()
+
+
+def test_a_number_for_a_list_is_refused_with_a_reason(ros_context: Any) -> None:
+    """`ros2 param set /sim_node kp 20`."""
+    from rclpy.node import Node
+    from rclpy.parameter import Parameter
+
+    from quad_dynamics.ros.parameters import NodeParameters, descriptor
+
+    node = Node('sim_node', context=ros_context)
+    NodeParameters(node, SimNodeSettings)
+    [result] = node.set_parameters([Parameter('kp', value=20)])
+    assert not result.successful
+    assert result.reason.startswith('kp is 20; expected a list of numbers')
+    # One bound alone is no range: ROS would show the largest number there is.
+    assert not descriptor(SimNodeSettings.parameters()['mu']).floating_point_range
+    node.destroy_node()
