@@ -10,12 +10,15 @@ import argparse
 import importlib
 import re
 import sys
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import rclpy
 
+from quad_dynamics.errors import ModelWarning
+from quad_dynamics.model.loading import load_model
 from quad_dynamics.parameters.parameter_set import ParameterSet
 from quad_dynamics.ros.environment import stay_on_this_machine
 from quad_dynamics.ros.parameters import to_ros
@@ -46,6 +49,10 @@ def page(name: str) -> str:
     made = getattr(importlib.import_module(f'{name}.node'), of_class)()
     try:
         node = made.node
+        if name == 'viewer_node':  # it subscribes while a page is open
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore', ModelWarning)
+                made.listen(load_model('mini_cheetah'))
         parts = [
             f'# {name}\n\n{INTRODUCTIONS[name]}\n',
             'This page is made from the code by `make docs`.\n',
@@ -116,7 +123,7 @@ def main() -> int:
     parser.add_argument('--check', action='store_true', help='write nothing; exit code 1 if a page is old')
     arguments = parser.parse_args()
     stay_on_this_machine()
-    rclpy.init(args=[])
+    rclpy.init(args=['--ros-args', '-p', 'viewer_node:port:=0'])
     old = []
     for name in NODES:
         path, text = FOLDER / f'{name}.md', page(name)

@@ -64,7 +64,7 @@ class ForceNode:
     def _make_inputs(self) -> None:
         node = self.node
         names = self.model.joint_names
-        self._commands = JointReader(JointState, names, (), 'joint_commands')
+        self._commands = JointReader(names, (), 'joint_commands')
         node.create_subscription(JointState, 'joint_commands', self._take_command, CONTROL, raw=True)
         node.create_subscription(JointTrajectory, 'joint_targets', self._take_targets, COMMAND)
         node.create_service(Trigger, '~/recover', self._recover)

@@ -58,7 +58,7 @@ class Sensors:
             node.create_subscription(WrenchStamped, topic, take, qos, raw=True)
         # Joint states are taken last, so that the rest is there when they are answered.
         fields = ('position', 'velocity', 'effort')
-        self._joints = JointReader(JointState, model.joint_names, fields, 'joint_states')
+        self._joints = JointReader(model.joint_names, fields, 'joint_states')
         take = self._checked('joint_states', self._take_joints)
         self.subscription = node.create_subscription(JointState, 'joint_states', take, qos, raw=True)
 

@@ -43,7 +43,7 @@ class Commands:
         # In lock-step a command that is lost would stop everything.
         qos = COMMAND if world.settings.lock_step else CONTROL
         self.subscription = node.create_subscription(kind, self.topic, self._checked(take), qos, raw=True)
-        self._reader = JointReader(JointState, names, (), self.topic)
+        self._reader = JointReader(names, (), self.topic)
         self.count = 0
         self._stamp_ns = -1
         self._heard = -1.0

@@ -103,6 +103,7 @@ class SimNode:
         if self._paused or self._waits:
             self._box.wait(_REPEAT_PAUSED)
             self._outputs.publish(everything=True)
+            self._markers.publish()
             self._waits &= self._commands.count == 0
             self._report()
             self._pacer.restart()

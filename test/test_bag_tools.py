@@ -70,8 +70,8 @@ def write(folder: Path, storage: str, messages: Messages) -> BagWriter:
 
 
 def read(folder: Path, types: bool = True) -> Messages:
-    """All messages; with `types`, their definitions are read too, which takes longer."""
-    with AnyReader([folder]) if types else Reader(folder) as reader:
+    """All messages; with `types`, metadata and definitions are read too, which takes longer."""
+    with AnyReader([folder]) if types else Reader(data_file(folder)) as reader:
         return [(connection.topic, stamp, bytes(raw)) for connection, stamp, raw in reader.messages()]
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('*.md'))]
+PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').rglob('*.md'))]
 EXAMPLES = sorted((ROOT / 'examples').glob('*.py'))
 
 
@@ -51,9 +53,15 @@ def test_every_public_function_is_described(qd: Any) -> None:
 def test_modules_named_in_the_docs_exist() -> None:
     for page in ('dynamics.md', 'architecture.md'):
         for path in re.findall(
-            r'`((?:kernels|model|api|contact|simulation|cli)/\w+\.py)`', (ROOT / 'docs' / page).read_text()
+            r'`((?:kernels|model|api|contact|simulation|control|ros|cli)/\w+\.py)`', (ROOT / 'docs' / page).read_text()
         ):
             assert (ROOT / 'quad_dynamics' / path).exists(), f'{page} names {path}'
+
+
+def test_pages_about_the_nodes_are_as_their_code(ros_domain: int) -> None:
+    command = [sys.executable, str(ROOT / 'docs' / 'node_pages.py'), '--check']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=False)
+    assert done.returncode == 0, f'{done.stdout}{done.stderr}\nrun `make docs`'
 
 
 def test_public_names_are_complete(qd: Any) -> None:

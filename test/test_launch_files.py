@@ -220,15 +220,17 @@ def test_unknown_arguments_are_refused(launching: Any) -> None:
 
 
 @pytest.mark.usefixtures('no_ros')
-@pytest.mark.parametrize('value', [value for value in ODD_VALUES if isinstance(value, str)], ids=repr)
-def test_texts_stay_texts(launching: Any, value: str) -> None:
-    """Launch reads a text as YAML unless told otherwise: a path with a colon, a robot named 1."""
+@pytest.mark.parametrize('value', [one for one in ODD_VALUES if not isinstance(one, list)], ids=repr)
+def test_values_stay_as_they_are(launching: Any, value: Any) -> None:
+    """Launch writes them into a file for the node. No option is a list."""
     from launch import LaunchContext
-    from launch_ros.utilities import evaluate_parameters, normalize_parameters
 
-    parameters = normalize_parameters([{'p': launching._as_is(value)}])
-    [evaluated] = evaluate_parameters(LaunchContext(), parameters)
-    assert evaluated == {'p': value}
+    spec = NodeSpec('sim_node', module='sim_node', namespace='a', parameters={'p': value})
+    action = launching._action(spec, {})
+    action._perform_substitutions(LaunchContext())
+    [(file, is_file)] = action._Node__expanded_parameter_arguments
+    assert is_file
+    assert yaml.safe_load(Path(file).read_text()) == {'/a/sim_node': {'ros__parameters': {'p': value}}}
 
 
 def test_exit_codes_that_end_the_launch(launching: Any) -> None:

@@ -197,7 +197,7 @@ def test_a_flood_and_a_second_publisher_are_survived(graph: tuple[Sim, Probe]) -
 
     _, ear = graph
     model = qd.load_model('mini_cheetah')
-    reader = JointReader(JointState, model.joint_names, (), 'joint_torques')
+    reader = JointReader(model.joint_names, (), 'joint_torques')
     standing = reader.read(ear.last_torque)
     message = JointState(name=list(model.joint_names), effort=standing.arrays['effort'].tolist())
     message.position = standing.arrays['position'].tolist()
@@ -229,7 +229,7 @@ def test_random_commands_never_go_beyond_a_limit(ros_domain: int) -> None:
     rng = np.random.default_rng(0)
     torques: list[Any] = []
     with Process('sim_node') as process, probe() as ear:
-        reader = JointReader(JointState, model.joint_names, ('effort',), 'joint_states')
+        reader = JointReader(model.joint_names, ('effort',), 'joint_states')
         ear.node.create_subscription(
             JointState,
             'joint_states',

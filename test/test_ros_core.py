@@ -152,7 +152,7 @@ def joint_message(**fields: Any) -> JointState:
 
 
 def test_a_joint_state_is_read_by_name() -> None:
-    reader = JointReader(JointState, NAMES, ('effort',), 'joint_torques')
+    reader = JointReader(NAMES, ('effort',), 'joint_torques')
     message = joint_message(name=NAMES[::-1], effort=[1.0, 2.0, 3.0, 4.0, 5.0])
     message.header.stamp.sec = 7
     for _ in range(2):  # by learning the layout, then by the layout
@@ -180,7 +180,7 @@ def test_a_joint_state_is_read_by_name() -> None:
 )
 @pytest.mark.parametrize('known', [False, True], ids=['first', 'later'])
 def test_bad_joint_states_are_refused_by_name(fields: dict[str, Any], names: str, known: bool) -> None:
-    reader = JointReader(JointState, NAMES, ('effort',), 'joint_torques')
+    reader = JointReader(NAMES, ('effort',), 'joint_torques')
     if known:
         reader.read(serialize_message(joint_message()))
     with pytest.raises(ArgumentError, match=names):
@@ -189,7 +189,7 @@ def test_bad_joint_states_are_refused_by_name(fields: dict[str, Any], names: str
 
 
 def test_numbers_near_the_largest_are_numbers() -> None:
-    reader = JointReader(JointState, NAMES, ('effort',), 'joint_torques')
+    reader = JointReader(NAMES, ('effort',), 'joint_torques')
     assert reader.read(serialize_message(joint_message(effort=[1.7e308] * 5))).arrays['effort'][0] == 1.7e308
 
 
@@ -198,13 +198,13 @@ def test_damaged_joint_states_are_refused() -> None:
     rng = np.random.default_rng(0)
     for known in (False, True):
         for cut in range(len(raw)):
-            reader = JointReader(JointState, NAMES, ('effort',), 'joint_torques')
+            reader = JointReader(NAMES, ('effort',), 'joint_torques')
             if known:
                 reader.read(raw)
             with pytest.raises(ArgumentError, match='joint_torques'):
                 reader.read(raw[:cut])
     # Flipped bytes: refused, or read as finite numbers.
-    reader = JointReader(JointState, NAMES, ('effort',), 'joint_torques')
+    reader = JointReader(NAMES, ('effort',), 'joint_torques')
     for _ in range(3000):
         damaged = bytearray(raw)
         damaged[rng.integers(len(raw))] ^= int(rng.integers(1, 256))

@@ -1,8 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m viewer_node --ros-args -p port:=8080`."""
+"""`python -m viewer_node --ros-args ...` runs the node; so does the command `viewer_node`."""
+
+from __future__ import annotations
 
 import sys
 
-from viewer_node.node import main
+from quad_dynamics.ros.process import Runnable, run_node
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the node."""
+    return run_node(_make)
+
+
+def _make() -> Runnable:
+    # Here, when signals are handled already: the imports take a second.
+    from viewer_node.node import ViewerNode
+
+    return ViewerNode()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

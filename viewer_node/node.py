@@ -23,7 +23,7 @@ from quad_dynamics.model.model import Model
 from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.parameters import NodeParameters
-from quad_dynamics.ros.process import StopFlag, run_node
+from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND, LATCHED
 from viewer_node.page import TITLE, Page
 from viewer_node.panel import Action
@@ -291,8 +291,3 @@ def _load_chosen(robot: str) -> Model:
         return _load(robot)
     except QuadDynamicsError as error:
         raise ArgumentError(f'parameter robot: {error}') from error
-
-
-def main() -> int:
-    """Run the node; returns the exit code."""
-    return run_node(ViewerNode)

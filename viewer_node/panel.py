@@ -11,10 +11,9 @@ from typing import Any
 
 import viser
 
+from quad_dynamics.control.settings import MODES
 from quad_dynamics.simulation.settings import CONTACTS
 
-# Of force_node.
-MODES = ('gravity', 'stand', 'computed_torque', 'damping', 'passthrough')
 # Directions of a push as seen by the robot, x forward, y left, z up.
 DIRECTIONS = {
     'forward': (1.0, 0.0, 0.0),

@@ -91,7 +91,7 @@ class Streams:
         self.close()
         self._model = model
         self.opened = time.monotonic()
-        joints = JointReader(JointState, model.joint_names, ['position'], 'joint_states')
+        joints = JointReader(model.joint_names, ['position'], 'joint_states')
         self._add('joint_states', JointState, joints.read)
         self._add('odom', Odometry, _pose_reader())
         for foot in model.foot_names:

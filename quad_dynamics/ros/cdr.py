@@ -7,12 +7,13 @@ it once, finds where its numbers are, and from then on writes only those.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.serialization import serialize_message
 
 from quad_dynamics.errors import ArgumentError
 
@@ -20,6 +21,9 @@ Floats = npt.NDArray[np.float64]
 
 # The stamp of a header comes first in a message, after the four bytes that say how it is encoded.
 _STAMP = slice(4, 12)
+# Serializers leave room at the end for what empty sequences might have needed.
+_MOST_PADDING = 32
+_TIME, _LENGTH = struct.Struct('<II'), struct.Struct('<I')
 FIELDS = ('position', 'velocity', 'effort')
 
 
@@ -72,16 +76,15 @@ class JointReader:
     next one with the same bytes outside its numbers is read without rclpy.
     """
 
-    def __init__(self, kind: Any, joint_names: Sequence[str], required: Sequence[str], topic: str) -> None:
+    def __init__(self, joint_names: Sequence[str], required: Sequence[str], topic: str) -> None:
         """Expect messages.
 
         Args:
-            kind: the type sensor_msgs/msg/JointState.
             joint_names: of the robot.
             required: which of 'position', 'velocity', 'effort' must be given; each may be given.
             topic: its name, for the texts of errors.
         """
-        self._kind, self._names, self._required, self._topic = kind, list(joint_names), required, topic
+        self._names, self._required, self._topic = list(joint_names), required, topic
         self._layout: _Layout | None = None
 
     def read(self, raw: bytes) -> JointSample:
@@ -105,27 +108,23 @@ class JointReader:
 
     def _learn(self, raw: bytes) -> _Layout:
         try:
-            message = deserialize_message(raw, self._kind)
-        except Exception as error:  # whatever the deserializer says of damaged bytes
+            layout = _Layout(raw)
+        except (struct.error, UnicodeDecodeError, IndexError) as error:
             raise ArgumentError(
                 f'{self._topic}: {len(raw)} bytes that are no JointState; expected a whole one'
             ) from error
-        if len(serialize_message(message)) != len(raw):
-            raise ArgumentError(
-                f'{self._topic}: a damaged JointState of {len(raw)} bytes; expected a whole one'
-            )
-        self._check(message)
-        return _Layout(raw, message, self._names)
+        self._check(layout.names, layout.sizes)
+        layout.order_as(self._names)
+        return layout
 
-    def _check(self, message: Any) -> None:
-        names = list(message.name)
+    def _check(self, names: list[str], sizes: dict[str, int]) -> None:
         lacks = [name for name in self._names if name not in names]
         strange = [name for name in names if name not in self._names]
         if lacks or strange or len(names) != len(self._names):
             what = f'lacks {lacks}' if lacks else f'has {strange or "a joint twice"}'
             raise ArgumentError(f'{self._topic} {what}; it has {names}, expected {self._names}')
         for field in FIELDS:
-            size = len(getattr(message, field))
+            size = sizes[field]
             if size not in (0, len(names)) or (size == 0 and field in self._required):
                 raise ArgumentError(
                     f'{self._topic}: {field} has {size} numbers; expected {len(names)}, one for each joint'
@@ -152,30 +151,45 @@ class JointSample:
 
 
 class _Layout:
-    """Where the numbers are in a JointState, and what all its other bytes are."""
+    """Where the numbers are in a JointState, and what all its other bytes are.
 
-    def __init__(self, raw: bytes, message: Any, joint_names: list[str]) -> None:
-        names = list(message.name)
-        order = [names.index(name) for name in joint_names]
-        self._order = None if order == sorted(order) else np.array(order, dtype=np.intp)
-        self._size, self._count = len(raw), len(names)
-        self._places = self._find(message)
-        self._constant: list[tuple[slice, bytes]] = []
+    Attributes:
+        names: of the joints, as they stand in the message.
+        sizes: how many numbers each field has.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        """Walk through a message: header, names, then three sequences of numbers.
+
+        Raises:
+            struct.error, UnicodeDecodeError, IndexError: it is damaged.
+        """
+        walk = _Walk(raw)
+        walk.at = _STAMP.stop
+        walk.text()
+        self.names = [walk.text() for _ in range(walk.count())]
+        self.sizes: dict[str, int] = {}
+        self._places: dict[str, int] = {}
+        for field in FIELDS:
+            self.sizes[field] = walk.count()
+            if self.sizes[field]:
+                self._places[field] = walk.numbers(self.sizes[field])
+        rest = raw[walk.at :]
+        if len(rest) > _MOST_PADDING or any(rest):
+            raise IndexError
+        self._size = len(raw)
+        self._order: npt.NDArray[np.intp] | None = None
+        self._constant: list[tuple[slice, bytes]] = [(slice(0, _STAMP.start), raw[: _STAMP.start])]
         start = _STAMP.stop
-        for place in sorted(self._places.values()):
+        for field, place in self._places.items():
             self._constant.append((slice(start, place), raw[start:place]))
-            start = place + 8 * self._count
+            start = place + 8 * self.sizes[field]
         self._constant.append((slice(start, len(raw)), raw[start:]))
 
-    @staticmethod
-    def _find(message: Any) -> dict[str, int]:
-        """Where each array begins: by serializing the message with numbers that are found nowhere else."""
-        given = [name for name in FIELDS if len(getattr(message, name))]
-        marks = {name: _marks(i, len(getattr(message, name))) for i, name in enumerate(given)}
-        for name, mark in marks.items():
-            setattr(message, name, mark.tolist())
-        whole = serialize_message(message)
-        return {name: whole.index(mark.tobytes()) for name, mark in marks.items()}
+    def order_as(self, joint_names: list[str]) -> None:
+        """Read the numbers in this order of the joints."""
+        order = [self.names.index(name) for name in joint_names]
+        self._order = None if order == sorted(order) else np.array(order, dtype=np.intp)
 
     def fits(self, raw: bytes) -> bool:
         """Whether all bytes are the same but for those of stamp and numbers."""
@@ -185,7 +199,44 @@ class _Layout:
         """The numbers."""
         arrays = {}
         for name, place in self._places.items():
-            numbers = np.frombuffer(raw, np.float64, self._count, place)
+            numbers = np.frombuffer(raw, np.float64, self.sizes[name], place)
             arrays[name] = numbers if self._order is None else numbers[self._order]
-        sec, nanosec = np.frombuffer(raw, np.uint32, 2, _STAMP.start).tolist()
+        sec, nanosec = _TIME.unpack_from(raw, _STAMP.start)
         return JointSample(sec * 10**9 + nanosec, arrays)
+
+
+class _Walk:
+    """Reads CDR from front to back; alignment counts from the end of the four bytes in front.
+
+    Attributes:
+        at: where the next thing is, but for alignment.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        if raw[:2] != b'\x00\x01':  # plain CDR, little end first
+            raise IndexError
+        self._raw, self.at = raw, 4
+
+    def count(self) -> int:
+        """The length of a sequence."""
+        at = self.at + -self.at % 4
+        self.at = at + 4
+        return int(_LENGTH.unpack_from(self._raw, at)[0])
+
+    def text(self) -> str:
+        """A text, which ends with a zero."""
+        size = self.count()
+        end = self.at + size
+        if size < 1 or end > len(self._raw) or self._raw[end - 1]:
+            raise IndexError
+        text = self._raw[self.at : end - 1].decode()
+        self.at = end
+        return text
+
+    def numbers(self, count: int) -> int:
+        """Where a sequence of doubles begins, whose length has been read."""
+        at = self.at + (4 - self.at) % 8
+        self.at = at + 8 * count
+        if self.at > len(self._raw):
+            raise IndexError
+        return at

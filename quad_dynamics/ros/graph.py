@@ -50,7 +50,7 @@ class GraphOptions(ParameterSet):
     record: str = param('', 'folder of a bag to record; none: do not record')
     storage: str = param('mcap', 'of the bag', choices=('mcap', 'sqlite3'))
     namespace: str = param('', 'of all nodes, for several robots')
-    use_sim_time: bool = param(True, 'nodes other than sim_node take the time from /clock')
+    use_sim_time: bool = param(True, 'robot_state_publisher and RViz take the time from /clock')
     params_file: str = param('', 'YAML file with parameters of the nodes; none: config/sim.yaml')
 
 
@@ -145,7 +145,7 @@ class _Maker:
         return self._node('sim_node', parameters, noisy)
 
     def force_node(self) -> NodeSpec:
-        return self._node('force_node', {**self._chosen('robot', 'mode', 'lock_step'), **self._clock()})
+        return self._node('force_node', self._chosen('robot', 'mode', 'lock_step'))
 
     def viewer_node(self) -> NodeSpec:
         return self._node('viewer_node', {**self._chosen('robot', 'host', 'port'), **self._clock()})

@@ -13,7 +13,6 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import Parameter, nearest
@@ -110,7 +109,7 @@ def _action(spec: NodeSpec, environment: Mapping[str, str]) -> Any:
         exec_name=spec.executable,
         name=spec.executable,
         namespace=f'/{spec.namespace.strip("/")}',
-        parameters=[*map(str, spec.files), {name: _as_is(value) for name, value in spec.parameters.items()}],
+        parameters=[*map(str, spec.files), dict(spec.parameters)],
         remappings=list(spec.remappings),
         arguments=[*module, *spec.arguments],
         respawn=spec.respawn,
@@ -152,11 +151,6 @@ def _check_names(words: Iterable[str], declared: Mapping[str, Parameter]) -> Non
         if given and name not in declared and name not in _OF_LAUNCH:
             expected = f'expected one of {", ".join(declared)}'
             raise ArgumentError(f"unknown argument '{name}'{nearest(name, declared)}; {expected}")
-
-
-def _as_is(value: Any) -> Any:
-    """A value for launch, which takes a text for YAML unless told otherwise."""
-    return ParameterValue(value, value_type=str) if isinstance(value, str) else value
 
 
 def _describe(declared: Parameter) -> str:
