@@ -46,7 +46,7 @@ REACHES: dict[str, tuple[Any, set[str]]] = {
     'seed': (7, {'sim_node'}),
     'host': ('::1', {'viewer_node'}),
     'port': (0, {'viewer_node'}),
-    'use_sim_time': (False, {'force_node', 'viewer_node'}),
+    'use_sim_time': (False, {'viewer_node'}),
 }
 # The other options have tests of their own.
 CHANGE_THE_GRAPH = {'noise', 'headless', 'viewer', 'rviz', 'record', 'storage', 'namespace', 'params_file'}

@@ -16,15 +16,6 @@ from quad_dynamics.ros.environment import share_folder
 from quad_dynamics.simulation.settings import CONTACTS
 
 PACKAGE = 'quad_dynamics'
-# What identification reads of a bag.
-IDENTIFICATION_TOPICS = (
-    'joint_states',
-    'joint_torques',
-    'odom',
-    'imu/data',
-    'foot_forces',
-    'robot_description',
-)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ _DEPTH = 100
 # Signals are noticed after so long [s].
 _LONGEST_NAP = 0.05
 _LONGEST_GOODBYE = 0.5
+# A subscriber that we know of may know of us a little later [s].
+_ACQUAINTANCE = 0.1
 
 Publish = Callable[[bytes], None]
 
@@ -139,6 +141,7 @@ class Player:
         deadline = time.monotonic() + self._options.delay
         while time.monotonic() < deadline and not stop():
             if all(one.get_subscription_count() for one in self._publishers.values()):
+                time.sleep(_ACQUAINTANCE)
                 return
             time.sleep(0.01)
 
