@@ -27,7 +27,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
-from quad_dynamics.ros.pacing import sharpen_timers
+from quad_dynamics.ros.pacing import come_first, sharpen_timers
 from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND, CONTROL
@@ -74,6 +74,7 @@ class ForceNode:
     def spin(self, stop: StopFlag) -> None:
         """Answer joint states until asked to stop."""
         sharpen_timers()
+        come_first(not self.settings.lock_step)
         gc.collect()
         gc.freeze()
         self.node.get_logger().info(f"controlling '{self.model.name}' in mode {self.supervisor.mode}")

@@ -18,7 +18,7 @@ from std_srvs.srv import SetBool, Trigger
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
-from quad_dynamics.ros.pacing import Pacer, sharpen_timers
+from quad_dynamics.ros.pacing import Pacer, come_first, sharpen_timers
 from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND
@@ -77,6 +77,7 @@ class SimNode:
     def spin(self, stop: StopFlag) -> None:
         """Simulate until asked to stop."""
         sharpen_timers()
+        come_first(self._pacer.period > 0.0)
         gc.collect()
         gc.freeze()
         self.node.get_logger().info(
@@ -210,6 +211,7 @@ class SimNode:
             self._markers.publish_terrain()
         if new.real_time_factor != old.real_time_factor:
             self._pacer.restart(self._period(new))
+            come_first(self._pacer.period > 0.0)
             self._rate.restart()
 
     @staticmethod

@@ -55,17 +55,18 @@ class Outputs:
             'odom_rate': self._odom,
             'foot_forces_rate': self._foot_forces,
         }
-        # In lock-step a controller gets everything it needs for each of its commands.
+        # joint_states come first, for they must come evenly. In lock-step a controller gets everything it needs
+        # for each of its commands.
         self._due: list[tuple[int, Callable[[int], None]]] = [
             (control if settings.lock_step else world.every(getattr(settings, name), name), publish)
             for name, publish in rates.items()
         ]
-        # joint_states come last: who is woken by them finds the rest there already.
-        self._due.append(self._due.pop(0))
+        if settings.lock_step:  # who is woken by joint_states finds the rest there already
+            self._due.append(self._due.pop(0))
         if settings.publish_clock:
             self._clock = node.create_publisher(Clock, '/clock', STREAM)
             self._clock_template = messages.clock()
-            self._due.insert(0, (world.every(settings.clock_rate, 'clock_rate'), self._publish_clock))
+            self._due.append((world.every(settings.clock_rate, 'clock_rate'), self._publish_clock))
         if TFMessage is not None and world.model.floating_base:
             self._tf = node.create_publisher(TFMessage, '/tf', STREAM)
             self._due.append((world.every(settings.tf_rate, 'tf_rate'), self._publish_tf))

@@ -405,6 +405,23 @@ def test_unordered_mcap_gets_an_index(tmp_path: Path) -> None:
     assert read(tmp_path / 'bag') == messages
 
 
+def test_damage_inside(tmp_path: Path) -> None:
+    """What stands before it is kept in the bag, everything else in the old file."""
+    folder, messages = tmp_path / 'bag', made_messages(40)
+    write(folder, 'mcap', messages).close({})
+    whole = data_file(folder).read_bytes()
+    at = whole.index(messages[30][2]) - 31
+    damaged = whole[:at] + b'\xff' * 31 + whole[at + 31 :]
+    data_file(folder).write_bytes(damaged)
+    [line, _] = repair(folder).found
+    assert (
+        line
+        == f'bag_0.mcap is damaged at byte {at}; 30 messages saved; the old file is kept as bag_0.mcap.bak'
+    )
+    assert read(folder) == messages[:30]
+    assert (folder / 'bag_0.mcap.bak').read_bytes() == damaged
+
+
 def test_interrupted_repair_leaves_the_bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / 'bag'
     write(folder, 'mcap', made_messages(20))

@@ -53,7 +53,8 @@ def test_every_public_function_is_described(qd: Any) -> None:
 def test_modules_named_in_the_docs_exist() -> None:
     for page in ('dynamics.md', 'architecture.md'):
         for path in re.findall(
-            r'`((?:kernels|model|api|contact|simulation|control|ros|cli)/\w+\.py)`', (ROOT / 'docs' / page).read_text()
+            r'`((?:kernels|model|api|contact|simulation|control|ros|cli)/\w+\.py)`',
+            (ROOT / 'docs' / page).read_text(),
         ):
             assert (ROOT / 'quad_dynamics' / path).exists(), f'{page} names {path}'
 

@@ -139,7 +139,7 @@ class _Maker:
         return self._node('force_node', self._chosen('robot', 'mode', 'lock_step'))
 
     def viewer_node(self) -> NodeSpec:
-        return self._node('viewer_node', {**self._chosen('robot', 'host', 'port'), **self._clock()})
+        return self._node('viewer_node', self._chosen('robot', 'host', 'port'))
 
     def recorder(self) -> NodeSpec:
         options = self.options

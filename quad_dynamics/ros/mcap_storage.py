@@ -3,7 +3,7 @@
 
 Messages are not gathered in chunks and not buffered: what `write` was given is with the operating system when
 it returns, and only power failure can take it away. What the end of the file says can be found again by
-reading it from the beginning: `mcap_repair`.
+reading it from the beginning: `mcap_scan`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from quad_dynamics.ros import mcap_records as mcap
 from quad_dynamics.ros.bag_metadata import Contents
 from quad_dynamics.ros.bag_topics import Topic
-from quad_dynamics.ros.mcap_repair import scan
+from quad_dynamics.ros.mcap_scan import scan
 
 # A message: time of log [ns], number of its topic, time of publication [ns], sequence number, bytes.
 Entry = tuple[int, int, int, int, bytes]

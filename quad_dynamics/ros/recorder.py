@@ -17,7 +17,7 @@ from rclpy.node import Node
 from quad_dynamics.ros.bag_topics import Topic, define, qos_text, stamp_offset
 from quad_dynamics.ros.bag_writers import BagWriter, WriterThread
 from quad_dynamics.ros.mcap_storage import Entry
-from quad_dynamics.ros.sequence_numbers import SequenceNumbers
+from quad_dynamics.ros.recorded_topics import Source
 from quad_dynamics.ros.stamp_order import StampedTopic, StampOrder
 from quad_dynamics.ros.subscriptions import (
     Selection,
@@ -38,10 +38,14 @@ _LOOK_EVERY = 0.1  # for new topics [s]
 _CHECK_EVERY = 0.5  # for new publishers of known topics [s]
 # Ready when no new topic has come for so long [s]; but wait for the first one, and for those that were named,
 # at most so long [s].
-_SETTLED, _PATIENCE = 0.4, 2.0
+_SETTLED, _PATIENCE = 0.6, 2.0
 # A clock that jumps back by more than this has been set [ns].
 _CLOCK_WAS_SET = 500_000_000
 _CLOCK = '/clock'
+# A simulation in lock-step begins when somebody listens to its states. With --sim-time they are subscribed
+# last, when whoever sends commands is there: at most so long after the start [s].
+_GATE, _COMMANDS = '/joint_states', '/joint_torques'
+_LONGEST_HOLD = 60.0
 
 
 @dataclass(frozen=True)
@@ -59,32 +63,6 @@ class RecordOptions:
     duration: float | None = None
     sim_time: bool = False
     window: float = 1.0
-
-
-class _Source:
-    """One topic that is being recorded."""
-
-    def __init__(self, topic: Topic, kind: Any, publishers: list[Any]) -> None:
-        self.topic, self.kind = topic, kind
-        self.numbers = SequenceNumbers()
-        self.number = 0
-        self.qos = matching_qos(publishers)
-        self.gids: set[bytes] = set()
-        self.subscription: Any = None
-        self.ordered: StampedTopic | None = None
-        self.know(publishers)
-
-    def know(self, publishers: list[Any]) -> None:
-        """Take note of who publishes."""
-        gids = {bytes(info.endpoint_gid) for info in publishers}
-        if gids and gids != self.gids:
-            if self.gids <= gids:
-                self.numbers.publishers = len(gids)
-            else:
-                self.numbers.publishers_changed(len(gids))
-            self.gids = gids
-            if self.ordered is not None:
-                self.ordered.shared = len(gids) > 1
 
 
 class Recorder:
@@ -105,7 +83,7 @@ class Recorder:
         self.node = Node('quad_dynamics_recorder', start_parameter_services=False, enable_rosout=False)
         self._box = make_raw_mailbox(self.node)
         self._thread = WriterThread(bag)
-        self._sources: dict[str, _Source] = {}
+        self._sources: dict[str, Source] = {}
         self._skipped: set[str] = set()
         self._known_to_bag = 0
         self._batch: list[tuple[int, int, int, int, bytes]] = []
@@ -117,6 +95,8 @@ class Recorder:
         self._started = self._changed = time.monotonic()
         self._ready: float | None = None
         self._next_look = self._next_check = 0.0
+        self._held: list[tuple[str, str]] = []
+        self._told = False
         self.failed = False
 
     def spin(self, stop: Any) -> None:
@@ -146,14 +126,35 @@ class Recorder:
     # ---------------------------------------------------------------- topics
 
     def _look_for_topics(self, now: float) -> None:
+        self._held = []
         for name, kind in topics_of(self.node):
             wanted = self._options.selection.wants(name) or (self._order is not None and name == _CLOCK)
-            if name not in self._sources and name not in self._skipped and wanted:
+            if name in self._sources or name in self._skipped or not wanted:
+                continue
+            if self._order is not None and name.endswith(_GATE) and other_publishers(self.node, name):
+                self._held.append((name, kind))
+            else:
                 self._add(name, kind, now)
+        self._open_gates(now)
         if now >= self._next_check:
             self._next_check = now + _CHECK_EVERY
             for name, source in self._sources.items():
                 self._check(name, source)
+
+    def _open_gates(self, now: float) -> None:
+        """Subscribe last to what a simulation in lock-step waits for: it must not begin before we are ready."""
+        if now - self._changed < _SETTLED:
+            return
+        for name, kind in self._held:
+            commands = name.removesuffix(_GATE) + _COMMANDS
+            awaited = self.node.count_subscribers(commands) and not self.node.count_publishers(commands)
+            if awaited and now - self._started < _LONGEST_HOLD:
+                if now - self._started > _PATIENCE and not self._told:
+                    self._told = True
+                    _tell(f'{name} is recorded when somebody publishes {commands}')
+                continue
+            self._add(name, kind, now)
+            self._held = [one for one in self._held if one[0] != name]
 
     def _add(self, name: str, kind: str, now: float) -> None:
         publishers = other_publishers(self.node, name)
@@ -166,7 +167,7 @@ class Recorder:
             return
         definition, digest = define(kind, fields_of)
         topic = Topic(name, kind, qos_text(map(offer, publishers)), definition, digest)
-        source = _Source(topic, found, publishers)
+        source = Source(topic, found, publishers)
         if self._order is not None:
             offset, latched = stamp_offset(kind, fields_of), is_latched(publishers)
             source.ordered = StampedTopic(topic, offset, latched, len(publishers) > 1, name == _CLOCK)
@@ -179,17 +180,17 @@ class Recorder:
         if self._ready is not None and self._options.selection.wants(name):
             print(f'also recording {name} ({kind})', flush=True)
 
-    def _make_known(self, source: _Source | StampedTopic) -> None:
+    def _make_known(self, source: Source | StampedTopic) -> None:
         """Tell the writer of a topic; its numbers are in the order in which it hears of them."""
         self._known_to_bag += 1
         source.number = self._known_to_bag
         self._thread.put(source.topic)
 
-    def _subscribe(self, source: _Source) -> None:
+    def _subscribe(self, source: Source) -> None:
         receive = self._receiver(source) if self._order is None else self._ordered_receiver(source)
         source.subscription = subscribe(self.node, source.topic.name, source.kind, receive, source.qos)
 
-    def _check(self, name: str, source: _Source) -> None:
+    def _check(self, name: str, source: Source) -> None:
         """Follow changes of publishers: one that offers less would not be heard."""
         publishers = other_publishers(self.node, name)
         source.know(publishers)
@@ -201,7 +202,7 @@ class Recorder:
     def _announce(self, now: float) -> None:
         missing = self._options.selection.missing(self._sources)
         waiting = missing or not self._sources
-        if now - self._changed < _SETTLED or (waiting and now - self._started < _PATIENCE):
+        if self._held or now - self._changed < _SETTLED or (waiting and now - self._started < _PATIENCE):
             return
         self._ready = now
         count = sum(map(self._options.selection.wants, self._sources))
@@ -211,7 +212,7 @@ class Recorder:
 
     # ---------------------------------------------------------------- messages
 
-    def _receiver(self, source: _Source) -> Any:
+    def _receiver(self, source: Source) -> Any:
         """The callback of a topic."""
         see, number = source.numbers.see, source.number
 
@@ -224,7 +225,7 @@ class Recorder:
 
         return receive
 
-    def _ordered_receiver(self, source: _Source) -> Any:
+    def _ordered_receiver(self, source: Source) -> Any:
         see, order, ordered = source.numbers.see, self._order, source.ordered
         assert order is not None
         assert ordered is not None

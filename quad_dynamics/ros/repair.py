@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros import bag_metadata, mcap_repair, sqlite_pages
+from quad_dynamics.ros import bag_metadata, mcap_repair, mcap_scan, sqlite_pages
 from quad_dynamics.ros.bag_metadata import REPAIRED, STATE, Contents
 from quad_dynamics.ros.bag_topics import Topic, known_definition
 from quad_dynamics.ros.mcap_records import Channel
@@ -119,15 +119,20 @@ def _replacement(path: Path, keep: bool) -> Iterator[Path]:
 
 
 def _repair_mcap(path: Path, keep: bool, found: list[str]) -> Contents:
-    scanned = mcap_repair.scan(path)
+    scanned = mcap_scan.scan(path)
     if not scanned.complete:
         lost = scanned.size - scanned.end
         saved = f'{scanned.statistics.total} messages saved'
         if scanned.salvaged:
             saved += f', {len(scanned.salvaged)} of them from a chunk that is not whole'
-        elif lost:
+        elif lost and not scanned.has_end:
             saved += f', {lost} bytes of a message that is not whole left out'
-        found.append(f'{path.name} has no end; {saved}')
+        if scanned.has_end:
+            # There may be more behind the damage, for who knows how to get it.
+            keep = True
+            saved += f'; the old file is kept as {path.name}.bak'
+        what = f'is damaged at byte {scanned.end}' if scanned.has_end else 'has no end'
+        found.append(f'{path.name} {what}; {saved}')
         with _replacement(path, keep) as beside, beside.open('wb') as target:
             mcap_repair.complete(path, scanned, target)
     topics = [
@@ -137,7 +142,7 @@ def _repair_mcap(path: Path, keep: bool, found: list[str]) -> Contents:
     return Contents(topics, scanned.statistics.first, scanned.statistics.last)
 
 
-def _mcap_topic(scanned: mcap_repair.Scan, channel: Channel) -> Topic:
+def _mcap_topic(scanned: mcap_scan.Scan, channel: Channel) -> Topic:
     schema = scanned.schemas.get(channel.schema)
     return Topic(
         channel.topic,
@@ -156,7 +161,7 @@ def _repair_sqlite(path: Path, keep: bool, found: list[str]) -> Contents:
     had_log = log.exists() and log.stat().st_size > 0
     try:
         contents = _settled(path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         contents = _rebuild(path, keep)
         found.append(f'{path.name} is damaged ({error}); {contents.count} messages saved')
         return contents
