@@ -98,6 +98,7 @@ class ForceNode:
             self._answer()
         elif not self.settings.lock_step:
             self._watch()
+        self._report.watch()
         if self.diagnostics.is_due:
             self._report.publish()
 

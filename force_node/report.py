@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quad_dynamics.ros.diagnostics import ERROR, OK, WARN
+from quad_dynamics.ros.diagnostics import ERROR, OK, WARN, Crowd
 
 if TYPE_CHECKING:
     from force_node.node import ForceNode
@@ -24,6 +24,8 @@ class Report:
         self._owner = owner
         self._times = np.zeros(_KEPT)
         self._answers = 0
+        self._crowd = Crowd(owner.node, owner.sensors.subscription.topic_name)
+        self._shown: tuple[str, str] = ('', '')
         self._since = time.monotonic()
         self._counts = dict.fromkeys((*_TOPICS, 'commands'), 0)
 
@@ -31,6 +33,14 @@ class Report:
         """An answer took so long, from joint states to the command."""
         self._times[self._answers % _KEPT] = seconds
         self._answers += 1
+
+    def watch(self) -> None:
+        """Let the next message come at once when what the robot does has changed."""
+        supervisor = self._owner.supervisor
+        now = supervisor.mode, supervisor.phase
+        if now != self._shown:
+            self._shown = now
+            self._owner.diagnostics.hurry()
 
     def publish(self) -> None:
         """Publish everything."""
@@ -57,7 +67,7 @@ class Report:
 
     def _level(self) -> tuple[int, str]:
         supervisor = self._owner.supervisor
-        publishers = self._owner.node.count_publishers(self._owner.sensors.subscription.topic_name)
+        publishers = self._crowd.count()
         if supervisor.faults.latched:
             return ERROR, f'damping until ~/recover: {supervisor.faults.latched}'
         if supervisor.waiting_for:

@@ -66,6 +66,11 @@ class Commands:
         """How many publish commands."""
         return int(self._node.count_publishers(self.subscription.topic_name))
 
+    @property
+    def subscribers(self) -> int:
+        """How many listen to commands, this node too."""
+        return int(self._node.count_subscribers(self.subscription.topic_name))
+
     def answered(self, stamp_ns: int) -> bool:
         """Whether the command for the state of this stamp has come."""
         return self._stamp_ns >= stamp_ns

@@ -16,7 +16,7 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
+from quad_dynamics.ros.diagnostics import OK, WARN, Crowd, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.pacing import Pacer, come_first, sharpen_timers
 from quad_dynamics.ros.parameters import NodeParameters
@@ -63,6 +63,7 @@ class SimNode:
         self._markers_every = self.world.every(settings.markers_rate, 'markers_rate')
         self._next_poll = 0.0
         self._rate = _Rate(self.world)
+        self._crowd = Crowd(self.node, self._commands.subscription.topic_name)
 
     def _make_inputs(self) -> None:
         node = self.node
@@ -136,10 +137,12 @@ class SimNode:
     def _wait_for_subscribers(self, stop: StopFlag) -> None:
         """Wait until the controller and whoever else is asked for have found the topics."""
         wanted = self.world.settings.lock_step_subscribers
-        self.node.get_logger().info(f'lock-step: waiting for {wanted} subscriber(s) of joint_states')
+        self.node.get_logger().info(f'lock-step: waiting for {wanted} subscriber(s)')
         while not stop():
             joint_states, *others = (one.get_subscription_count() for one in self._outputs.state_topics)
-            found = joint_states >= wanted and all(others) and self._commands.publishers > 0
+            # Who records the states also records the commands, which are published by somebody else.
+            commands = self._commands.subscribers >= wanted and self._commands.publishers > 0
+            found = joint_states >= wanted and all(others) and commands
             self._box.wait(_REPEAT_PAUSED)
             self._report()
             if found:
@@ -235,9 +238,9 @@ class SimNode:
         level, message = OK, 'running'
         if self._paused or self._waits:
             message = 'paused' if self._paused else 'waiting for commands'
-        elif self._commands.publishers > 1:
+        elif self._crowd.count() > 1:
             level = WARN
-            message = f'{self._commands.publishers} publishers of {self._commands.topic}; expected one'
+            message = f'{self._crowd.count()} publishers of {self._commands.topic}; expected one'
         elif world.is_damped:
             level, message = WARN, 'no commands: the drives damp'
         self._diagnostics.publish(

@@ -47,7 +47,7 @@ class Outputs:
         self._node, self._world = node, world
         settings = world.settings
         self._measured = _Sensors(node, world, '')
-        self._truth: _Sensors | None = None
+        self._truth = _Sensors(node, world, GROUND_TRUTH) if world.has_noise else None
         control = world.control_steps
         rates = {
             'joint_states_rate': self._joint_states,
@@ -55,7 +55,7 @@ class Outputs:
             'odom_rate': self._odom,
             'foot_forces_rate': self._foot_forces,
         }
-        # joint_states come first, for they must come evenly. In lock-step a controller gets everything it needs
+        # joint_states come first, for they must come evenly. In lock-step a controller gets all that it needs
         # for each of its commands.
         self._due: list[tuple[int, Callable[[int], None]]] = [
             (control if settings.lock_step else world.every(getattr(settings, name), name), publish)

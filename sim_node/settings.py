@@ -27,7 +27,7 @@ class SimNodeSettings(SimulatorSettings):
     wait_for_commands: bool = param(False, 'time begins with the first command')
     lock_step: bool = param(False, 'advance one control period for each command, and never without one')
     lock_step_subscribers: int = param(
-        1, 'subscribers of joint_states to wait for before lock-step begins', low=1, high=100
+        1, 'subscribers of states, and of commands, to wait for before lock-step begins', low=1, high=100
     )
     control_period: float = param(2e-3, 'what lock-step and ~/step advance by', unit='s', above=0.0, high=1.0)
     command_timeout: float = param(

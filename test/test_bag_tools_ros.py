@@ -341,6 +341,50 @@ def test_table_of_topics(tmp_path: Path, started: list[bags.Process]) -> None:
     assert '/traffic_0  sensor_msgs/msg/JointState' in lines[1]
 
 
+@pytest.mark.parametrize(
+    'kind',
+    [
+        'sensor_msgs/msg/JointState',
+        'std_msgs/msg/Float64MultiArray',
+        'diagnostic_msgs/msg/DiagnosticArray',
+        'nav_msgs/msg/Odometry',
+    ],
+)
+def test_what_is_between_fields_is_cleaned(kind: str) -> None:
+    """Every byte that does not change what the message says is set to zero, and no other one."""
+    from rclpy.serialization import deserialize_message, serialize_message
+
+    from quad_dynamics.ros.cdr_padding import Padding
+    from quad_dynamics.ros.subscriptions import fields_of, message_class
+
+    message = message_class(kind)()
+    if 'JointState' in kind:
+        message.name, message.effort = ['a', 'bcd', 'efghijk'], [1.0, 2.0, 3.0]
+    elif 'MultiArray' in kind:
+        message.layout.dim = [message_class('std_msgs/msg/MultiArrayDimension')(label='row')]
+    elif 'Diagnostic' in kind:
+        value = message_class('diagnostic_msgs/msg/KeyValue')
+        status = message_class('diagnostic_msgs/msg/DiagnosticStatus')
+        message.status = [status(name='x', values=[value(key='a', value='bc')]), status(level=b'\x02')]
+    else:
+        message.header.frame_id, message.child_frame_id = 'odom', 'base_link'
+    padding, raw = Padding(kind, fields_of), serialize_message(message)
+    clean = padding.clean(raw)
+    assert deserialize_message(clean, type(message)) == message
+    assert len(clean) <= len(raw)
+    rng = random.Random(0)
+    for i in range(4, len(clean)):
+        spoilt = bytearray(clean)
+        spoilt[i] ^= rng.randrange(1, 256)
+        again = padding.clean(bytes(spoilt))
+        if again == clean:
+            assert clean[i] == 0
+            assert deserialize_message(bytes(spoilt), type(message)) == message
+        else:
+            assert again == bytes(spoilt), f'byte {i} is part of the message'
+    assert padding.clean(clean[:9]) == clean[:9]
+
+
 def test_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is told before ROS starts."""
     assert main(['record', '-o', str(tmp_path)]) == 1

@@ -125,11 +125,9 @@ def test_death_of_the_viewer_disturbs_nobody(graph: tuple[Sim, Probe]) -> None:
     for _ in range(KILLS):
         old = kill(sim, 'viewer_node')
         ear.until(lambda old=old: sim.children().get('viewer_node', old) != old, 'it is started again')
-        ear.listen(0.2)
         assert ear.value('sim_node', 'damped') == 'False'
         assert ear.height > 0.25
-        # It is not killed so often in a row that it would be given up.
-        ear.listen(4.0 if _ % 4 == 3 else 0.2)
+        ear.listen(1.0)  # who dies at once would be given up
     begin = time.monotonic()
     ear.until(lambda: ear.said['viewer_node'][0] > begin, 'the viewer is back')
 
@@ -166,7 +164,8 @@ def test_bad_commands_are_counted_and_harmless(ros_domain: int) -> None:
             before = int(ear.value('sim_node', 'faults.bad_command') or 0)
             publisher.publish(raw)
             if what in ('longer', 'noise', 'cut off', 'cut at the end'):
-                ear.listen(0.1)  # the middleware may have dropped it already
+                ear.listen(0.6)  # the middleware may have dropped it already
+                assert ear.value('sim_node', 'commands') == '0', what
                 continue
             ear.until(
                 lambda before=before: int(ear.value('sim_node', 'faults.bad_command') or 0) > before,
@@ -174,7 +173,7 @@ def test_bad_commands_are_counted_and_harmless(ros_domain: int) -> None:
                 5.0,
             )
             assert ear.value('sim_node', 'last_fault').startswith('joint_torques')
-            assert ear.value('sim_node', 'commands') == '0'
+            assert ear.value('sim_node', 'commands') == '0', what
         # Too old: stamped before the silence that is allowed.
         ear.until(lambda: ear.states[-1][1] > 2_000_000_000, 'two seconds of simulated time')
         old = JointState(name=names, effort=[0.0] * model.nj)
@@ -214,7 +213,9 @@ def test_a_flood_and_a_second_publisher_are_survived(graph: tuple[Sim, Probe]) -
     last = ear.states[-1]
     factor = (last[1] - first[1]) * 1e-9 / (last[0] - first[0])
     print(f'\n{sent / 3.0:.0f} messages/s: real-time factor {factor:.3f}, height {ear.height:.3f} m')
-    ear.until(lambda: '2 publishers' in ear.value('sim_node', 'message'), 'the second publisher is seen', 5.0)
+    ear.until(
+        lambda: '2 publishers' in ear.value('sim_node', 'message'), 'the second publisher is seen', 10.0
+    )
     assert factor > 0.9
     assert ear.height > 0.25
     ear.node.destroy_publisher(publisher)
@@ -247,10 +248,9 @@ def test_random_commands_never_go_beyond_a_limit(ros_domain: int) -> None:
                 )
             )
             ear.box.wait(0.002)
-        ear.listen(0.3)
+        ear.until(lambda: len(torques) > 1000, 'two seconds of it')
         code, output = process.stop()
     assert code == 0, output
-    assert len(torques) > 500
     assert np.isfinite(torques).all()
     assert (np.abs(torques) <= model.effort_limit * (1.0 + 1e-12)).all()
     assert np.abs(torques).max() > 0.5 * model.effort_limit.min()

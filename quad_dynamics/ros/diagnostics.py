@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from typing import Any
@@ -14,6 +15,7 @@ from quad_dynamics.ros.qos import COMMAND
 
 OK, WARN, ERROR = 0, 1, 2
 PERIOD = 0.5  # between two messages [s]
+FORGOTTEN = 4.0  # after so long the middleware knows that a publisher has died [s]
 SHORTEST_PERIOD = 0.05  # when the state changes [s]
 
 
@@ -83,6 +85,26 @@ class Diagnostics:
         array = DiagnosticArray(status=[status])
         array.header.stamp.sec, array.header.stamp.nanosec = divmod(stamp_ns, 10**9)
         self._publisher.publish(array)
+
+
+class Crowd:
+    """Watches for more publishers of a topic than one. One that has died is still counted for some seconds."""
+
+    def __init__(self, node: Node, topic: str) -> None:
+        """Watch a topic.
+
+        Args:
+            node: of rclpy.
+            topic: its full name.
+        """
+        self._node, self._topic = node, topic
+        self._since = math.inf
+
+    def count(self) -> int:
+        """How many publish it; one, as long as it may be one that died and came back."""
+        found, now = int(self._node.count_publishers(self._topic)), time.monotonic()
+        self._since = min(self._since, now) if found > 1 else math.inf
+        return found if now - self._since > FORGOTTEN else min(found, 1)
 
 
 def _text(value: Any) -> str:

@@ -128,8 +128,8 @@ class _Maker:
         names = ('robot', 'contact', 'terrain', 'initial_pose', 'real_time_factor', 'lock_step', 'seed')
         parameters = {'wait_for_commands': True, **self._chosen(*names)}
         if options.lock_step:
-            watching = options.viewer and not options.headless
-            parameters['lock_step_subscribers'] = 1 + bool(options.record) + watching
+            # The viewer does not count: it subscribes while a page is open.
+            parameters['lock_step_subscribers'] = 1 + bool(options.record)
         if _installed('robot_state_publisher'):
             parameters['publish_description'] = False
         noisy = [share_folder() / 'config' / 'typical_sensors.yaml'] if options.noise == 'typical' else []

@@ -128,7 +128,7 @@ def _when_ended(spec: NodeSpec) -> Callable[[Any, LaunchContext], list[Any]]:
             reason = f'{name} refused to start'
         elif not spec.is_node and event.returncode != 0:
             reason = f'{name} ended with exit code {event.returncode}'
-        elif spec.respawn and deaths.too_many():
+        elif spec.respawn and deaths.too_many(event.returncode):
             reason = f'{name} died {TOO_OFTEN}'
         if reason and not context.is_shutdown:
             # Not an event `Shutdown`: launch says what was raised, ends everything, and its exit code is 1.

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topic that is being recorded: who publishes it, and what of it was lost."""
+"""Topics that are being recorded: who publishes them, what of them was lost, and how this is told."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from quad_dynamics.ros.bag_metadata import Contents
 from quad_dynamics.ros.bag_topics import Topic
 from quad_dynamics.ros.sequence_numbers import SequenceNumbers
 from quad_dynamics.ros.stamp_order import StampedTopic
@@ -45,3 +48,37 @@ class Source:
             self.gids = gids
             if self.ordered is not None:
                 self.ordered.shared = len(gids) > 1
+
+
+def notes(sim_time: bool, lost: Mapping[str, int], late: int) -> dict[str, str]:
+    """What metadata.yaml says of a recording.
+
+    Args:
+        sim_time: its times are simulated.
+        lost: how many messages of each topic.
+        late: how many messages came too late to be put in order.
+    """
+    made = {
+        'recorder': 'quad_dynamics',
+        'time': 'simulated' if sim_time else 'received',
+        'lost_messages': str(sum(lost.values())),
+    }
+    made |= {f'lost_messages{name}': str(count) for name, count in lost.items()}
+    return made | ({'out_of_order_messages': str(late)} if late else {})
+
+
+def summary(contents: Contents, folder: Path, lost: Mapping[str, int], dropped: int) -> str:
+    """What the user is told at the end.
+
+    Args:
+        contents: of the bag.
+        folder: of the bag.
+        lost: how many messages of each topic.
+        dropped: how many could not be written.
+    """
+    topics = sum(1 for _, count in contents.topics if count)
+    each = [f'{name} {count}' for name, count in lost.items()]
+    each += [f'not written {dropped}'] if dropped else []
+    loss = f'LOST {sum(lost.values()) + dropped}: {", ".join(each)}' if each else 'nothing lost'
+    what = f'{contents.count} messages of {topics} topics, {contents.seconds:.3f} s'
+    return f'recorded {what}, into {folder}; {loss}'

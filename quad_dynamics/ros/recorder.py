@@ -16,8 +16,9 @@ from rclpy.node import Node
 
 from quad_dynamics.ros.bag_topics import Topic, define, qos_text, stamp_offset
 from quad_dynamics.ros.bag_writers import BagWriter, WriterThread
+from quad_dynamics.ros.cdr_padding import Padding
 from quad_dynamics.ros.mcap_storage import Entry
-from quad_dynamics.ros.recorded_topics import Source
+from quad_dynamics.ros.recorded_topics import Source, notes, summary
 from quad_dynamics.ros.stamp_order import StampedTopic, StampOrder
 from quad_dynamics.ros.subscriptions import (
     Selection,
@@ -142,7 +143,7 @@ class Recorder:
                 self._check(name, source)
 
     def _open_gates(self, now: float) -> None:
-        """Subscribe last to what a simulation in lock-step waits for: it must not begin before we are ready."""
+        """Subscribe last to what a simulation in lock-step waits for: it must not begin without us."""
         if now - self._changed < _SETTLED:
             return
         for name, kind in self._held:
@@ -227,12 +228,13 @@ class Recorder:
 
     def _ordered_receiver(self, source: Source) -> Any:
         see, order, ordered = source.numbers.see, self._order, source.ordered
+        clean = Padding(source.topic.type, fields_of).clean
         assert order is not None
         assert ordered is not None
 
         def receive(raw: bytes, info: dict[str, Any]) -> None:
             see(info.get('publication_sequence_number'))
-            order.add(ordered, raw)
+            order.add(ordered, clean(raw))
 
         return receive
 
@@ -279,39 +281,17 @@ class Recorder:
 
     def _finish(self) -> None:
         lost = {name: one.numbers.lost for name, one in sorted(self._sources.items()) if one.numbers.lost}
-        custom = {
-            'recorder': 'quad_dynamics',
-            'time': 'simulated' if self._order is not None else 'received',
-            'lost_messages': str(sum(lost.values())),
-            **{f'lost_messages{name}': str(count) for name, count in lost.items()},
-        }
-        if self._order is not None and self._order.late:
-            custom['out_of_order_messages'] = str(self._order.late)
+        late = 0 if self._order is None else self._order.late
         try:
-            self._bag.close(custom)
+            self._bag.close(notes(self._options.sim_time, lost, late))
         except OSError as error:
             self._thread.error = self._thread.error or error
             _tell(f'the bag has no end; when there is room, run: quad_dynamics repair {self._bag.folder}')
         if self._thread.error is not None:
             self.failed = True
             _tell(f'error: {self._thread.error.filename}: {self._thread.error.strerror}')
-        self._summarize(lost)
-
-    def _summarize(self, lost: dict[str, int]) -> None:
-        contents = self._bag.contents()
-        topics = sum(1 for _, count in contents.topics if count)
-        loss = 'nothing lost'
-        if lost or self._thread.dropped:
-            each = [f'{name} {count}' for name, count in lost.items()]
-            each += [f'not written {self._thread.dropped}'] if self._thread.dropped else []
-            loss = f'LOST {sum(lost.values()) + self._thread.dropped}: {", ".join(each)}'
-        print(
-            f'recorded {contents.count} messages of {topics} topics, {contents.seconds:.3f} s, '
-            f'into {self._bag.folder}; {loss}',
-            flush=True,
-        )
-        if self._order is not None and self._order.late:
-            late = self._order.late
+        print(summary(self._bag.contents(), self._bag.folder, lost, self._thread.dropped), flush=True)
+        if late:
             _tell(f'{late} messages came too late to be put in order; a longer --window would have had them')
 
 

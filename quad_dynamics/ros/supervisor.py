@@ -22,6 +22,8 @@ from quad_dynamics.ros.graph import NodeSpec, prefix_of
 
 # A process that dies so often within so many seconds is not started again.
 _MOST_DEATHS, _WITHIN = 5, 20.0
+# Signals that somebody else sends; who lives less than this has not been at work [s].
+_OF_OTHERS, _AT_ONCE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP), 0.8
 TOO_OFTEN = f'{_MOST_DEATHS} times within {_WITHIN:g} s'
 # How long processes may take to end after each signal [s]. Not SIGINT: of that, an interpreter that is just
 # starting complains.
@@ -74,7 +76,7 @@ class Supervisor:
                 self.failed = f'{name} refused to start'
             elif not child.spec.respawn:
                 self._ended(child, how)
-            elif child.deaths.too_many():
+            elif child.deaths.too_many(code):
                 self.failed = f'{name} died {TOO_OFTEN}, the last time with {how}'
             else:
                 self._say('', f'{name} died ({how}); it is started again')
@@ -107,16 +109,23 @@ class Supervisor:
 
 
 class Deaths:
-    """Counts the deaths of a process."""
+    """Counts the deaths of a process, but for those by somebody else's signal, unless it comes at once."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """None yet; it lives from now on."""
         self._times: deque[float] = deque(maxlen=_MOST_DEATHS)
+        self._born = time.monotonic()
 
-    def too_many(self) -> bool:
-        """Count one more; return whether it dies all the time."""
+    def too_many(self, code: int) -> bool:
+        """Take one more; return whether it dies all the time.
+
+        Args:
+            code: exit code; below zero: the signal.
+        """
         now = time.monotonic()
-        self._times.append(now)
+        lived, self._born = now - self._born, now
+        if -code not in _OF_OTHERS or lived < _AT_ONCE:
+            self._times.append(now)
         return len(self._times) == _MOST_DEATHS and now - self._times[0] < _WITHIN
 
 
