@@ -87,7 +87,8 @@ class ForceNode:
 
     def close(self) -> None:
         """Leave the robot damped, and give everything back."""
-        if self.node.context.ok():
+        # In lock-step nothing moves without us, and nothing may be sent that depends on when we end.
+        if self.node.context.ok() and not self.settings.lock_step:
             self._send(self.supervisor.damped(), None, 0)
         self.node.destroy_node()
 

@@ -85,9 +85,9 @@ class SimNode:
             f"simulating '{self.world.model.name}': contact {self.world.sim.settings.contact}, "
             f'time step {self.world.settings.dt * 1e3:g} ms'
         )
-        self._outputs.publish(everything=not self.world.settings.lock_step)
         if self.world.settings.lock_step:
             self._wait_for_subscribers(stop)
+        self._outputs.publish(everything=True)
         self._pacer.restart()
         while not stop():
             try:
@@ -152,7 +152,6 @@ class SimNode:
         while not stop() and time.monotonic() < deadline:
             self._box.wait(_REPEAT_PAUSED)
         self._commands.forget()
-        self._outputs.publish(everything=True)
 
     def _turn_in_lock_step(self, stop: StopFlag) -> None:
         """Wait for the answer to the last state, then advance by one control period."""

@@ -23,13 +23,13 @@ from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
+from quad_dynamics.bags.repair import repair
+from quad_dynamics.bags.sequence_numbers import SequenceNumbers
+from quad_dynamics.bags.stamp_order import StampedTopic, StampOrder
+from quad_dynamics.bags.topics import Offer, Topic, define, qos_text, spelled, stamp_of
+from quad_dynamics.bags.writers import BagWriter, WriterThread
 from quad_dynamics.cli import main
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros.bag_topics import Offer, Topic, define, qos_text, spelled, stamp_of
-from quad_dynamics.ros.bag_writers import BagWriter, WriterThread
-from quad_dynamics.ros.repair import repair
-from quad_dynamics.ros.sequence_numbers import SequenceNumbers
-from quad_dynamics.ros.stamp_order import StampedTopic, StampOrder
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 STORAGES = ['mcap', 'sqlite3']
@@ -283,7 +283,7 @@ def _whole_mcap_messages(data: bytes) -> Messages:
 @pytest.mark.parametrize('seed', range(2), ids=lambda seed: f'cut{seed}')
 def test_cut_mcap(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the file ends, every whole message is kept."""
-    monkeypatch.setattr('quad_dynamics.ros.bag_metadata.sync', lambda path: None)  # slow on a busy disk
+    monkeypatch.setattr('quad_dynamics.bags.metadata.sync', lambda path: None)  # slow on a busy disk
     folder = tmp_path / 'bag'
     messages = made_messages(120, seed)
     write(folder, 'mcap', messages).close({})
@@ -305,7 +305,7 @@ def test_cut_mcap(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize('seed', range(2), ids=lambda seed: f'cut{seed}')
 def test_cut_sqlite(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the file ends, every whole message of a known topic is kept, and nothing is made up."""
-    monkeypatch.setattr('quad_dynamics.ros.bag_metadata.sync', lambda path: None)  # slow on a busy disk
+    monkeypatch.setattr('quad_dynamics.bags.metadata.sync', lambda path: None)  # slow on a busy disk
     folder = tmp_path / 'bag'
     messages = made_messages(120, seed, longest=500)
     write(folder, 'sqlite3', messages).close({})
@@ -430,7 +430,7 @@ def test_interrupted_repair_leaves_the_bag(tmp_path: Path, monkeypatch: pytest.M
     def fail(*_: Any) -> None:
         raise OSError(28, 'No space left on device')
 
-    monkeypatch.setattr('quad_dynamics.ros.mcap_repair.mcap.ending', fail)
+    monkeypatch.setattr('quad_dynamics.bags.mcap_repair.mcap.ending', fail)
     with pytest.raises(OSError, match='No space'):
         repair(folder)
     assert data_file(folder).read_bytes() == before

@@ -22,10 +22,10 @@ from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
+from quad_dynamics.bags.repair import repair
+from quad_dynamics.bags.topics import Offer, Topic, qos_text
+from quad_dynamics.bags.writers import BagWriter
 from quad_dynamics.cli import main
-from quad_dynamics.ros.bag_topics import Offer, Topic, qos_text
-from quad_dynamics.ros.bag_writers import BagWriter
-from quad_dynamics.ros.repair import repair
 
 pytestmark = pytest.mark.usefixtures('ros_domain')
 
@@ -354,7 +354,7 @@ def test_what_is_between_fields_is_cleaned(kind: str) -> None:
     """Every byte that does not change what the message says is set to zero, and no other one."""
     from rclpy.serialization import deserialize_message, serialize_message
 
-    from quad_dynamics.ros.cdr_padding import Padding
+    from quad_dynamics.bags.cdr_padding import Padding
     from quad_dynamics.ros.subscriptions import fields_of, message_class
 
     message = message_class(kind)()

@@ -81,7 +81,7 @@ def positive(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record until asked to end."""
-    from quad_dynamics.ros.bag_writers import BagWriter, check_new
+    from quad_dynamics.bags.writers import BagWriter, check_new
     from quad_dynamics.ros.environment import require_ros, stay_on_this_machine
     from quad_dynamics.ros.process import run_node
 

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Repair, and say what was found."""
-    from quad_dynamics.ros.repair import repair
+    from quad_dynamics.bags.repair import repair
 
     result = repair(arguments.folder, keep=arguments.keep)
     for line in result.found:

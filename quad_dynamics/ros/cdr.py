@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from rclpy.serialization import serialize_message
 
+from quad_dynamics.bags.cdr_padding import Padding
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros.subscriptions import fields_of
 
 Floats = npt.NDArray[np.float64]
 
 # The stamp of a header comes first in a message, after the four bytes that say how it is encoded.
 _STAMP = slice(4, 12)
-# Serializers leave room at the end for what empty sequences might have needed.
+# Serializers leave room at the end for what empty sequences might have needed, with anything in it.
 _MOST_PADDING = 32
 _TIME, _LENGTH = struct.Struct('<II'), struct.Struct('<I')
 FIELDS = ('position', 'velocity', 'effort')
@@ -45,7 +47,7 @@ class Template:
             ArgumentError: an array is not in the message as it is.
         """
         marks = {name: _marks(i, size) for i, (name, size) in enumerate(sizes.items())}
-        self._buffer = bytearray(serialize_message(make(marks)))
+        self._buffer = bytearray(_clean(make(marks)))
         whole = bytes(self._buffer)
         self.numbers: dict[str, Floats] = {}
         for name, mark in marks.items():
@@ -62,6 +64,13 @@ class Template:
         """The message with this stamp [ns] and the numbers as they are now."""
         self._stamp[:] = divmod(stamp_ns, 10**9)
         return bytes(self._buffer)
+
+
+def _clean(message: Any) -> bytes:
+    """The bytes of a message, with zeros between its fields in place of what was in memory there."""
+    kind = type(message)
+    name = f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
+    return Padding(name, fields_of).clean(bytes(serialize_message(message)))
 
 
 def _marks(i: int, size: int) -> Floats:
@@ -174,8 +183,7 @@ class _Layout:
             self.sizes[field] = walk.count()
             if self.sizes[field]:
                 self._places[field] = walk.numbers(self.sizes[field])
-        rest = raw[walk.at :]
-        if len(rest) > _MOST_PADDING or any(rest):
+        if not 0 <= len(raw) - walk.at <= _MOST_PADDING:
             raise IndexError
         self._size = len(raw)
         self._order: npt.NDArray[np.intp] | None = None

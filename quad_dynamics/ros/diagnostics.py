@@ -88,7 +88,7 @@ class Diagnostics:
 
 
 class Crowd:
-    """Watches for more publishers of a topic than one. One that has died is still counted for some seconds."""
+    """Watches for more publishers of a topic than one; one that died is still counted for some seconds."""
 
     def __init__(self, node: Node, topic: str) -> None:
         """Watch a topic.

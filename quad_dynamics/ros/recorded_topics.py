@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from quad_dynamics.ros.bag_metadata import Contents
-from quad_dynamics.ros.bag_topics import Topic
-from quad_dynamics.ros.sequence_numbers import SequenceNumbers
-from quad_dynamics.ros.stamp_order import StampedTopic
+from quad_dynamics.bags.metadata import Contents
+from quad_dynamics.bags.sequence_numbers import SequenceNumbers
+from quad_dynamics.bags.stamp_order import StampedTopic
+from quad_dynamics.bags.topics import Topic
 from quad_dynamics.ros.subscriptions import matching_qos
 
 

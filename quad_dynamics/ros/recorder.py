@@ -14,12 +14,12 @@ from typing import Any
 
 from rclpy.node import Node
 
-from quad_dynamics.ros.bag_topics import Topic, define, qos_text, stamp_offset
-from quad_dynamics.ros.bag_writers import BagWriter, WriterThread
-from quad_dynamics.ros.cdr_padding import Padding
-from quad_dynamics.ros.mcap_storage import Entry
+from quad_dynamics.bags.cdr_padding import Padding
+from quad_dynamics.bags.mcap_storage import Entry
+from quad_dynamics.bags.stamp_order import StampedTopic, StampOrder
+from quad_dynamics.bags.topics import Topic, define, qos_text, stamp_offset
+from quad_dynamics.bags.writers import BagWriter, WriterThread
 from quad_dynamics.ros.recorded_topics import Source, notes, summary
-from quad_dynamics.ros.stamp_order import StampedTopic, StampOrder
 from quad_dynamics.ros.subscriptions import (
     Selection,
     fields_of,

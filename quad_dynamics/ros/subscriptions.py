@@ -12,7 +12,7 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from quad_dynamics.ros.bag_topics import Fields, Offer, full_name
+from quad_dynamics.bags.topics import Fields, Offer, full_name
 from quad_dynamics.ros.mailbox import MOST_AT_ONCE, ExecutorMailbox, Mailbox, make_mailbox
 
 # Topics that belong to all robots; they are not below a namespace.

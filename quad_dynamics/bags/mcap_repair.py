@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-from quad_dynamics.ros import mcap_records as mcap
-from quad_dynamics.ros.mcap_scan import Chunk, Message, Scan
+from quad_dynamics.bags import mcap_records as mcap
+from quad_dynamics.bags.mcap_scan import Chunk, Message, Scan
 
 _CHUNK_SIZE = 1 << 20
 

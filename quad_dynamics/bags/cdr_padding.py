@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quad_dynamics.ros.bag_topics import Fields, full_name, spelled
+from quad_dynamics.bags.topics import Fields, full_name, spelled
 
 _HEAD = 4  # bytes that say how the message is encoded; positions count from behind them
 _LITTLE_ENDIAN = b'\x00\x01'

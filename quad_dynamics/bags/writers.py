@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from quad_dynamics.errors import ArgumentError
-from quad_dynamics.parameters.parameter import nearest
-from quad_dynamics.ros.bag_metadata import (
+from quad_dynamics.bags.mcap_storage import Entry, McapStorage
+from quad_dynamics.bags.metadata import (
     COMPLETE,
     RECORDING,
     STATE,
@@ -27,9 +26,10 @@ from quad_dynamics.ros.bag_metadata import (
     metadata,
     write_metadata,
 )
-from quad_dynamics.ros.bag_topics import Topic
-from quad_dynamics.ros.mcap_storage import Entry, McapStorage
-from quad_dynamics.ros.sqlite_storage import SqliteStorage
+from quad_dynamics.bags.sqlite_storage import SqliteStorage
+from quad_dynamics.bags.topics import Topic
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.parameters.parameter import nearest
 
 # How long messages are gathered for one transaction of SQLite [s].
 _GATHERING = {'mcap': 0.0, 'sqlite3': 0.005}

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quad_dynamics.bags import mcap_records as mcap
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros import mcap_records as mcap
 
 _FOOTER = 37  # its length with the magic at the end [bytes]
 _FIRST_PRIVATE = 0x80  # kinds of records above are free for everybody

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from quad_dynamics.ros import mcap_records as mcap
-from quad_dynamics.ros.bag_metadata import Contents
-from quad_dynamics.ros.bag_topics import Topic
-from quad_dynamics.ros.mcap_scan import scan
+from quad_dynamics.bags import mcap_records as mcap
+from quad_dynamics.bags.mcap_scan import scan
+from quad_dynamics.bags.metadata import Contents
+from quad_dynamics.bags.topics import Topic
 
 # A message: time of log [ns], number of its topic, time of publication [ns], sequence number, bytes.
 Entry = tuple[int, int, int, int, bytes]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
-from quad_dynamics.ros.bag_topics import Topic, stamp_of
+from quad_dynamics.bags.topics import Topic, stamp_of
 
 # (stamp [ns], topic, bytes where several publishers share a topic, count, topic, message)
 _Held = tuple[int, str, bytes, int, 'StampedTopic', bytes]

@@ -12,9 +12,9 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from quad_dynamics.ros.bag_metadata import Contents
-from quad_dynamics.ros.bag_topics import Topic
-from quad_dynamics.ros.mcap_storage import Entry
+from quad_dynamics.bags.mcap_storage import Entry
+from quad_dynamics.bags.metadata import Contents
+from quad_dynamics.bags.topics import Topic
 
 SCHEMA = """
 CREATE TABLE schema(schema_version INTEGER PRIMARY KEY, ros_distro TEXT NOT NULL);

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
+from quad_dynamics.bags.topics import Topic
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros.bag_topics import Topic
 
 NAME = 'metadata.yaml'
 STATE = 'state'  # in custom_data: whether the recorder has come to its end

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quad_dynamics.bags import mcap_repair, mcap_scan, sqlite_pages
+from quad_dynamics.bags import metadata as bag_metadata
+from quad_dynamics.bags.mcap_records import Channel
+from quad_dynamics.bags.metadata import REPAIRED, STATE, Contents
+from quad_dynamics.bags.sqlite_storage import SqliteStorage, settle
+from quad_dynamics.bags.topics import Topic, known_definition
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros import bag_metadata, mcap_repair, mcap_scan, sqlite_pages
-from quad_dynamics.ros.bag_metadata import REPAIRED, STATE, Contents
-from quad_dynamics.ros.bag_topics import Topic, known_definition
-from quad_dynamics.ros.mcap_records import Channel
-from quad_dynamics.ros.sqlite_storage import SqliteStorage, settle
 
 _BATCH = 1000  # messages in one transaction
 
