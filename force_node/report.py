@@ -72,9 +72,10 @@ class Report:
             return ERROR, f'damping until ~/recover: {supervisor.faults.latched}'
         if supervisor.waiting_for:
             return WARN, f'damping: {supervisor.waiting_for}'
+        message = ' '.join(filter(None, [supervisor.mode, supervisor.phase]))
         if publishers > 1:
-            return WARN, f'{publishers} publishers of joint_states; expected one'
-        return OK, ' '.join(filter(None, [supervisor.mode, supervisor.phase]))
+            return WARN, f'{message}; {publishers} publishers of joint_states, expected one'
+        return OK, message
 
     def _inputs(self) -> dict[str, Any]:
         """Rates since the last call, and ages."""

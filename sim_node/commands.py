@@ -34,7 +34,7 @@ class Commands:
 
     def __init__(self, node: Node, world: World, diagnostics: Diagnostics) -> None:
         """Subscribe."""
-        self._node, self._world, self._diagnostics = node, world, diagnostics
+        self._world, self._diagnostics = world, diagnostics
         names = world.model.joint_names
         is_array = world.settings.command_type == 'float64_multi_array'
         self.topic = 'effort_controller/commands' if is_array else 'joint_torques'
@@ -60,16 +60,6 @@ class Commands:
     def latency(self, share: float) -> float:
         """Time from states to the use of the command that answers them, of which a share is below [ms]."""
         return float(np.quantile(self._latencies, share)) * 1e3 if self._latencies else 0.0
-
-    @property
-    def publishers(self) -> int:
-        """How many publish commands."""
-        return int(self._node.count_publishers(self.subscription.topic_name))
-
-    @property
-    def subscribers(self) -> int:
-        """How many listen to commands, this node too."""
-        return int(self._node.count_subscribers(self.subscription.topic_name))
 
     def answered(self, stamp_ns: int) -> bool:
         """Whether the command for the state of this stamp has come."""

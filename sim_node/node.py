@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -135,23 +136,28 @@ class SimNode:
     # ---------------------------------------------------------------- lock-step
 
     def _wait_for_subscribers(self, stop: StopFlag) -> None:
-        """Wait until the controller and whoever else is asked for have found the topics."""
-        wanted = self.world.settings.lock_step_subscribers
-        self.node.get_logger().info(f'lock-step: waiting for {wanted} subscriber(s)')
-        while not stop():
-            joint_states, *others = (one.get_subscription_count() for one in self._outputs.state_topics)
-            # Who records the states also records the commands, which are published by somebody else.
-            commands = self._commands.subscribers >= wanted and self._commands.publishers > 0
-            found = joint_states >= wanted and all(others) and commands
+        """Wait until the controller, and whoever else is asked for, have found the topics."""
+        partners = self.world.settings.lock_step_partners
+        self.node.get_logger().info(f'lock-step: waiting for {", ".join(partners) or "a controller"}')
+        while not stop() and not self._is_met(partners):
             self._box.wait(_REPEAT_PAUSED)
             self._report()
-            if found:
-                break
         # Who has found a topic here may not yet have been found there.
         deadline = time.monotonic() + 0.5
         while not stop() and time.monotonic() < deadline:
             self._box.wait(_REPEAT_PAUSED)
         self._commands.forget()
+
+    def _is_met(self, partners: Sequence[str]) -> bool:
+        """Whether these nodes, or any, hear the states, and hear or give commands."""
+        node = self.node
+        if not all(topic.get_subscription_count() for topic in self._outputs.state_topics):
+            return False
+        states, commands = self._outputs.state_topics[0].topic_name, self._commands.subscription.topic_name
+        hearing = {one.node_name for one in node.get_subscriptions_info_by_topic(states)}
+        giving = {one.node_name for one in node.get_publishers_info_by_topic(commands)}
+        taking = {one.node_name for one in node.get_subscriptions_info_by_topic(commands)}
+        return bool(giving) and hearing.issuperset(partners) and (giving | taking).issuperset(partners)
 
     def _turn_in_lock_step(self, stop: StopFlag) -> None:
         """Wait for the answer to the last state, then advance by one control period."""
@@ -237,11 +243,11 @@ class SimNode:
         level, message = OK, 'running'
         if self._paused or self._waits:
             message = 'paused' if self._paused else 'waiting for commands'
-        elif self._crowd.count() > 1:
-            level = WARN
-            message = f'{self._crowd.count()} publishers of {self._commands.topic}; expected one'
         elif world.is_damped:
             level, message = WARN, 'no commands: the drives damp'
+        if self._crowd.count() > 1:
+            level = WARN
+            message += f'; {self._crowd.count()} publishers of {self._commands.topic}, expected one'
         self._diagnostics.publish(
             level,
             message,

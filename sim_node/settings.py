@@ -26,8 +26,10 @@ class SimNodeSettings(SimulatorSettings):
     start_paused: bool = param(False, 'wait for ~/pause or ~/step before time begins')
     wait_for_commands: bool = param(False, 'time begins with the first command')
     lock_step: bool = param(False, 'advance one control period for each command, and never without one')
-    lock_step_subscribers: int = param(
-        1, 'subscribers of states, and of commands, to wait for before lock-step begins', low=1, high=100
+    lock_step_partners: tuple[str, ...] = param(
+        (),
+        'nodes that must hear joint_states, and hear or give commands, before lock-step begins; none: any',
+        kind='texts',
     )
     control_period: float = param(2e-3, 'what lock-step and ~/step advance by', unit='s', above=0.0, high=1.0)
     command_timeout: float = param(

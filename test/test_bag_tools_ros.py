@@ -27,7 +27,7 @@ from quad_dynamics.bags.topics import Offer, Topic, qos_text
 from quad_dynamics.bags.writers import BagWriter
 from quad_dynamics.cli import main
 
-pytestmark = pytest.mark.usefixtures('ros_domain')
+pytestmark = [pytest.mark.realtime, pytest.mark.usefixtures('ros_domain')]
 
 RATE = 4000.0  # messages a second, of all topics
 STEPS = 1000  # of simulated time, 2 ms each

@@ -20,7 +20,7 @@ from std_srvs.srv import Trigger
 
 from quad_dynamics.ros.qos import COMMAND, STREAM
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.realtime
 NAMES = [f'{leg}_{joint}_joint' for leg in ('FL', 'FR', 'RL', 'RR') for joint in ('hip', 'thigh', 'calf')]
 STANDING = 0.25  # a Mini Cheetah higher than this stands [m]
 
@@ -154,7 +154,9 @@ def _fall_latches(graph: Graph, odom: list[Any], torques: list[Any]) -> None:
 
 def test_lock_step_twice_is_bit_identical(ros_domain: int) -> None:
     def run() -> list[bytes]:
-        with Graph(('lock_step:=true', 'lock_step_subscribers:=2'), ('lock_step:=true',)) as graph:
+        with Graph(
+            ('lock_step:=true', 'lock_step_partners:=[force_node, listener]'), ('lock_step:=true',)
+        ) as graph:
             heard = graph.listen(JointState, 'joint_torques')
             graph.listen(JointState, 'joint_states')
             graph.wait(lambda: len(heard) > 250, 60.0, 'answers')

@@ -21,7 +21,7 @@ from quad_dynamics import load_model
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros import graph as graph_module
 from quad_dynamics.ros.environment import share_folder
-from quad_dynamics.ros.graph import GraphOptions, NodeSpec, graph
+from quad_dynamics.ros.graph import RECORDER, GraphOptions, NodeSpec, graph
 from quad_dynamics.ros.supervisor import Deaths, Supervisor, command_line
 from quad_dynamics.simulation.settings import SensorSettings
 from sim_node.settings import SimNodeSettings
@@ -46,10 +46,10 @@ REACHES: dict[str, tuple[Any, set[str]]] = {
     'seed': (7, {'sim_node'}),
     'host': ('::1', {'viewer_node'}),
     'port': (0, {'viewer_node'}),
-    'use_sim_time': (False, {'viewer_node'}),
 }
 # The other options have tests of their own.
-CHANGE_THE_GRAPH = {'noise', 'headless', 'viewer', 'rviz', 'record', 'storage', 'namespace', 'params_file'}
+CHANGE_THE_GRAPH = {'noise', 'headless', 'viewer', 'rviz', 'record', 'record_duration', 'storage'}
+CHANGE_THE_GRAPH |= {'namespace', 'params_file', 'use_sim_time'}
 
 
 def by_name(specs: list[NodeSpec]) -> dict[str, NodeSpec]:
@@ -93,11 +93,11 @@ def test_an_option_reaches_its_nodes(option: str) -> None:
     for name in nodes:
         spec = by_name(graph({option: value}))[name]
         assert spec.parameters[option] == value
-        assert option == 'use_sim_time' or option in SETTINGS[name].parameters()
+        assert option in SETTINGS[name].parameters()
 
 
 @pytest.mark.usefixtures('no_ros')
-@pytest.mark.parametrize('option', [name for name in REACHES if name != 'use_sim_time'])
+@pytest.mark.parametrize('option', REACHES)
 def test_what_is_not_given_is_left_to_the_nodes_and_their_files(option: str) -> None:
     assert not any(option in spec.parameters for spec in graph({}))
     for name in REACHES[option][1] - {'viewer_node'}:
@@ -128,15 +128,13 @@ def test_noise_is_that_of_typical_sensors() -> None:
 
 
 @pytest.mark.usefixtures('no_ros')
-def test_lock_step_waits_for_all_who_listen() -> None:
-    def subscribers(**given: Any) -> Any:
-        return by_name(graph(given))['sim_node'].parameters.get('lock_step_subscribers')
+def test_lock_step_waits_for_all_who_take_part() -> None:
+    def partners(**given: Any) -> Any:
+        return by_name(graph(given))['sim_node'].parameters.get('lock_step_partners')
 
-    assert subscribers() is None
-    assert subscribers(lock_step=True) == 2
-    assert subscribers(lock_step=True, headless=True) == 1
-    assert subscribers(lock_step=True, headless=True, record='bag') == 2
-    assert subscribers(lock_step=True, record='bag') == 3
+    assert partners() is None
+    assert partners(lock_step=True) == ['force_node']  # the viewer listens while a page is open
+    assert partners(lock_step=True, record='bag') == ['force_node', RECORDER]
 
 
 @pytest.mark.usefixtures('no_ros')
@@ -147,8 +145,8 @@ def test_recorder() -> None:
     options = [*('-o', 'my bag'), *('--storage', 'sqlite3'), *('--namespace', 'a/b'), '--sim-time']
     assert command[4:] == options
     assert not spec['quad_dynamics'].respawn
-    plain = command_line(by_name(graph({'record': 'bag'}))['quad_dynamics'])
-    assert plain[4:] == ['-o', 'bag', '--storage', 'mcap']
+    plain = command_line(by_name(graph({'record': 'bag', 'record_duration': 2.0}))['quad_dynamics'])
+    assert plain[4:] == ['-o', 'bag', '--storage', 'mcap', '--duration', '2.0']
 
 
 @pytest.mark.usefixtures('no_ros')
@@ -276,9 +274,23 @@ def test_deaths_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     deaths = Deaths()
     for _ in range(20):
         now += 5.1  # the fifth is 20.4 s after the first
-        assert not deaths.too_many()
+        assert not deaths.too_many(1)
     now += 1.0
-    assert deaths.too_many()
+    assert deaths.too_many(1)
+
+
+def test_deaths_by_somebody_else_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr('quad_dynamics.ros.supervisor.time.monotonic', lambda: now)
+    deaths = Deaths()
+    for _ in range(20):
+        now += 1.0
+        assert not deaths.too_many(-signal.SIGKILL)
+    for _ in range(4):  # but who never gets to work is given up
+        now += 0.1
+        assert not deaths.too_many(-signal.SIGKILL)
+    assert deaths.too_many(-signal.SIGKILL)
+    assert Deaths().too_many(-signal.SIGSEGV) is False
 
 
 def run_to_end(spec: NodeSpec) -> tuple[Supervisor, list[str]]:

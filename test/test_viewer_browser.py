@@ -17,7 +17,7 @@ from chromium import Browser, Pixels, find_chromium
 from node_processes import Probe, Process, probe
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.realtime,
     pytest.mark.usefixtures('ros_domain'),
     pytest.mark.skipif(
         not find_chromium(), reason='no browser is found: neither chromium nor google-chrome is installed'

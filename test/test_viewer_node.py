@@ -26,7 +26,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from quad_dynamics.ros.qos import COMMAND, STREAM
 
-pytestmark = pytest.mark.usefixtures('ros_domain')
+pytestmark = [pytest.mark.realtime, pytest.mark.usefixtures('ros_domain')]
 
 
 def address(viewer: Process) -> str:

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar='S',
-        help='end after so many seconds [s] (default: never)',
+        help='end after so many seconds [s] (default: never); in lock-step with --record: of simulated time',
     )
     parser.add_argument('--verbose', action='store_true', help='show all that the nodes say')
 
@@ -60,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     require_ros()
     given = given_flags(arguments, GraphOptions)
+    bag_decides = bool(given.get('lock_step') and given.get('record') and arguments.duration > 0.0)
+    if bag_decides:
+        given.setdefault('record_duration', arguments.duration)
     if 'port' not in given:
         given['port'] = _free_port(given.get('host', '127.0.0.1'), GraphOptions().port)
     specs = graph(given, _extra(arguments.param))
@@ -68,13 +71,16 @@ def run(arguments: argparse.Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
-    deadline = time.monotonic() + arguments.duration if arguments.duration > 0.0 else float('inf')
+    ends = arguments.duration > 0.0 and not bag_decides
+    deadline = time.monotonic() + arguments.duration if ends else float('inf')
     names = ', '.join(spec.executable if spec.is_node else spec.arguments[0] for spec in specs)
     screen.say('', f'starting {names}; Ctrl-C ends them')
     try:
         supervisor.start()
         with _watch(given.get('namespace', '')) as status:
-            while not stop.is_set() and not supervisor.failed and time.monotonic() < deadline:
+            while not (stop.is_set() or supervisor.failed or time.monotonic() >= deadline):
+                if bag_decides and supervisor.has_ended('record'):
+                    break
                 supervisor.look()
                 screen.show(status.line())
                 stop.wait(_LOOK)

@@ -16,6 +16,7 @@ from quad_dynamics.ros.environment import share_folder
 from quad_dynamics.simulation.settings import CONTACTS
 
 PACKAGE = 'quad_dynamics'
+RECORDER = 'quad_dynamics_recorder'  # name of the node that `quad_dynamics record` is
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class GraphOptions(ParameterSet):
     rviz: bool = param(False, 'start rviz2, where it is installed')
     record: str = param('', 'folder of a bag to record; none: do not record')
     storage: str = param('mcap', 'of the bag', choices=('mcap', 'sqlite3'))
+    record_duration: float = param(
+        0.0, 'of the bag, in lock-step simulated time; 0: until the end', unit='s', low=0.0
+    )
     namespace: str = param('', 'of all nodes, for several robots')
     use_sim_time: bool = param(True, 'robot_state_publisher and RViz take the time from /clock')
     params_file: str = param('', 'YAML file with parameters of the nodes; none: config/sim.yaml')
@@ -128,8 +132,8 @@ class _Maker:
         names = ('robot', 'contact', 'terrain', 'initial_pose', 'real_time_factor', 'lock_step', 'seed')
         parameters = {'wait_for_commands': True, **self._chosen(*names)}
         if options.lock_step:
-            # The viewer does not count: it subscribes while a page is open.
-            parameters['lock_step_subscribers'] = 1 + bool(options.record)
+            partners = ['force_node', *([RECORDER] if options.record else [])]
+            parameters['lock_step_partners'] = partners
         if _installed('robot_state_publisher'):
             parameters['publish_description'] = False
         noisy = [share_folder() / 'config' / 'typical_sensors.yaml'] if options.noise == 'typical' else []
@@ -146,6 +150,7 @@ class _Maker:
         arguments = ['record', '-o', options.record, '--storage', options.storage]
         arguments += ['--namespace', options.namespace] if options.namespace else []
         arguments += ['--sim-time'] if options.lock_step else []
+        arguments += ['--duration', str(options.record_duration)] if options.record_duration else []
         return NodeSpec(PACKAGE, module=PACKAGE, arguments=arguments, is_node=False, respawn=False)
 
     def of_ros(self) -> list[NodeSpec]:

@@ -19,6 +19,7 @@ from quad_dynamics.bags.mcap_storage import Entry
 from quad_dynamics.bags.stamp_order import StampedTopic, StampOrder
 from quad_dynamics.bags.topics import Topic, define, qos_text, stamp_offset
 from quad_dynamics.bags.writers import BagWriter, WriterThread
+from quad_dynamics.ros.graph import RECORDER
 from quad_dynamics.ros.recorded_topics import Source, notes, summary
 from quad_dynamics.ros.subscriptions import (
     Selection,
@@ -81,7 +82,7 @@ class Recorder:
             options: what, and how.
         """
         self._bag, self._options = bag, options
-        self.node = Node('quad_dynamics_recorder', start_parameter_services=False, enable_rosout=False)
+        self.node = Node(RECORDER, start_parameter_services=False, enable_rosout=False)
         self._box = make_raw_mailbox(self.node)
         self._thread = WriterThread(bag)
         self._sources: dict[str, Source] = {}

@@ -59,6 +59,10 @@ class Supervisor:
         """Process ids by name."""
         return {name: child.process.pid for name, child in self._children.items()}
 
+    def has_ended(self, name: str) -> bool:
+        """Whether a process that is not started again has ended as it should."""
+        return name in self._gone
+
     def start(self) -> None:
         """Start all processes; from the main thread, for they end when the thread that started them does."""
         for spec in self._specs:
