@@ -31,7 +31,7 @@ $(LOCKED): other_python
 endif
 endif
 
-.PHONY: help env sim test quick bench docs figures lint format lock clean distclean other_python
+.PHONY: help env sim test quick bench nodes docs figures lint format lock clean distclean other_python
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ figures: $(READY)  ## draw the pictures of the docs, with the figures of the las
 	$(RUN)python docs/figures/overview.py
 	$(RUN)python docs/figures/simulation_growth.py
 	$(RUN)python docs/figures/contact_models.py
+
+nodes: $(READY)  ## measure the pace of the nodes; ARGS='--page --seconds 60'
+	$(RUN)python -m benchmarks.nodes $(ARGS)
 
 docs: $(READY)  ## write the pages about the nodes, from their code
 	$(RUN)python docs/node_pages.py

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the graph of nodes keeps its pace: `make bench-nodes`. Rates, jitter, latency, CPU time, memory.
+"""How the graph of nodes keeps its pace: `make nodes`. Rates, jitter, latency, CPU time, memory.
 
 Everything runs as a user runs it: `quad_dynamics sim`, and with --page a browser that shows the page.
 """

@@ -117,6 +117,11 @@ class Commands:
         age, oldest = (self._world.now_ns - stamp_ns) * 1e-9, self._world.settings.command_timeout
         if stamp_ns and age > oldest:
             raise ArgumentError(f'{self.topic} is {age:.3g} s old; expected at most {oldest:g} s')
+        if age < 0.0 and self._world.settings.lock_step:
+            raise ArgumentError(
+                f'{self.topic} has a stamp {-age:.3g} s ahead; in lock-step expected that of the '
+                'joint_states that it answers'
+            )
 
     def _taken(self, stamp_ns: int) -> None:
         self.count += 1

@@ -6,6 +6,7 @@ One thread does everything, one time step after the other: take commands, advanc
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import time
 from collections.abc import Sequence
@@ -35,6 +36,8 @@ _POLL = 0.01
 # Between two messages of a state that does not change: paused, or waiting in lock-step [s].
 _REPEAT_PAUSED = 0.02
 _REPEAT_LOCK_STEP = 1.0
+# A period that leaves time to sleep [s].
+_LEAST_PERIOD = 5e-4
 
 
 class SimNode:
@@ -62,7 +65,7 @@ class SimNode:
         self._waits = settings.wait_for_commands and not settings.lock_step
         self._pacer = Pacer(self._period(settings))
         self._markers_every = self.world.every(settings.markers_rate, 'markers_rate')
-        self._next_poll = 0.0
+        self._next_poll = self._next_repeat = 0.0
         self._rate = _Rate(self.world)
         self._crowd = Crowd(self.node, self._commands.subscription.topic_name)
 
@@ -79,7 +82,7 @@ class SimNode:
     def spin(self, stop: StopFlag) -> None:
         """Simulate until asked to stop."""
         sharpen_timers()
-        come_first(self._pacer.period > 0.0)
+        come_first(self._sleeps())
         gc.collect()
         gc.freeze()
         self.node.get_logger().info(
@@ -95,7 +98,8 @@ class SimNode:
                 self._turn(stop)
             except Exception as error:  # whatever it is: the drives damp, and time goes on
                 self._on_error(error)
-                self.world.damp()
+                with contextlib.suppress(ArgumentError):
+                    self.world.damp()
 
     def close(self) -> None:
         """Give everything back."""
@@ -104,12 +108,7 @@ class SimNode:
     def _turn(self, stop: StopFlag) -> None:
         """One time step; paused, or in lock-step, wait for what it needs."""
         if self._paused or self._waits:
-            self._box.wait(_REPEAT_PAUSED)
-            self._outputs.publish(everything=True)
-            self._markers.publish()
-            self._waits &= self._commands.count == 0
-            self._report()
-            self._pacer.restart()
+            self._stand_still()
         elif self.world.settings.lock_step:
             self._turn_in_lock_step(stop)
         else:
@@ -119,6 +118,17 @@ class SimNode:
             self._advance()
             if time.monotonic() >= self._next_poll:
                 self._look_around()
+
+    def _stand_still(self) -> None:
+        """Take what comes, and repeat the state now and then; not after each answer, without end."""
+        self._box.wait(min(max(self._next_repeat - time.monotonic(), 0.0), _REPEAT_PAUSED))
+        self._waits &= self._commands.count == 0
+        if time.monotonic() >= self._next_repeat:
+            self._next_repeat = time.monotonic() + _REPEAT_PAUSED
+            self._outputs.publish(everything=True)
+            self._markers.publish()
+        self._report()
+        self._pacer.restart()
 
     def _advance(self) -> None:
         problem = self.world.step()
@@ -151,9 +161,10 @@ class SimNode:
     def _is_met(self, partners: Sequence[str]) -> bool:
         """Whether these nodes, or any, hear the states, and hear or give commands."""
         node = self.node
-        if not all(topic.get_subscription_count() for topic in self._outputs.state_topics):
+        topics = self._outputs.state_topics if partners else self._outputs.state_topics[:1]
+        if not all(topic.get_subscription_count() for topic in topics):
             return False
-        states, commands = self._outputs.state_topics[0].topic_name, self._commands.subscription.topic_name
+        states, commands = topics[0].topic_name, self._commands.subscription.topic_name
         hearing = {one.node_name for one in node.get_subscriptions_info_by_topic(states)}
         giving = {one.node_name for one in node.get_publishers_info_by_topic(commands)}
         taking = {one.node_name for one in node.get_subscriptions_info_by_topic(commands)}
@@ -173,17 +184,28 @@ class SimNode:
         for _ in range(self.world.control_steps):
             self._pacer.wait()
             self._advance()
+        if self.world.sim.step_count % self.world.control_steps:  # a step did not count
+            self._outputs.publish(everything=True)
         if time.monotonic() >= self._next_poll:
             self._look_around()
 
     # ---------------------------------------------------------------- services and topics
 
     def _reset(self, request: Any, response: Any) -> Any:
-        self.world.reset()
-        self._diagnostics.hurry()
-        self._outputs.publish(everything=True)
+        try:
+            self.world.reset()
+        except ArgumentError as error:
+            response.success, response.message = False, str(error)
+            return response
+        self._is_elsewhere()
         response.success, response.message = True, f'{self.world.settings.initial_pose}, at rest'
         return response
+
+    def _is_elsewhere(self) -> None:
+        """The robot has been put elsewhere: commands for where it was count no more."""
+        self._commands.forget()
+        self._diagnostics.hurry()
+        self._outputs.publish(everything=True)
 
     def _pause(self, request: Any, response: Any) -> Any:
         self._paused = bool(request.data)
@@ -208,6 +230,7 @@ class SimNode:
     def _place(self, message: Any) -> None:
         p, turn = message.pose.pose.position, message.pose.pose.orientation
         self.world.place(np.array([p.x, p.y, p.z]), np.array([turn.x, turn.y, turn.z, turn.w]))
+        self._is_elsewhere()
 
     def _push(self, message: Any) -> None:
         f, m = message.wrench.force, message.wrench.torque
@@ -217,16 +240,21 @@ class SimNode:
     def _change(self, new: SimNodeSettings, old: SimNodeSettings) -> None:
         if self.world.change(new) and new.terrain != old.terrain:
             self._markers.publish_terrain()
+        if new.sensors != old.sensors:
+            self._outputs.change_sensors()
         if new.real_time_factor != old.real_time_factor:
             self._pacer.restart(self._period(new))
-            come_first(self._pacer.period > 0.0)
+            come_first(self._sleeps())
             self._rate.restart()
+
+    def _sleeps(self) -> bool:
+        """Whether the loop sleeps between time steps, so that others have their turn too."""
+        return self._pacer.period >= _LEAST_PERIOD
 
     @staticmethod
     def _period(settings: SimNodeSettings) -> float:
         """Wall time between two time steps [s]; 0: none."""
-        free = settings.lock_step or settings.real_time_factor == 0.0
-        return 0.0 if free and not settings.real_time_factor else settings.dt / settings.real_time_factor
+        return settings.dt / settings.real_time_factor if settings.real_time_factor else 0.0
 
     # ---------------------------------------------------------------- what to tell
 

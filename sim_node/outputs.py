@@ -81,6 +81,12 @@ class Outputs:
         """The publishers of what a controller needs."""
         return [self._measured.joint_states, *filter(None, [self._measured.odom]), *self._measured.feet]
 
+    def change_sensors(self) -> None:
+        """The sensors have other errors: publish those, and the truth where they have any."""
+        self._measured.describe_errors()
+        if self._world.has_noise and self._truth is None:
+            self._truth = _Sensors(self._node, self._world, GROUND_TRUTH)
+
     def publish(self, everything: bool = False) -> None:
         """Publish what is due after the time step that was made last.
 
@@ -103,9 +109,7 @@ class Outputs:
     def _of_both(self, stamp: int, publish: str) -> None:
         measured, truth = self._read()
         getattr(self._measured, publish)(stamp, measured)
-        if truth is not None:
-            if self._truth is None:
-                self._truth = _Sensors(self._node, self._world, GROUND_TRUTH)
+        if truth is not None and self._truth is not None:
             getattr(self._truth, publish)(stamp, truth)
 
     def _joint_states(self, stamp: int) -> None:
@@ -141,7 +145,7 @@ class _Sensors:
     """The topics of one set of sensors: the measured ones, or the truth."""
 
     def __init__(self, node: Node, world: World, prefix: str) -> None:
-        model, imu = world.model, world.settings.sensors.imu
+        model = world.model
         self._world = world
         self.joint_states = node.create_publisher(JointState, f'{prefix}joint_states', STREAM)
         self._joint_template = messages.joint_state(model.joint_names)
@@ -155,13 +159,19 @@ class _Sensors:
             self.odom = node.create_publisher(Odometry, f'{prefix}odom', STREAM)
             self._odom_template = messages.odometry(WORLD_FRAME, model.base_name)
             self._imu = node.create_publisher(Imu, f'{prefix}imu/data', STREAM)
-            errors = ImuSettings() if prefix else imu
-            self._imu_template = messages.imu(
-                imu.link or model.base_name,
-                errors.orientation_noise,
-                errors.angular_velocity_noise,
-                errors.acceleration_noise,
-            )
+            self._is_truth = bool(prefix)
+            self.describe_errors()
+
+    def describe_errors(self) -> None:
+        """Write the errors of the IMU into its messages."""
+        imu = self._world.settings.sensors.imu
+        errors = ImuSettings() if self._is_truth else imu
+        self._imu_template = messages.imu(
+            imu.link or self._world.model.base_name,
+            errors.orientation_noise,
+            errors.angular_velocity_noise,
+            errors.acceleration_noise,
+        )
 
     def publish_joint_states(self, stamp: int, readings: Readings) -> None:
         numbers = self._joint_template.numbers

@@ -17,7 +17,7 @@ class SimNodeSettings(SimulatorSettings):
     initial_pose: str = param('lying', 'how the robot begins', choices=('lying', 'standing'))
     real_time_factor: float = param(
         1.0,
-        'simulated time over wall time; 0: as fast as possible',
+        'simulated time over wall time, at least 0.05; 0: as fast as possible',
         unit='-',
         low=0.0,
         high=1000.0,
@@ -75,6 +75,15 @@ class SimNodeSettings(SimulatorSettings):
         low=0.0,
         high=1.0,
     )
+
+    def _across(self) -> list[str]:
+        problems = super()._across()
+        if 0.0 < self.real_time_factor < 0.05:
+            problems.append(
+                f'real_time_factor is {self.real_time_factor:g}; expected 0 (as fast as possible) or at '
+                'least 0.05: a controller takes longer silence for death'
+            )
+        return problems
 
     def simulator(self) -> SimulatorSettings:
         """The part that is the simulator's."""

@@ -59,8 +59,8 @@ class World:
         self.commanded_ns = 0
         self.reset()
         self.sim.step()  # compiles; the first step is then like any other
-        self.sim.reset()
         self.reset()
+        self._begin_ns = 0
 
     # ---------------------------------------------------------------- time
 
@@ -120,8 +120,13 @@ class World:
         now = self.now_ns
         self.sim.reset(self._start())
         self._begin_ns = now
+        self._skip_ahead()
         self._divergences = 0
         self.damp()
+
+    def _skip_ahead(self) -> None:
+        """Give the state after a jump a stamp of its own: no command for the one before fits it."""
+        self._begin_ns += self.control_steps * self.dt_ns
 
     def _start(self) -> Floats:
         if self.settings.initial_pose == 'standing' or not self.model.floating_base:
@@ -152,11 +157,13 @@ class World:
         q[:3], q[3:7] = p_WB, quaternion / norm
         q[2] += self._depth(q)
         self.sim.set_state(q, np.zeros(self.model.nv))
+        self._skip_ahead()
 
     def _depth(self, q: Floats) -> float:
         """By how much the robot must be lifted to be above the ground [m]."""
-        lowest, _ = self.sim.distances(q)
-        return max(0.0, -float(np.min(lowest))) if len(lowest) else 0.0
+        distance, normal = self.sim.distances(q)
+        steepest = 0.1  # of a wall, lifting leads out as of the steepest slope
+        return float(np.max(-distance / np.maximum(normal[:, 2], steepest), initial=0.0))
 
     def push(self, link: str, wrench: Floats) -> None:
         """Let a wrench act on a link, for the time that is set.
@@ -200,15 +207,23 @@ class World:
             q: (nj,) positions to follow with kp, None for none.
             qd: (nj,) velocities to follow with kd, None for none; with positions alone they are damped.
         """
-        kp = self._kp if q is not None else 0.0
-        kd = self._kd if q is not None or qd is not None else 0.0
-        self.sim.command(tau, q, qd if qd is not None or q is None else np.zeros(self.model.nj), kp, kd)
+        position, velocity = q is not None and self._kp.any(), self._kd.any()
+        damps = velocity and (q is not None or qd is not None)
+        goal = qd if qd is not None else np.zeros(self.model.nj)
+        self.sim.command(
+            tau,
+            q if position else None,
+            goal if damps else None,
+            self._kp if position else 0.0,
+            self._kd if damps else 0.0,
+        )
         self.is_damped = False
         self.commanded_ns = self.now_ns
 
     def damp(self) -> None:
         """Let the drives damp, without torques or positions."""
-        self.sim.command(None, None, np.zeros(self.model.nj), 0.0, self._kd)
+        still = np.zeros(self.model.nj) if self._kd.any() else None  # drives without kd cannot damp
+        self.sim.command(None, None, still, 0.0, self._kd)
         self.is_damped = True
 
     def _gains(self, settings: SimNodeSettings) -> tuple[Floats, Floats]:

@@ -155,8 +155,9 @@ def test_second_example_of_the_page_runs(qd: Any, tmp_path: Path, monkeypatch: p
 
 def test_constants_of_the_pages(qd: Any) -> None:
     """Numbers that stand in the text and in the code."""
+    from quad_dynamics.api import drives
     from quad_dynamics.kernels import impulse_contact, spring_contact
-    from quad_dynamics.simulation import gaits, simulator
+    from quad_dynamics.simulation import simulator
 
     text = (DOCS / 'contact.md').read_text()
     settings = qd.SimulatorSettings()
@@ -169,7 +170,7 @@ def test_constants_of_the_pages(qd: Any) -> None:
     assert (settings.tolerance, settings.max_sweeps) == (1e-6, 100)
     assert (settings.stiffness, settings.damping) == (5e5, 5e3)
     assert 'kp = 10 m g l' in (DOCS / 'simulation.md').read_text()
-    assert (gaits.STIFF, 2.0 * gaits.DAMPED) == (10.0, 0.6)
+    assert (drives.STIFF, 2.0 * drives.DAMPED) == (10.0, 0.6)
 
 
 def test_modules_named_in_the_pages_exist() -> None:

@@ -138,6 +138,17 @@ def test_lock_step_waits_for_all_who_take_part() -> None:
 
 
 @pytest.mark.usefixtures('no_ros')
+def test_a_robot_in_the_file_is_that_of_all_nodes(tmp_path: Path) -> None:
+    file = tmp_path / 'mine.yaml'
+    file.write_text('/**/sim_node:\n  ros__parameters: {robot: two_link_arm, wait_for_commands: false}\n')
+    specs = by_name(graph({'params_file': str(file)}))
+    assert {spec.parameters['robot'] for spec in specs.values()} == {'two_link_arm'}
+    assert 'wait_for_commands' not in specs['sim_node'].parameters
+    given = by_name(graph({'params_file': str(file), 'robot': 'mini_cheetah'}))
+    assert {spec.parameters['robot'] for spec in given.values()} == {'mini_cheetah'}
+
+
+@pytest.mark.usefixtures('no_ros')
 def test_recorder() -> None:
     spec = by_name(graph({'record': 'my bag', 'storage': 'sqlite3', 'namespace': 'a/b', 'lock_step': True}))
     command = command_line(spec['quad_dynamics'])

@@ -44,10 +44,11 @@ def test_world_time_goes_on_over_resets(model: Any) -> None:
     world = make_world(model)
     for _ in range(10):
         world.step()
-    world.reset()
     assert world.now_ns == 10_000_000
+    world.reset()
+    assert world.now_ns == 12_000_000  # one control period later: no command for the old state fits
     world.step()
-    assert world.now_ns == 11_000_000
+    assert world.now_ns == 13_000_000
 
 
 def test_world_changes_contact_in_the_middle_of_everything(model: Any) -> None:
@@ -92,6 +93,23 @@ def test_world_refuses_settings_by_name(model: Any, settings: dict[str, Any], na
 def test_world_refuses_rates_that_do_not_fit(model: Any) -> None:
     with pytest.raises(ArgumentError, match=r'joint_states_rate is 300 Hz; expected 1 / dt = 1000 Hz'):
         make_world(model).every(300.0, 'joint_states_rate')
+
+
+@pytest.mark.parametrize('gains', [{'kp': (0.0,)}, {'kd': (0.0,)}, {'kp': (0.0,), 'kd': (0.0,)}])
+def test_world_takes_drives_without_gains(model: Any, gains: dict[str, Any]) -> None:
+    world = make_world(model, **gains)
+    zero = np.zeros(model.nj)
+    for command in [(zero, zero, zero), (zero, zero, None), (zero, None, zero), (None, zero, None)]:
+        world.command(*command)
+        assert world.step() == ''
+    world.damp()
+    assert world.step() == ''
+    assert world.change(world.settings.replace(mu=0.7))
+
+
+def test_a_slow_clock_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r'real_time_factor is 0\.01; expected 0'):
+        SimNodeSettings(real_time_factor=0.01)
 
 
 def test_world_lifts_a_pose_out_of_the_ground(model: Any) -> None:
@@ -212,6 +230,55 @@ def test_services_topics_and_parameters_of_a_running_node(ros_domain: int) -> No
         assert 0.08 < factor < 0.12
         code, output = process.stop()
     assert code == 0, output
+
+
+@pytest.mark.realtime
+def test_a_paused_graph_is_quiet(ros_domain: int) -> None:
+    """The state is repeated 50 times a second, however fast a controller answers."""
+    from node_processes import Process, probe
+
+    with Process('sim_node', wait_for_commands=True), Process('force_node'), probe() as ear:
+        ear.until(lambda: len(ear.states) > 500, 'it runs')
+        assert ear.pause(True).success
+        ear.listen(0.5)
+        ear.states.clear()
+        ear.listen(1.0)
+        assert 20 < len(ear.states) <= 60
+
+
+@pytest.mark.realtime
+def test_lock_step_goes_on_after_a_step_that_diverged(
+    ros_domain: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import rclpy
+    from sensor_msgs.msg import JointState
+
+    from quad_dynamics.ros.messages import joint_state
+    from quad_dynamics.ros.qos import COMMAND, STREAM
+    from sim_node.node import SimNode
+
+    rclpy.init(args=['--ros-args', '-p', 'lock_step:=true'])
+    node = SimNode()
+    publisher = node.node.create_publisher(JointState, 'joint_torques', COMMAND)
+    template = joint_state(node.world.model.joint_names, ['effort'])
+    answered: list[int] = []
+
+    def answer(raw: bytes) -> None:
+        stamp = int.from_bytes(raw[4:8], 'little') * 10**9 + int.from_bytes(raw[8:12], 'little')
+        answered.append(stamp)
+        if len(answered) == 20:  # the next step does not count
+            monkeypatch.setattr(node.world, 'step', lambda: (monkeypatch.undo(), 'diverged')[1])
+        publisher.publish(template.bytes(stamp))
+
+    node.node.create_subscription(JointState, 'joint_states', answer, STREAM, raw=True)
+    begin = time.monotonic()
+    try:
+        node.spin(lambda: len(answered) >= 200 or time.monotonic() - begin > 30.0)  # type: ignore[arg-type]
+    finally:
+        node.close()
+        rclpy.try_shutdown()
+    assert len(answered) >= 200
+    assert time.monotonic() - begin < 15.0  # at one period a second it would be minutes
 
 
 @pytest.mark.realtime

@@ -63,8 +63,10 @@ def run(arguments: argparse.Namespace) -> int:
     bag_decides = bool(given.get('lock_step') and given.get('record') and arguments.duration > 0.0)
     if bag_decides:
         given.setdefault('record_duration', arguments.duration)
-    if 'port' not in given:
-        given['port'] = _free_port(given.get('host', '127.0.0.1'), GraphOptions().port)
+    usual = GraphOptions().port
+    port = _free_port(given.get('host', '127.0.0.1'), usual)
+    if 'port' not in given and port != usual:
+        given['port'] = port
     specs = graph(given, _extra(arguments.param))
     screen = _Screen(arguments.verbose)
     supervisor = Supervisor(specs, screen.say)

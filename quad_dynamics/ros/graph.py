@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from quad_dynamics.control.settings import MODES
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import param
@@ -90,8 +92,12 @@ def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | Non
     """
     options = GraphOptions.from_dict(given)
     _check_extra(extra or {})
-    files = [_parameter_file(options)]
-    make = _Maker(options, given, files, extra or {})
+    path = _parameter_file(options)
+    in_file = _read_file(path, 'sim_node')
+    if 'robot' not in given and in_file.get('robot'):  # one robot for all nodes
+        given = {**given, 'robot': in_file['robot']}
+        options = GraphOptions.from_dict(given)
+    make = _Maker(options, given, path, extra or {}, 'wait_for_commands' not in in_file)
     specs = [make.sim_node(), make.force_node()]
     if options.viewer and not options.headless:
         specs.append(make.viewer_node())
@@ -108,10 +114,11 @@ class _Maker:
         self,
         options: GraphOptions,
         given: Mapping[str, Any],
-        files: list[Path],
+        file: Path,
         extra: Mapping[str, Mapping[str, Any]],
+        waits: bool,
     ) -> None:
-        self.options, self.given, self.files, self.extra = options, given, files, extra
+        self.options, self.given, self.file, self.extra, self.waits = options, given, file, extra, waits
 
     def _node(self, name: str, parameters: Mapping[str, Any], files: Sequence[Path] = ()) -> NodeSpec:
         return NodeSpec(
@@ -119,7 +126,7 @@ class _Maker:
             module=name,
             namespace=self.options.namespace,
             parameters={**parameters, **self.extra.get(name, {})},
-            files=[*self.files, *files],
+            files=[self.file, *files],
             remappings=self._tf(),
         )
 
@@ -130,7 +137,9 @@ class _Maker:
     def sim_node(self) -> NodeSpec:
         options = self.options
         names = ('robot', 'contact', 'terrain', 'initial_pose', 'real_time_factor', 'lock_step', 'seed')
-        parameters = {'wait_for_commands': True, **self._chosen(*names)}
+        parameters = self._chosen(*names)
+        if self.waits:
+            parameters['wait_for_commands'] = True
         if options.lock_step:
             partners = ['force_node', *([RECORDER] if options.record else [])]
             parameters['lock_step_partners'] = partners
@@ -198,6 +207,20 @@ def _parameter_file(options: GraphOptions) -> Path:
     if not path.is_file():
         raise ArgumentError(f'params_file: there is no file {path}; expected a YAML file with parameters')
     return path.absolute()
+
+
+def _read_file(path: Path, node: str) -> dict[str, Any]:
+    """The parameters of a node in a file; what is wrong with the file, the node itself says."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding='utf-8'))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return {}
+    found: dict[str, Any] = {}
+    for key, value in data.items() if isinstance(data, dict) else ():
+        parameters = value.get('ros__parameters') if isinstance(value, dict) else None
+        if isinstance(parameters, dict) and str(key).split('/')[-1] in ('**', node):
+            found |= parameters
+    return found
 
 
 def _installed(package: str) -> bool:

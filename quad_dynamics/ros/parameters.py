@@ -88,6 +88,8 @@ class NodeParameters(Generic[_Set]):
             self._apply(new, self.values)
         except ArgumentError as error:
             return SetParametersResult(successful=False, reason=str(error))
+        except Exception as error:  # whatever it is, who asked gets an answer
+            return SetParametersResult(successful=False, reason=f'{type(error).__name__}: {error}')
         self.values = new
         return SetParametersResult(successful=True)
 

@@ -98,7 +98,13 @@ def _handle_signals(handler: Any) -> None:
 def _die_with_parent() -> bool:
     """Ask the kernel for SIGTERM when the parent that is named in the environment dies; False: it is dead."""
     parent = os.environ.get(PARENT_VARIABLE, '')
-    if not parent.isdigit() or not sys.platform.startswith('linux'):
+    if not parent.isdigit():
         return True
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    end_with_parent()
     return os.getppid() == int(parent)
+
+
+def end_with_parent() -> None:
+    """Let the kernel send SIGTERM to this process when its parent dies, where it is a Linux."""
+    if sys.platform.startswith('linux'):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -53,7 +53,7 @@ class Status:
         else:
             parts.append('sim_node is silent')
         if force:
-            rate = force.get('joint_states_hz') or force.get('rate_hz')
+            rate = force.get('joint_states_hz')
             parts += [f'joint_states {float(rate):.0f} Hz'] if rate else []
             parts.append(f'force_node: {force["message"]}')
         else:

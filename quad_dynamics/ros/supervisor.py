@@ -19,6 +19,7 @@ import yaml
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.environment import ros_environment
 from quad_dynamics.ros.graph import NodeSpec, prefix_of
+from quad_dynamics.ros.process import end_with_parent
 
 # A process that dies so often within so many seconds is not started again.
 _MOST_DEATHS, _WITHIN = 5, 20.0
@@ -152,6 +153,8 @@ class _Child:
             text=True,
             errors='replace',
             start_new_session=True,
+            # Our own programs see to it themselves; here it is one call, without threads in between.
+            preexec_fn=None if self.spec.module else end_with_parent,  # noqa: PLW1509
         )
         self._reader = threading.Thread(target=self._forward, args=(self.process.stdout,), daemon=True)
         self._reader.start()
