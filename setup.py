@@ -18,7 +18,7 @@ IMPORT_PACKAGES = ['quad_dynamics', 'force_node', 'sim_node', 'viewer_node']
 SHARED = ['config', 'launch', 'rviz']
 # ROS without an installation, and what the nodes use beside it; the same names as in requirements/ros.in.
 ON_LINUX = "; sys_platform == 'linux' and platform_machine == 'x86_64'"
-ROS_WHEELS = ['mcap', 'pycollada', 'viser'] + [
+ROS_WHEELS = ['pycollada', 'viser>=1.1,<1.2'] + [
     f'ros-jazzy-{name}{ON_LINUX}'
     for name in (
         'rclpy[fastrtps]',

@@ -22,7 +22,7 @@ from quad_dynamics.model.loading import load_model
 from quad_dynamics.parameters.parameter_set import ParameterSet
 from quad_dynamics.ros.environment import stay_on_this_machine
 from quad_dynamics.ros.parameters import to_ros
-from quad_dynamics.ros.qos import STREAM, describe
+from quad_dynamics.ros.qos import COMMAND, CONTROL, STREAM, describe
 from quad_dynamics.ros.topics import SERVICES, TOPICS
 
 FOLDER = Path(__file__).parent / 'nodes'
@@ -38,6 +38,15 @@ INTRODUCTIONS = {
     'force_node': 'Controls the robot: each message of `joint_states` is answered with `joint_torques`.',
     'viewer_node': 'Serves the page in the browser: the robot, its contacts, plots and buttons.',
 }
+# What a node has only with some of its parameters, or where a package is installed.
+_ARRAY = 'std_msgs/Float64MultiArray'
+SOMETIMES = {
+    ('sim_node', 'Published topics'): [('/tf', 'tf2_msgs/TFMessage', STREAM)],
+    ('sim_node', 'Subscribed topics'): [('effort_controller/commands', _ARRAY, CONTROL)],
+    ('force_node', 'Published topics'): [('effort_controller/commands', _ARRAY, COMMAND)],
+}
+# Sensors with errors, so that there is a ground truth beside them; any port for the page.
+ARGUMENTS = ['--ros-args', '-p', 'sim_node:sensors.foot_force.noise:=0.1', '-p', 'viewer_node:port:=0']
 _OF_ROS = ('/rosout', '/parameter_events', '/clock')
 _FOOT = re.compile(r'((?:ground_truth/)?foot_forces(?:_estimated)?)/\w+$')
 
@@ -52,7 +61,7 @@ def page(name: str) -> str:
         if name == 'viewer_node':  # it subscribes while a page is open
             with warnings.catch_warnings():
                 warnings.simplefilter('ignore', ModelWarning)
-                made.listen(load_model('mini_cheetah'))
+                made._streams.open(load_model('mini_cheetah'))
         parts = [
             f'# {name}\n\n{INTRODUCTIONS[name]}\n',
             'This page is made from the code by `make docs`.\n',
@@ -78,10 +87,8 @@ def _table(title: str, node: Any, entities: Iterable[Any]) -> str:
         package = kind.__module__.split('.')[0]
         qos = describe(entity.qos_profile)
         rows[shown] = f'| `{shown}` | {package}/{kind.__name__} | {qos} | {TOPICS[shown]} |'
-    if (
-        title.startswith('Published') and '/clock' in rows
-    ):  # of a robot's simulator; the type may not be installed
-        rows['/tf'] = f'| `/tf` | tf2_msgs/TFMessage | {describe(STREAM)} | {TOPICS["/tf"]} |'
+    for shown, kind, profile in SOMETIMES.get((node.get_name(), title), ()):
+        rows[shown] = f'| `{shown}` | {kind} | {describe(profile)} | {TOPICS[shown]} |'
     if not rows:
         return ''
     lines = [f'## {title}\n', '| topic | type | quality of service | |', '|---|---|---|---|', *rows.values()]
@@ -123,7 +130,7 @@ def main() -> int:
     parser.add_argument('--check', action='store_true', help='write nothing; exit code 1 if a page is old')
     arguments = parser.parse_args()
     stay_on_this_machine()
-    rclpy.init(args=['--ros-args', '-p', 'viewer_node:port:=0'])
+    rclpy.init(args=ARGUMENTS)
     old = []
     for name in NODES:
         path, text = FOLDER / f'{name}.md', page(name)

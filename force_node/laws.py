@@ -11,6 +11,7 @@ import numpy.typing as npt
 from force_node.settings import ForceSettings
 from force_node.targets import Targets
 from quad_dynamics.control.computed_torque import ComputedTorque
+from quad_dynamics.control.damping import Damping
 from quad_dynamics.control.gravity import GravityCompensation
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.settings import MODES
@@ -45,14 +46,14 @@ class DampingLaw:
     phase = ''
 
     def __init__(self, model: Model, settings: ForceSettings) -> None:
-        self._nj = model.nj
+        self._law = Damping(model)
 
     def start(self, state: RobotState) -> None:
         """Nothing to remember."""
 
     def update(self, state: RobotState | None) -> Setpoint:
-        """The same setpoint for any state, also for none."""
-        return Setpoint(np.zeros(self._nj), None, np.zeros(self._nj))
+        """See `Damping`."""
+        return self._law.update(state)
 
     def change(self, settings: ForceSettings) -> None:
         """Nothing to change: the drives have the gains."""
@@ -135,7 +136,7 @@ class PassthroughLaw:
     """Sends the last command on; damps when it is too old."""
 
     def __init__(self, model: Model, settings: ForceSettings) -> None:
-        self._damping = DampingLaw(model, settings)
+        self._damping = Damping(model)
         self._timeout = settings.command_timeout
         self._command: Setpoint | None = None
         self._received = -np.inf

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from quad_dynamics.control.settings import MODES, ControlSettings
 from quad_dynamics.parameters.parameter import param
@@ -69,7 +69,3 @@ class ForceSettings(ControlSettings):
                     'lock_step is true; expected false, for output float64_multi_array has no stamps'
                 )
         return problems
-
-    def control(self) -> ControlSettings:
-        """The part that is the control laws'."""
-        return ControlSettings(**{item.name: getattr(self, item.name) for item in fields(ControlSettings)})

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from force_node.estimator import FootForceEstimator
 from force_node.faults import FaultHandler, Faults
 from force_node.jumps import JumpDetector
-from force_node.laws import DampingLaw, Law, PassthroughLaw, TrackingLaw, make_laws
+from force_node.laws import Law, PassthroughLaw, TrackingLaw, make_laws
 from force_node.settings import ForceSettings
 from force_node.targets import read_targets
+from quad_dynamics.control.damping import Damping
 from quad_dynamics.control.guard import Guard
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
@@ -61,7 +62,7 @@ class Supervisor:
         self._laws, self._refused = make_laws(model, settings)
         self._check_mode(settings.mode)
         self._mode = settings.mode
-        self._damping = DampingLaw(model, settings)
+        self._damping = Damping(model)
         self.faults = Faults(on_fault)
         self.estimator = FootForceEstimator(model, settings.observer_gain)
         self._jumps = JumpDetector(model)

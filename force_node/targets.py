@@ -27,7 +27,7 @@ class Targets:
     """A trajectory of all joints.
 
     Attributes:
-        start: when it begins, in the time of states [s].
+        start: when it begins, in the time of states; it may have begun already [s].
         times: (N,) since then [s].
         q: (N, nj) positions.
         qd: (N, nj) velocities; None: as the positions say.
@@ -44,7 +44,8 @@ class Targets:
 def read_targets(message: Any, model: Model, now: float, here: Floats) -> Targets:
     """Targets from a trajectory_msgs/JointTrajectory.
 
-    It begins at its stamp, or now if that is zero. Joints that it does not name are held where they are.
+    It begins at its stamp, or now if that is zero. What has passed of one that comes late is left out. Joints
+    that it does not name are held where they are.
 
     Args:
         message: with `header.stamp`, `joint_names` and `points`.
@@ -147,12 +148,15 @@ def _filled(values: Floats | None, columns: list[int], nj: int) -> Floats | None
 
 
 def _start(stamp: Any, now: float, duration: float) -> float:
-    start = stamp.sec + stamp.nanosec * 1e-9
+    # as the time of states is made from their stamps, so that equal stamps are equal times
+    start = (stamp.sec * 10**9 + stamp.nanosec) * 1e-9
     if start == 0.0:
         return now
-    if not now - duration <= start <= now + LATEST_START:
+    is_over = start < now and start + duration <= now
+    if is_over or start > now + LATEST_START:
         raise ArgumentError(
-            f'joint_targets begins at {start:g} s and takes {duration:g} s, but it is {now:g} s; expected a '
-            'stamp in the time of joint_states, or zero for now'
+            f'joint_targets begins at {start:g} s and takes {duration:g} s, but it is {now:g} s'
+            f'{": all of its points have passed" if is_over else ""}; expected a stamp in the time of '
+            'joint_states, or zero for now'
         )
     return float(start)

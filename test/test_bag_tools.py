@@ -198,6 +198,25 @@ def test_full_disk(storage: str, tmp_path: Path) -> None:
     assert len(found) == repaired.contents.count
 
 
+def test_any_error_of_the_writer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only of the disk: a thread that died would let the queue grow for ever."""
+    bag = BagWriter(tmp_path / 'bag', 'mcap')
+    thread = WriterThread(bag)
+    thread.put(topic('/a'))
+
+    def fail(batch: Any) -> None:
+        raise ValueError('injected')
+
+    monkeypatch.setattr(bag, 'write', fail)
+    for i in range(20):
+        thread.put([(i, 1, i, i, text_message('x'))])
+        time.sleep(0.001)
+    thread.finish()
+    assert repr(thread.error) == "ValueError('injected')"
+    assert thread.dropped == 20
+    assert thread._queue.empty()
+
+
 # ---------------------------------------------------------------- repairing
 
 
@@ -252,7 +271,9 @@ def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_repair_needs_no_ros(tmp_path: Path) -> None:
     write(tmp_path / 'bag', 'mcap', made_messages(5))
-    script = 'import sys; sys.modules["rclpy"] = None; from quad_dynamics.cli import main; '
+    # nor the library mcap, which is a reference for tests only
+    script = 'import sys; sys.modules["rclpy"] = sys.modules["mcap"] = None; '
+    script += 'from quad_dynamics.cli import main; '
     script += f'sys.exit(main(["repair", {str(tmp_path / "bag")!r}, "--keep"]))'
     done = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -260,6 +281,16 @@ def test_repair_needs_no_ros(tmp_path: Path) -> None:
     assert 'repaired; it holds 5 messages of 3 topics, 0.000 s' in done.stdout
     assert (tmp_path / 'bag' / 'bag_0.mcap.bak').exists()
     assert len(read(tmp_path / 'bag')) == 5
+
+
+def test_doctor_asks_for_no_library_of_bags(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, 'mcap', None)
+    main(['doctor'])
+    output = capsys.readouterr().out
+    assert 'libraries: numpy' in output
+    assert 'mcap' not in output
 
 
 def _whole_mcap_messages(data: bytes) -> Messages:
@@ -403,6 +434,35 @@ def test_unordered_mcap_gets_an_index(tmp_path: Path) -> None:
     write(tmp_path / 'bag', 'mcap', mixed)
     repair(tmp_path / 'bag')
     assert read(tmp_path / 'bag') == messages
+
+
+@pytest.mark.parametrize('journal', ['wal', 'delete'])
+@pytest.mark.parametrize('writes', [True, False], ids=['in a transaction', 'between two'])
+def test_a_bag_that_is_being_written_is_refused(
+    journal: str, writes: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, messages = tmp_path / 'bag', made_messages(20)
+    write(folder, 'sqlite3', messages).close({})
+    path = data_file(folder)
+    (folder / 'metadata.yaml').unlink()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute(f'PRAGMA journal_mode={journal}')
+    other.execute('SELECT count(*) FROM messages').fetchall()
+    if writes:
+        other.execute('BEGIN IMMEDIATE')
+        other.execute("INSERT INTO messages(topic_id, timestamp, data) VALUES (1, 0, x'00')")
+    if writes or journal == 'wal':  # else nobody can tell, and nothing is rebuilt
+        before, number = path.read_bytes(), path.stat().st_ino
+        assert main(['repair', str(folder)]) == 1
+        error = capsys.readouterr().err
+        assert f'{path}: database is locked: somebody still writes or reads it' in error
+        assert (path.read_bytes(), path.stat().st_ino) == (before, number)
+        assert not (folder / 'metadata.yaml').exists()
+    if writes:
+        other.execute('ROLLBACK')
+    other.close()
+    repair(folder)
+    assert read(folder) == messages
 
 
 def test_damage_inside(tmp_path: Path) -> None:

@@ -315,6 +315,23 @@ def test_full_disk_ends_the_recorder(tmp_path: Path, started: list[bags.Process]
 
 
 @pytest.mark.slow
+def test_any_error_ends_the_recorder(tmp_path: Path, started: list[bags.Process]) -> None:
+    """Not only one of the disk: it says what happened, with exit code 1."""
+    script = 'import sys; from quad_dynamics.bags import mcap_storage; from quad_dynamics.cli import main\n'
+    script += 'def fail(self, batch): raise ValueError("injected")\n'
+    script += 'mcap_storage.McapStorage.write = fail\n'
+    script += f'sys.exit(main(["record", "-o", {str(tmp_path / "bag")!r}]))'
+    publisher = bags.traffic('steady', 400.0, 20.0, tmp_path / 'sent.npy', 1)
+    recorder = bags.start('-c', script)
+    started += [publisher, recorder]
+    output, errors = recorder.communicate(timeout=20)
+    bags.stop(publisher, signal.SIGTERM)
+    assert recorder.returncode == 1
+    assert f'error: {tmp_path / "bag"}: ValueError: injected' in errors
+    assert 'not written' in output or '0 messages' in output
+
+
+@pytest.mark.slow
 def test_table_of_topics(tmp_path: Path, started: list[bags.Process]) -> None:
     publisher = bags.traffic('steady', RATE, 20.0, tmp_path / 'sent.npy', 1)
     table = bags.command('topics', '--watch', '0.5', '--json')

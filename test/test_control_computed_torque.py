@@ -189,6 +189,26 @@ def test_a_robot_squats(name: str, contact: str) -> None:
     assert sim.q[2] == pytest.approx(model.standing[2], abs=0.02 * model.standing[2])
 
 
+@pytest.mark.parametrize('late', [0.2, 0.3999, 0.7, 1.0, 5.0])
+@pytest.mark.parametrize('given', [1, 2, 3], ids=['positions', 'velocities', 'accelerations'])
+def test_a_late_trajectory_does_not_jump(late: float, given: int) -> None:
+    """However late: it is joined within 0.5 s, and followed as planned after that."""
+    nj, zero = 2, np.zeros(2)
+    t = np.array([0.4, 0.8, 1.2])
+    rows = [np.array([[0.2] * nj, [0.4] * nj, [0.6] * nj]), np.full((3, nj), 0.5), np.zeros((3, nj))]
+    points = [*rows[:given], *[None] * (3 - given)]
+    planned = JointTrajectory(t, *points, zero, zero, 0.0)
+    made = JointTrajectory(t, *points, zero, zero, 0.5, passed=late)
+    samples = [made.sample(late + 1e-3 * k) for k in range(1500)]
+    assert np.abs(samples[0][0]).max() < 1e-12
+    assert np.abs(samples[0][1]).max() < 1e-12
+    assert np.abs(np.diff([q for q, _, _ in samples], axis=0)).max() < 1e-3 * 4.0  # at most 4 rad/s
+    assert made.blended == late + 0.5
+    for x in (late + 0.5, late + 0.6, late + 1.4):
+        for found, wanted in zip(made.sample(x), planned.sample(x), strict=True):
+            assert_close(found, wanted)
+
+
 def test_without_a_trajectory_the_posture_is_held() -> None:
     model = robots.quadruped('mini_cheetah')
     sim = Simulator(model)

@@ -18,6 +18,7 @@ from force_node.settings import ForceSettings
 from force_node.supervisor import Supervisor
 from force_node.watch import Watch
 from quad_dynamics.api.drives import motor_limits
+from quad_dynamics.control.damping import Damping
 from quad_dynamics.control.settings import MODES
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
@@ -167,6 +168,13 @@ def test_a_joint_beyond_its_limit_latches(model: Any, what: str) -> None:
     assert model.joint_names[-1] in plant.supervisor.faults.latched
 
 
+def test_the_safe_state_is_the_one_of_the_library(model: Any) -> None:
+    plant = Plant(model, mode='damping')
+    for setpoint in (plant.step(), plant.supervisor.damped(), Damping(model).update(None)):
+        assert is_damping(setpoint)
+    assert isinstance(plant.supervisor._damping, Damping)
+
+
 def test_nothing_latches_in_damping(model: Any) -> None:
     plant = Plant(model, mode='damping')
     tilted = plant.sim.q
@@ -314,6 +322,29 @@ def test_stray_stamps_do_not_count() -> None:
     assert watch.silence(0.2) == pytest.approx(0.196)
     assert watch.accept(0, 0.2)  # a new simulation
     assert watch.silence(0.2) == 0.0
+
+
+def test_a_hiccup_of_fast_time_is_no_stray() -> None:
+    """At 50 times real time, 10 ms without messages are 0.5 s of stamps."""
+    watch, ms = Watch(0.1), 10**6
+    for k in range(5):
+        watch.accept(2 * ms * k, 1e-4 * k)
+    with pytest.raises(ArgumentError, match=r'0.508 s, the one before 0.008 s'):
+        watch.accept(508 * ms, 0.0105)
+    assert watch.accept(510 * ms, 0.0106)  # time has gone on
+    assert not watch.accept(512 * ms, 0.0107)
+    # a second publisher, whose time is older: two of it in a row do not count, nor one of each in turn
+    for k in range(5):
+        with pytest.raises(ArgumentError, match='expected a little later'):
+            watch.accept((100 + 2 * k) * ms, 0.011 + 1e-4 * k)
+    for k in range(5):
+        with pytest.raises(ArgumentError, match='expected a little later'):
+            watch.accept((5000 + 2 * k) * ms, 0.012 + 1e-4 * k)
+        assert not watch.accept((514 + 2 * k) * ms, 0.012 + 1e-4 * k)
+    # and one that has the time of day
+    for k in range(5):
+        with pytest.raises(ArgumentError, match='expected a little later'):
+            watch.accept(1_700_000_000_000 * ms + 2 * k * ms, 0.013 + 1e-4 * k)
 
 
 def test_the_same_states_give_the_same_setpoints(model: Any) -> None:

@@ -166,6 +166,34 @@ def test_a_trajectory_may_begin_later(model: Any) -> None:
     )
 
 
+def test_a_late_trajectory_is_joined_on_its_way(model: Any) -> None:
+    """Stamped in the past, also when its next point is only 1 ms away: the reference does not jump."""
+    plant = Plant(model, mode='computed_torque')
+    plant.offset = 10.0
+    plant.run(0.1)
+    newest = 10.098  # time of the last state
+    names, goal = model.joint_names[:1], plant.sim.q[7:8] + 0.2
+    late = trajectory(names, [point(0.5, goal), point(0.6, goal)], start=newest - 0.499)
+    plant.supervisor.targets(late)
+    references = [plant.setpoint.q]
+    for _ in range(300):
+        references.append(plant.step().q)
+    assert plant.supervisor.phase == 'hold'
+    assert np.abs(np.diff(references, axis=0)).max() < 2e-3 * 1.0  # 0.2 rad in 0.5 s: at most 0.75 rad/s
+    assert references[-1][0] == pytest.approx(goal[0])
+
+
+def test_a_trajectory_that_has_passed_is_refused(model: Any) -> None:
+    names, points = model.joint_names[:1], [point(0.5, [0.1]), point(1.0, [0.2])]
+    for start in (11.0, 5.0):
+        with pytest.raises(ArgumentError, match=rf'begins at {start:g} s .* all of its points have passed'):
+            read_targets(trajectory(names, points, start=start), model, 12.0, np.zeros(12))
+    assert read_targets(trajectory(names, points, start=11.25), model, 12.0, np.zeros(12)).start == 11.25
+    # one point, at once, with the stamp of the newest state
+    at_once = trajectory(names, [point(0.0, [0.1])], start=12.3)
+    assert read_targets(at_once, model, 12_300_000_000 * 1e-9, np.zeros(12)).start == pytest.approx(12.3)
+
+
 @pytest.mark.parametrize(
     ('change', 'expected'),
     [

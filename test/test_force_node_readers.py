@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu
 
 from quad_dynamics.ros import messages
+from quad_dynamics.ros.diagnostics import OK, Diagnostics
 from quad_dynamics.ros.readers import IMU, ODOMETRY, WRENCH, NumberReader
 
 KINDS = {'odom': (Odometry, ODOMETRY), 'imu': (Imu, IMU), 'wrench': (WrenchStamped, WRENCH)}
@@ -106,3 +108,25 @@ def test_covariances_may_change() -> None:
         message.pose.covariance[0] = float(i)
         message.pose.pose.position.x = 10.0 + i
         assert reader.read(serialize_message(message)).arrays['pose'][0] == 10.0 + i
+
+
+@pytest.mark.parametrize(
+    ('stamp_ns', 'sec', 'nanosec'),
+    [
+        (12_000_000_034, 12, 34),
+        ((2**31 - 1) * 10**9 + 2**32 - 1, 2**31 - 1, 999_999_999),  # the latest that a message can say
+        (-(2**31 + 1) * 10**9, -(2**31), 0),
+    ],
+    ids=['good', 'too late', 'too early'],
+)
+def test_diagnostics_of_any_stamp(stamp_ns: int, sec: int, nanosec: int) -> None:
+    """Joint states with more nanoseconds than a second has must not keep it from being published."""
+    published: list[Any] = []
+    node = SimpleNamespace(
+        create_publisher=lambda *_: SimpleNamespace(publish=published.append),
+        get_fully_qualified_name=lambda: '/force_node',
+    )
+    Diagnostics(node).publish(OK, 'stand', stamp_ns)
+    stamp = published[0].header.stamp
+    assert (stamp.sec, stamp.nanosec) == (sec, nanosec)
+    assert serialize_message(published[0])

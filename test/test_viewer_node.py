@@ -9,22 +9,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
 pytest.importorskip('viser', reason='viser is not installed')
+import rclpy
 from cases import load
 from geometry_msgs.msg import Twist, WrenchStamped
 from nav_msgs.msg import Odometry
 from node_processes import PATIENCE, Probe, Process, probe
 from page_client import PageClient
+from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
 from quad_dynamics.ros.qos import COMMAND, STREAM
+from viewer_node.node import ViewerNode
 
 pytestmark = [pytest.mark.realtime, pytest.mark.usefixtures('ros_domain')]
 
@@ -62,6 +66,19 @@ def press(client: PageClient, text: str) -> None:
             client.send(type='GuiUpdateMessage', uuid=message['uuid'], updates={'value': text})
             return
     raise AssertionError(f'no button {text!r}')
+
+
+def drive(client: PageClient, speed: float) -> None:
+    """Move the slider of the forward velocity [m/s], as soon as it is there."""
+    found: list[dict[str, Any]] = []
+
+    def is_there() -> bool:
+        sliders = client.of_type('GuiSliderMessage')
+        found[:] = [slider for slider in sliders if slider['props']['label'] == 'forward [m/s]']
+        return bool(found)
+
+    wait(is_there, 'the slider')
+    client.send(type='GuiUpdateMessage', uuid=found[0]['uuid'], updates={'value': speed})
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
@@ -202,8 +219,7 @@ def test_buttons_call_services_and_publish() -> None:
             press(client, 'Push')
             wait(lambda: pushes, 'a push', listener)
             assert pushes[0].wrench.force.y > 10.0
-            slider = next(m for m in client.messages if m.get('props', {}).get('label') == 'forward [m/s]')
-            client.send(type='GuiUpdateMessage', uuid=slider['uuid'], updates={'value': 0.5})
+            drive(client, 0.5)
             wait(lambda: len(twists) > 3, 'velocities', listener)
             assert twists[-1].linear.x == 0.5
             press(client, 'Stop')
@@ -225,3 +241,90 @@ def test_without_a_page_nothing_is_subscribed() -> None:
             wait(lambda: publisher.get_subscription_count() == 2, 'a subscription', listener)
         wait(lambda: publisher.get_subscription_count() == 1, 'its end', listener)
         assert viewer.stop()[0] == 0
+
+
+@pytest.mark.parametrize('robot', ['', 'mini_cheetah'])
+def test_page_that_is_closed_stops_the_robot_and_the_next_one_drives_again(robot: str) -> None:
+    parameters = {'robot': robot} if robot else {}
+    with Process('viewer_node', port=0, **parameters) as viewer, probe() as listener:
+        where = address(viewer)
+        twists: list[float] = []
+        listener.node.create_subscription(
+            Twist, 'cmd_vel', lambda twist: twists.append(twist.linear.x), COMMAND
+        )
+        with PageClient(where) as client:
+            drive(client, 0.5)
+            wait(lambda: len(twists) > 2 and twists[-1] == 0.5, 'velocities', listener)
+        wait(lambda: twists[-1] == 0.0, 'the end of velocities', listener)
+        twists.clear()
+        with PageClient(where) as client:
+            wait(lambda: client.of_type('GuiSliderMessage'), 'the page')
+            listener.listen(0.5)
+            assert not any(twists)  # the slider is back at zero
+            drive(client, 0.25)
+            wait(lambda: twists.count(0.25) > 2, 'velocities of the second page', listener)
+        assert viewer.stop()[0] == 0
+
+
+def test_page_that_is_closed_stops_the_robot_though_another_one_is_open() -> None:
+    with Process('viewer_node', port=0) as viewer, probe() as listener:
+        where = address(viewer)
+        twists: list[float] = []
+        listener.node.create_subscription(
+            Twist, 'cmd_vel', lambda twist: twists.append(twist.linear.x), COMMAND
+        )
+        with PageClient(where):
+            with PageClient(where) as client:
+                drive(client, 0.5)
+                wait(lambda: len(twists) > 2, 'velocities', listener)
+            wait(lambda: twists[-1] == 0.0, 'the end of velocities', listener)
+        assert viewer.stop()[0] == 0
+
+
+def test_feet_whose_names_are_no_topic_names(tmp_path: Path) -> None:
+    urdf = load('mini_cheetah').urdf.path
+    assert urdf is not None
+    text = Path(urdf).read_text().replace('"FL_foot"', '"FL-foot"').replace('"FR_foot"', '"foot.FR"')
+    robot = tmp_path / 'robot.urdf'
+    robot.write_text(text)
+    with Process('viewer_node', port=0, robot=robot) as viewer, probe() as listener:
+        with PageClient(address(viewer)):
+            for name in ('FL_foot', 'foot_FR', 'RL_foot'):  # as the other nodes call them
+                for kind in ('foot_forces', 'foot_forces_estimated'):
+                    listener.publisher(WrenchStamped, f'{kind}/{name}')
+            states = listener.publisher(JointState, 'joint_states', STREAM)
+            good = JointState(name=list(load('mini_cheetah').joint_names), position=[0.4] * 12)
+            for _ in range(10):  # plots are drawn
+                good.header.stamp.sec += 1
+                states.publish(good)
+                listener.listen(0.05)
+            assert listener.value('viewer_node', 'faults.exception') == ''
+        assert viewer.stop()[0] == 0
+
+
+def test_exception_in_the_loop_is_counted_and_the_node_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ['--ros-args', '-p', 'port:=0', '--log-level', 'fatal']
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        viewer = ViewerNode()
+        turns = 0
+
+        def fail() -> None:
+            nonlocal turns
+            turns += 1
+            raise ZeroDivisionError('as the test wants it')
+
+        monkeypatch.setattr(viewer, '_show_robot', fail)
+        told: list[dict[str, Any]] = []
+        monkeypatch.setattr(
+            viewer._diagnostics, 'publish', lambda *_, **__: told.append(dict(viewer._diagnostics.counts))
+        )
+        begin = time.monotonic()
+        viewer.spin(lambda: turns == 3)
+        assert viewer._diagnostics.counts['exception'] == 3
+        assert 'ZeroDivisionError: as the test wants it' in viewer._diagnostics.last_fault
+        assert told[-1]['exception'] == 2  # told by the turn after it
+        assert time.monotonic() - begin > 0.2  # it does not spin at full speed
+        viewer.close()
+    finally:
+        rclpy.try_shutdown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -13,14 +14,18 @@ import numpy as np
 import pytest
 
 pytest.importorskip('viser', reason='viser is not installed')
+import viser
 from cases import load
 from page_client import PageClient
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 import quad_dynamics as qd
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.simulation import gaits
 from viewer_node.body_meshes import body_meshes
 from viewer_node.markers import Marker
+from viewer_node.origin import is_own_page, own_pages_only
 from viewer_node.page import Page
 from viewer_node.server import PageServer, address_of, start_server, stop_server
 from viewer_node.settings import ViewerSettings
@@ -66,6 +71,45 @@ def test_address_of_another_machine_is_refused() -> None:
 
 def test_page_cannot_be_shared_with_the_internet(server: PageServer) -> None:
     assert server.request_share_url() is None
+
+
+@pytest.mark.parametrize('origin', ['http://evil.example', 'http://127.0.0.1:1', 'null', 'http://[', ''])
+def test_page_of_another_site_is_refused(server: PageServer, origin: str) -> None:
+    where = address_of(server)
+    protocol: Any = [f'viser-v{viser.__version__}']
+    with pytest.raises(InvalidStatus) as refused:
+        connect(where.replace('http', 'ws'), subprotocols=protocol, additional_headers={'Origin': origin})
+    assert refused.value.response.status_code == 403
+    assert server.get_clients() == {}
+    with connect(where.replace('http', 'ws'), subprotocols=protocol, origin=where) as own:  # type: ignore[arg-type]
+        assert own.recv(timeout=10.0)
+    with pytest.raises(urllib.error.HTTPError, match='403'):
+        urllib.request.urlopen(urllib.request.Request(where, headers={'Origin': origin}), timeout=10.0)
+
+
+@pytest.mark.parametrize(
+    ('origins', 'hosts', 'address', 'expected'),
+    [
+        ([], ['localhost:8080'], '127.0.0.1', True),
+        (['http://localhost:8080'], ['localhost:8080'], '127.0.0.1', True),
+        (['http://localhost:9000'], ['localhost:9000'], '127.0.0.1', True),  # through a tunnel
+        (['http://[::1]:8080'], ['[::1]:8080'], '::1', True),
+        (['http://LocalHost'], ['localhost'], 'localhost', True),
+        (['http://localhost:3000'], ['localhost:8080'], '127.0.0.1', False),
+        (['http://evil.example:8080'], ['evil.example:8080'], '127.0.0.1', False),  # its name means 127.0.0.1
+        (['http://robot.lan:8080'], ['robot.lan:8080'], '0.0.0.0', True),
+        (['http://evil.example'], ['robot.lan:8080'], '0.0.0.0', False),
+        (['http://localhost:8080'] * 2, ['localhost:8080'], '127.0.0.1', False),
+        (['http://localhost:8080'], [], '127.0.0.1', False),
+    ],
+)
+def test_whose_pages_are_served(origins: list[str], hosts: list[str], address: str, expected: bool) -> None:
+    assert is_own_page(origins, hosts, address) is expected
+
+
+def test_server_that_cannot_be_guarded_is_named() -> None:
+    with pytest.raises(RuntimeError, match='cannot be made to refuse'), own_pages_only('127.0.0.1'):
+        pass
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
@@ -116,6 +160,27 @@ def test_camera_follows_by_moving_the_world(server: PageServer) -> None:
     page.place_robot(np.array([9.0, 9.0, 0.3]), np.array([1.0, 0.0, 0.0, 0.0]))
     page.draw(0.0)
     assert np.allclose(page._world.position, [-3.0, 2.0, 0.0])
+
+
+def test_camera_climbs_with_the_robot(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    page.place_robot(np.array([0.0, 0.0, 0.9]), np.array([1.0, 0.0, 0.0, 0.0]))
+    page.draw(0.0)
+    assert page._world.position[2] == 0.0  # not for a step
+    page.place_robot(np.array([0.0, 0.0, 5.0]), np.array([1.0, 0.0, 0.0, 0.0]))
+    for _ in range(200):
+        page.draw(0.0)
+    assert page._world.position[2] == pytest.approx(-4.0, abs=0.1)
+
+
+def test_sliders_are_zero_after_a_page_is_closed(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    with PageClient(address_of(server)) as client:
+        wait_until(lambda: page.is_open)
+        slider = page.panel._velocity[2]._impl.uuid
+        client.send(type='GuiUpdateMessage', uuid=slider, updates={'value': 0.5})
+        wait_until(lambda: page.panel.velocity == (0.0, 0.0, 0.5))
+    wait_until(lambda: page.panel.velocity == (0.0, 0.0, 0.0))
 
 
 def test_grid_gives_way_to_ground(server: PageServer) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import queue
 import threading
@@ -69,6 +70,8 @@ class ViewerNode:
         self._description = ''
         self._mesh_problems: tuple[str, ...] = ()
         self._next_status = self._next_plot = self._next_ask = 0.0
+        self._started, self._is_watched = 0.0, False
+        self._action: Action | None = None
         self._subscribe(model is None)
         if model is not None:
             self._take_model(model)
@@ -146,42 +149,46 @@ class ViewerNode:
     def spin(self, stop: StopFlag) -> None:
         """Refresh the page until asked to stop."""
         while not stop() and rclpy.ok():
-            started = time.monotonic()
-            self._mailbox.poll()
-            self._show_robot()
-            self._remote.give_up()
-            is_open = self.page.is_open
-            self._watch(is_open)
-            if is_open:
-                with self._server.atomic():
-                    self._refresh(started)
-            if self._diagnostics.is_due:
-                self._publish_diagnostics()
-            period = 1.0 / self._parameters.values.rate if is_open else _IDLE_PERIOD
-            self._sleep(started + period - time.monotonic())
+            try:
+                self._turn()
+            except Exception as error:  # whatever it is: it is counted, and the page lives on
+                self._on_error(error)
+            period = 1.0 / self._parameters.values.rate if self._is_watched else _IDLE_PERIOD
+            self._wait(self._started + period - time.monotonic())
 
-    def _watch(self, is_open: bool) -> None:
-        """Have subscriptions while, and only while, somebody looks."""
-        if is_open and not self._streams.is_open and self.page.robot is not None:
-            self.listen(self.page.robot.model)
-        if not is_open and self._streams.is_open:
+    def _turn(self) -> None:
+        """Act on what came, from the user and from other nodes, and refresh the page."""
+        self._started = time.monotonic()
+        if self._diagnostics.is_due:  # first, so that it tells of errors in what follows
+            self._publish_diagnostics()
+        action, self._action = self._action, None
+        if action is not None:
+            self._act(action)
+        self._mailbox.poll()
+        self._show_robot()
+        self._remote.give_up()
+        self._watch()
+        if self._is_watched:
+            with self._server.atomic():
+                self._refresh(self._started)
+
+    def _watch(self) -> None:
+        """Have subscriptions, and command velocities, while and only while somebody looks."""
+        self._is_watched = self.page.is_open
+        if not self._is_watched:
             self._streams.close()
-            self._remote.move((0.0, 0.0, 0.0), math.inf)
+            self._remote.halt()
+        elif not self._streams.is_open and self.page.robot is not None:
+            self._streams.open(self.page.robot.model)
 
-    def listen(self, model: Model) -> None:
-        """Subscribe to everything that the page shows of a robot."""
-        self._streams.open(model)
-
-    def _sleep(self, seconds: float) -> None:
-        """Wait, but act at once on what the user does."""
-        try:
-            action = self.page.panel.actions.get(timeout=max(seconds, 1e-3))
-        except queue.Empty:
-            return
-        self._act(action)
+    def _wait(self, seconds: float) -> None:
+        """Wait, but no longer than until the user does something."""
+        with contextlib.suppress(queue.Empty):
+            self._action = self.page.panel.actions.get(timeout=max(seconds, 1e-3))
 
     def _refresh(self, now: float) -> None:
         """Bring everything that the page shows up to date."""
+        self._remote.move(self.page.panel.velocity, now)  # first: it stops the robot, too
         joints, base = self._streams.joints(), self._streams.base()
         if base is not None:
             self.page.place_robot(*base)
@@ -193,7 +200,6 @@ class ViewerNode:
         problems = self.page.markers['markers'].take(markers, now) if markers is not None else []
         for problem in problems + self.page.draw(now):
             self._diagnostics.fault('marker', problem)
-        self._remote.move(self.page.panel.velocity, now)
         if now >= self._next_status:
             self._next_status = now + _STATUS_PERIOD
             self._say(now)

@@ -67,6 +67,7 @@ class Page:
         self._p_WB = np.zeros(3)
         self._offset = np.zeros(3)
         self._aim(0.6)
+        server.on_client_disconnect(self._stop)
 
     def _add_surroundings(self, scene: Any) -> Any:
         """Light from a bright sky, and a grid for as long as no ground is known."""
@@ -94,6 +95,10 @@ class Page:
         for client in self._server.get_clients().values():
             client.camera.position = target + _VIEW * radius
             client.camera.look_at = target
+
+    async def _stop(self, _: Any) -> None:
+        """Command no velocity any more when a page is closed: maybe it was the one that commanded it."""
+        self.panel.stop()
 
     # ---- robot
 
@@ -145,8 +150,7 @@ class Page:
             return  # the world stays where it is, so nothing jumps
         wanted = -self._p_WB
         self._offset[:2] = wanted[:2]
-        robot_height = 0.3 if self.robot is None else 0.0
-        climb = wanted[2] - self._offset[2] + robot_height
+        climb = wanted[2] - self._offset[2]
         if abs(climb) > 1.0:  # no breathing and no steps, but stairs and hills
             self._offset[2] += _LIFT * climb
         self._world.position = self._offset

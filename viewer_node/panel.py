@@ -93,11 +93,7 @@ class Panel:
             gui.add_slider(name, min=-most, max=most, step=0.05, initial_value=0.0)
             for name, most in (('forward [m/s]', 1.0), ('left [m/s]', 0.5), ('turn [rad/s]', 1.0))
         ]
-        gui.add_button('Stop', icon=viser.Icon.HAND_STOP).on_click(self._stop)
-
-    def _stop(self, _: Any) -> None:
-        for slider in self._velocity:
-            slider.value = 0.0
+        gui.add_button('Stop', icon=viser.Icon.HAND_STOP).on_click(lambda _: self.stop())
 
     def _button(self, label: str, name: str, **look: Any) -> None:
         self._gui.add_button(label, **look).on_click(lambda _: self.actions.put(Action(name)))
@@ -125,6 +121,11 @@ class Panel:
         """Force that is set, as the robot sees it [N]."""
         x, y, z = (float(self._strength.value) * d for d in DIRECTIONS[self._direction.value])
         return x, y, z
+
+    def stop(self) -> None:
+        """Set the velocity to zero."""
+        for slider in self._velocity:
+            slider.value = 0.0
 
     # ---- what the node shows
 

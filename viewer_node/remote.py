@@ -148,6 +148,15 @@ class Remote:
             return
         self._next_twist = now + _TWIST_PERIOD
         self._is_moving = is_moving
+        self._publish_velocity(velocity)
+
+    def halt(self) -> None:
+        """Publish one zero velocity at once, if the last one was not zero."""
+        if self._is_moving:
+            self._publish_velocity((0.0, 0.0, 0.0))
+        self._is_moving, self._next_twist = False, 0.0
+
+    def _publish_velocity(self, velocity: tuple[float, float, float]) -> None:
         message = Twist()
         message.linear.x, message.linear.y, message.angular.z = velocity
         self._twist.publish(message)

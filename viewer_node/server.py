@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import viser
 
 from quad_dynamics.errors import ArgumentError
+from viewer_node.origin import own_pages_only
 
 
 class PageServer(viser.ViserServer):  # type: ignore[misc, unused-ignore]
@@ -40,7 +41,7 @@ def start_server(host: str, port: int, title: str) -> PageServer:
         ArgumentError: the address is none of this machine, or the port is taken.
     """
     _check_address(host, port)
-    with _quiet():
+    with _quiet(), own_pages_only(host):
         server = PageServer(host=host, port=port, label=title, verbose=False)
     if port not in (0, server.get_port()):  # viser takes the next one that is free
         stop_server(server)

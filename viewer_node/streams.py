@@ -22,6 +22,7 @@ from quad_dynamics.model.model import Model
 from quad_dynamics.ros.cdr import JointReader, JointSample
 from quad_dynamics.ros.qos import CONTROL
 from quad_dynamics.ros.readers import ODOMETRY, WRENCH, NumberReader
+from quad_dynamics.simulation.bag import topic_names
 from viewer_node.markers import Marker, read_markers
 
 Floats = npt.NDArray[np.float64]
@@ -75,7 +76,7 @@ class Streams:
             on_fault: gets what is wrong with messages.
         """
         self._node, self._on_fault = node, on_fault
-        self._model: Model | None = None
+        self._feet: list[str] = []  # as parts of topic names
         self._slots: dict[str, Slot] = {}
         self._readers: dict[str, Callable[[bytes], Any]] = {}
         self._subscriptions: list[Any] = []
@@ -89,12 +90,12 @@ class Streams:
     def open(self, model: Model) -> None:
         """Subscribe to all that a robot's nodes publish."""
         self.close()
-        self._model = model
+        self._feet = topic_names(model.foot_names)
         self.opened = time.monotonic()
         joints = JointReader(model.joint_names, ['position'], 'joint_states')
         self._add('joint_states', JointState, joints.read)
         self._add('odom', Odometry, _pose_reader())
-        for foot in model.foot_names:
+        for foot in self._feet:
             for topic in (f'foot_forces/{foot}', f'foot_forces_estimated/{foot}'):
                 self._add(topic, WrenchStamped, NumberReader(WrenchStamped, WRENCH, topic).read)
         self._add('markers', MarkerArray, read_marker_array)
@@ -165,10 +166,9 @@ class Streams:
 
     def vertical_forces(self) -> Floats:
         """(2 feet,) measured, then estimated [N]; NaN where no message came lately."""
-        feet = self._model.foot_names if self._model is not None else ()
         values = []
         for prefix in ('foot_forces', 'foot_forces_estimated'):
-            for foot in feet:
+            for foot in self._feet:
                 topic = f'{prefix}/{foot}'
                 numbers = self.newest(topic)
                 is_old = numbers is None or self.age(topic) > _OLD_FORCE

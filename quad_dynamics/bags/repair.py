@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from quad_dynamics.bags.topics import Topic, known_definition
 from quad_dynamics.errors import ArgumentError
 
 _BATCH = 1000  # messages in one transaction
+_PATIENCE = 1.0  # with somebody else who has locked a file [s]
 
 
 @dataclass
@@ -41,7 +43,7 @@ def repair(folder: Path, keep: bool = False) -> Repair:
         keep: keep damaged files, with '.bak' at the end of their names.
 
     Raises:
-        ArgumentError: there is no bag, or nothing can be read from it.
+        ArgumentError: there is no bag, nothing can be read from it, or somebody still writes it.
     """
     result = Repair()
     files = bag_metadata.data_files(folder)
@@ -163,6 +165,11 @@ def _repair_sqlite(path: Path, keep: bool, found: list[str]) -> Contents:
     try:
         contents = _settled(path)
     except (sqlite3.Error, UnicodeDecodeError) as error:
+        # Python 3.10 has no codes of SQLite's errors.
+        if isinstance(error, sqlite3.OperationalError) and 'is locked' in str(error):
+            raise ArgumentError(
+                f'{path}: {error}: somebody still writes or reads it; expected a bag that nobody uses'
+            ) from error
         contents = _rebuild(path, keep)
         found.append(f'{path.name} is damaged ({error}); {contents.count} messages saved')
         return contents
@@ -176,8 +183,12 @@ def _settled(path: Path) -> Contents:
     # An empty file would be a good database for SQLite, but it is no bag.
     if path.stat().st_size == 0 and not path.with_name(f'{path.name}-wal').exists():
         raise sqlite3.DatabaseError('it is empty')
-    connection = sqlite3.connect(f'{path.absolute().as_uri()}?mode=rw', uri=True, isolation_level=None)
+    address = f'{path.absolute().as_uri()}?mode=rw'
+    connection = sqlite3.connect(address, timeout=_PATIENCE, uri=True, isolation_level=None)
     try:
+        if os.access(path, os.W_OK):  # then it may have a writer, which this finds
+            connection.execute('BEGIN IMMEDIATE')
+            connection.execute('ROLLBACK')
         if connection.execute('PRAGMA journal_mode').fetchone()[0] == 'wal':
             settle(connection)
         [[verdict], *_] = connection.execute('PRAGMA quick_check(1)').fetchall()

@@ -138,6 +138,7 @@ class WriterThread:
 
     Attributes:
         error: why nothing can be written any more; None if all is well.
+        dropped: how many messages were not written because of it.
     """
 
     def __init__(self, bag: BagWriter) -> None:
@@ -148,7 +149,7 @@ class WriterThread:
         """
         self._bag = bag
         self._queue: queue.SimpleQueue[Topic | list[Entry] | None] = queue.SimpleQueue()
-        self.error: OSError | None = None
+        self.error: Exception | None = None
         self.dropped = 0
         self._thread = threading.Thread(target=self._run, name='bag writer', daemon=True)
         self._thread.start()
@@ -176,7 +177,7 @@ class WriterThread:
                 try:
                     self._write(items)
                     continue
-                except OSError as error:
+                except Exception as error:  # if the thread died of it, the queue would grow
                     self.error = error
             self.dropped += sum(len(item) for item in items if isinstance(item, list))
 

@@ -102,15 +102,6 @@ def _viewer() -> Finding:
     return _GOOD, f'viser {importlib.metadata.version("viser")}' + (f', {browsers[0]}' if browsers else '')
 
 
-def _bags() -> Finding:
-    if importlib.util.find_spec('mcap') is None:
-        return (
-            _DOUBTFUL,
-            "mcap is not found, so `record` writes sqlite3 only; pip install 'quad_dynamics[ros]'",
-        )
-    return _GOOD, f'mcap {importlib.metadata.version("mcap")}, sqlite3'
-
-
 def _network() -> Finding:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         try:
@@ -160,7 +151,6 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     'ROS': _ros,
     'messages': _messages,
     'viewer': _viewer,
-    'bags': _bags,
     'network': _network,
     'cores': _cores,
     'timers': _timers,

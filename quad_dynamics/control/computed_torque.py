@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 _SLOW = 0.05
 # Singular values below this share of the largest are motions of the base that the feet leave free.
 _RANK = 1e-6
-# A new trajectory that begins elsewhere is joined within this time [s].
+# A new trajectory that begins elsewhere, or has begun already, is joined within this time [s].
 _BLEND = 0.5
 
 
@@ -58,7 +58,7 @@ class ComputedTorque:
         """Forget the trajectory and the posture; the next state is the beginning."""
         self._hold: Floats | None = None
         self._trajectory: JointTrajectory | None = None
-        self._start = 0.0
+        self._start = self._time = 0.0
         self._contacts.reset()
         self._now: tuple[Floats, Floats] | None = None
         self._waiting: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None
@@ -84,13 +84,14 @@ class ComputedTorque:
             q: (n, nj) positions [rad or m].
             qd: (n, nj) velocities, None if they are not given.
             qdd: (n, nj) accelerations, likewise; they need velocities.
-            start_time: time of the states at which it starts [s].
+            start_time: time of the states at which it starts; one that has passed is joined on its way [s].
 
         Raises:
             ArgumentError: what is wrong with the points; the trajectory before goes on.
         """
         q_now, qd_now = self._now or (np.zeros(self._model.nj), np.zeros(self._model.nj))
-        made = JointTrajectory(times, q, qd, qdd, q_now, qd_now, _BLEND)
+        passed = max(self._time - start_time, 0.0)
+        made = JointTrajectory(times, q, qd, qdd, q_now, qd_now, _BLEND, passed)
         self._start = float(start_time)
         if self._now is None:  # the state in which it begins is not known yet
             self._waiting = (times, q, qd, qdd)
@@ -136,14 +137,15 @@ class ComputedTorque:
         if self._hold is None:
             self._hold = np.clip(q_j, self._model.q_min, self._model.q_max)
         if self._waiting is not None:
-            self._trajectory = JointTrajectory(*self._waiting, np.array(q_j), np.array(qd_j), _BLEND)
+            passed = max(state.time - self._start, 0.0)
+            self._trajectory = JointTrajectory(*self._waiting, np.array(q_j), np.array(qd_j), _BLEND, passed)
             self._waiting = None
         if self._trajectory is None:
             zero = np.zeros(self._model.nj)
             found = self._hold, zero, zero
         else:
             found = self._trajectory.sample(state.time - self._start)
-            if state.time - self._start >= self._trajectory.duration + _BLEND:
+            if state.time - self._start >= max(self._trajectory.duration, self._trajectory.blended):
                 self._hold, self._trajectory = found[0], None
-        self._now = found[0], found[1]
+        self._now, self._time = (found[0], found[1]), state.time
         return found

@@ -23,6 +23,7 @@ class JointTrajectory:
 
     Attributes:
         duration: time of the last point [s].
+        blended: time from which on it goes as the points say [s].
     """
 
     def __init__(
@@ -34,11 +35,13 @@ class JointTrajectory:
         q_now: Floats,
         qd_now: Floats,
         blend: float = 0.5,
+        passed: float = 0.0,
     ) -> None:
         """Make it from n points.
 
-        The first point is reached from the present state at its own time. Where that time is 0, the
-        difference to the present state fades within the time `blend`.
+        The first point is reached from the present state at its own time. Where that time is 0, or where a
+        part of the trajectory has passed already, the difference to the present state fades within the time
+        `blend`: the next point may be too near to be reached in the time that is left.
 
         Args:
             times: (n,) since the start, increasing, the first at least 0 [s].
@@ -48,6 +51,7 @@ class JointTrajectory:
             q_now: (nj,) present positions.
             qd_now: (nj,) present velocities.
             blend: [s].
+            passed: time since the start at which the state is the present one, at least 0 [s].
 
         Raises:
             ArgumentError: what is wrong with the points.
@@ -61,22 +65,27 @@ class JointTrajectory:
         self._piece = _interpolant(t, points, qd_now if len(points) == 1 else None)
         self.duration = float(t[-1])
         self._last = points[0][-1]
-        first = self._piece(0.0), self._piece(0.0, 1), self._piece(0.0, 2)
+        self._begin, self.blended = passed, passed
+        first = self._planned(passed)
         miss = np.array([q_now - first[0], qd_now - first[1], -first[2]])
         if np.abs(miss[:2]).max(initial=0.0) > 1e-9 and blend > 0.0:
-            zero = np.zeros_like(miss)
-            self._offset, self._blend = _interpolant(np.array([0.0, blend]), _pairs(miss, zero), None), blend
+            self.blended = passed + blend
+            span, zero = np.array([passed, self.blended]), np.zeros_like(miss)
+            self._offset = _interpolant(span, _pairs(miss, zero), None)
 
     def sample(self, t: float) -> tuple[Floats, Floats, Floats]:
         """Positions, velocities and accelerations, each (nj,), at a time since the start [s]."""
-        t = max(t, 0.0)
-        if t >= self.duration:
-            q, qd, qdd = self._last.copy(), np.zeros(self._last.size), np.zeros(self._last.size)
-        else:
-            q, qd, qdd = self._piece(t), self._piece(t, 1), self._piece(t, 2)
-        if self._offset is not None and t < self._blend:
+        t = max(t, self._begin)
+        q, qd, qdd = self._planned(t)
+        if self._offset is not None and t < self.blended:
             q, qd, qdd = q + self._offset(t), qd + self._offset(t, 1), qdd + self._offset(t, 2)
         return q, qd, qdd
+
+    def _planned(self, t: float) -> tuple[Floats, Floats, Floats]:
+        """As the points say, wherever the robot is."""
+        if t >= self.duration:
+            return self._last.copy(), np.zeros(self._last.size), np.zeros(self._last.size)
+        return self._piece(t), self._piece(t, 1), self._piece(t, 2)
 
 
 def _pairs(first: Floats, second: Floats) -> list[Floats]:

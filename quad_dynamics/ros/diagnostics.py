@@ -17,6 +17,8 @@ OK, WARN, ERROR = 0, 1, 2
 PERIOD = 0.5  # between two messages [s]
 FORGOTTEN = 4.0  # after so long the middleware knows that a publisher has died [s]
 SHORTEST_PERIOD = 0.05  # when the state changes [s]
+# Seconds are an int32 in messages; a stamp that came with too many nanoseconds may be beyond it [ns].
+_FIRST_STAMP, _LAST_STAMP = -(2**31) * 10**9, 2**31 * 10**9 - 1
 
 
 class Diagnostics:
@@ -71,7 +73,7 @@ class Diagnostics:
         Args:
             level: OK, WARN or ERROR.
             message: a few words.
-            stamp_ns: time of the message [ns].
+            stamp_ns: time of the message [ns]; one that no message can hold becomes the nearest that it can.
             values: by name.
         """
         self._last = time.monotonic()
@@ -83,6 +85,7 @@ class Diagnostics:
             values['last_fault'] = self.last_fault
         status.values = [KeyValue(key=key, value=_text(value)) for key, value in values.items()]
         array = DiagnosticArray(status=[status])
+        stamp_ns = min(max(stamp_ns, _FIRST_STAMP), _LAST_STAMP)
         array.header.stamp.sec, array.header.stamp.nanosec = divmod(stamp_ns, 10**9)
         self._publisher.publish(array)
 

@@ -285,15 +285,22 @@ class Recorder:
         late = 0 if self._order is None else self._order.late
         try:
             self._bag.close(notes(self._options.sim_time, lost, late))
-        except OSError as error:
+        except Exception as error:  # after an error anything may be wrong with the bag
             self._thread.error = self._thread.error or error
             _tell(f'the bag has no end; when there is room, run: quad_dynamics repair {self._bag.folder}')
         if self._thread.error is not None:
             self.failed = True
-            _tell(f'error: {self._thread.error.filename}: {self._thread.error.strerror}')
+            _tell(f'error: {_reason(self._thread.error, self._bag)}')
         print(summary(self._bag.contents(), self._bag.folder, lost, self._thread.dropped), flush=True)
         if late:
             _tell(f'{late} messages came too late to be put in order; a longer --window would have had them')
+
+
+def _reason(error: Exception, bag: BagWriter) -> str:
+    """Why a bag could not be written."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f'{error.filename}: {error.strerror}'
+    return f'{bag.folder}: {type(error).__name__}: {error}'
 
 
 def _tell(text: str) -> None:
