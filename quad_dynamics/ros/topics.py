@@ -12,8 +12,8 @@ TOPICS: dict[str, str] = {
     'and kd times the difference',
     'joint_targets': 'trajectory to follow in mode computed_torque; some joints or all',
     'joint_commands': 'commands to hand on in mode passthrough, within limits',
-    'effort_controller/commands': 'in place of joint_torques, by parameter: torques alone, in the order of the '
-    'joints, as effort controllers of ros2_control take them',
+    'effort_controller/commands': 'in place of joint_torques, by parameter: torques alone, in the order of '
+    'the joints, as effort controllers of ros2_control take them',
     'odom': 'pose of the base in odom, its twist in its own axes',
     'imu/data': 'specific force (+g at rest), angular velocity, orientation',
     'foot_forces/<foot>': 'force of the ground on the foot, in world axes',
