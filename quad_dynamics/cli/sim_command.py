@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the graph; exit code 1 if it could not go on."""
+    from quad_dynamics.kernels.disk_cache import cache_directory
     from quad_dynamics.ros.environment import require_ros
     from quad_dynamics.ros.supervisor import Supervisor
 
@@ -77,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     deadline = time.monotonic() + arguments.duration if ends else float('inf')
     names = ', '.join(spec.executable if spec.is_node else spec.arguments[0] for spec in specs)
     screen.say('', f'starting {names}; Ctrl-C ends them')
+    if not any(cache_directory().glob('*')):
+        screen.say('', 'the first start on this machine compiles, which takes about a minute')
     try:
         supervisor.start()
         with _watch(given.get('namespace', '')) as status:

@@ -51,14 +51,17 @@ class Status:
             factor = float(sim.get('real_time_factor', 'nan'))
             parts += [f't {float(sim.get("time", "nan")):.1f} s', f'x{factor:.2f}', sim['message']]
         else:
-            parts.append('sim_node is silent')
+            parts.append(self._silent('sim_node'))
         if force:
             rate = force.get('joint_states_hz')
             parts += [f'joint_states {float(rate):.0f} Hz'] if rate else []
             parts.append(f'force_node: {force["message"]}')
         else:
-            parts.append('force_node is silent')
+            parts.append(self._silent('force_node'))
         return ' | '.join(parts)
+
+    def _silent(self, name: str) -> str:
+        return f'{name} {"is silent" if f"{self._prefix}{name}" in self._heard else "starts"}'
 
     def _listen(self) -> None:
         import rclpy
