@@ -55,7 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the graph; exit code 1 if it could not go on."""
-    from quad_dynamics.kernels.disk_cache import cache_directory
     from quad_dynamics.ros.environment import require_ros
     from quad_dynamics.ros.supervisor import Supervisor
 
@@ -78,10 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
     deadline = time.monotonic() + arguments.duration if ends else float('inf')
     names = ', '.join(spec.executable if spec.is_node else spec.arguments[0] for spec in specs)
     screen.say('', f'starting {names}; Ctrl-C ends them')
-    if not any(cache_directory().glob('*')):
-        screen.say('', 'the first start on this machine compiles, which takes about a minute')
     try:
         supervisor.start()
+        _tell_of_compiling(screen)
         with _watch(given.get('namespace', '')) as status:
             while not (stop.is_set() or supervisor.failed or time.monotonic() >= deadline):
                 if bag_decides and supervisor.has_ended('record'):
@@ -95,6 +93,13 @@ def run(arguments: argparse.Namespace) -> int:
     if supervisor.failed:
         print(f'error: {supervisor.failed}', file=sys.stderr)
     return 1 if supervisor.failed else 0
+
+
+def _tell_of_compiling(screen: _Screen) -> None:
+    from quad_dynamics.kernels.disk_cache import cache_directory
+
+    if not any(cache_directory().glob('*')):
+        screen.say('', 'the first start on this machine compiles, which takes about a minute')
 
 
 def _watch(namespace: str) -> Any:
