@@ -18,9 +18,9 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 
@@ -92,37 +92,36 @@ class Listener:
     def __init__(self) -> None:
         stay_on_this_machine()
         import rclpy
-        from diagnostic_msgs.msg import DiagnosticArray
         from rclpy.node import Node
         from sensor_msgs.msg import JointState
 
-        from quad_dynamics.ros.mailbox import make_mailbox
         from quad_dynamics.ros.qos import COMMAND, CONTROL, STREAM
+        from quad_dynamics.ros.subscriptions import make_raw_mailbox
 
         rclpy.init(args=[])
         node = Node('bench')
-        self.states: list[tuple[float, int]] = []
+        self.states: list[tuple[float, int, int]] = []
         self.said: dict[str, dict[str, str]] = {}
         self.latencies: list[tuple[float, float]] = []
         self.places: list[tuple[float, float, float]] = []
         self._count = 0
         node.create_subscription(JointState, 'joint_states', self._state, STREAM, raw=True)
         node.create_subscription(Odometry, 'odom', self._odom, CONTROL, raw=True)
-        node.create_subscription(DiagnosticArray, '/diagnostics', self._hear, COMMAND)
-        self.box = make_mailbox(node)
+        node.create_subscription(DiagnosticArray, '/diagnostics', self._hear, COMMAND, raw=True)
+        self.box = make_raw_mailbox(node)
 
-    def _state(self, raw: bytes) -> None:
+    def _state(self, raw: bytes, info: dict[str, int]) -> None:
         stamp = int.from_bytes(raw[4:8], 'little') * 10**9 + int.from_bytes(raw[8:12], 'little')
-        self.states.append((time.monotonic(), stamp))
+        self.states.append((time.monotonic(), stamp, info['source_timestamp']))
 
-    def _odom(self, raw: bytes) -> None:
+    def _odom(self, raw: bytes, info: dict[str, int]) -> None:
         self._count += 1
         if self._count % 100 == 0:  # what measures must not disturb
             p = deserialize_message(raw, Odometry).pose.pose.position
             self.places.append((p.x, p.y, p.z))
 
-    def _hear(self, message: Any) -> None:
-        for status in message.status:
+    def _hear(self, raw: bytes, info: dict[str, int]) -> None:
+        for status in deserialize_message(raw, DiagnosticArray).status:
             self.said[status.name] = {item.key: item.value for item in status.values}
             self.said[status.name]['message'] = status.message
             if status.name == 'sim_node':
@@ -170,7 +169,8 @@ def measure(graph: Graph, ear: Listener, seconds: float) -> dict[str, float]:
     took = time.monotonic() - begin
     taken = np.subtract(steal(), stolen)
     used = {name: 100.0 * (cpu_seconds(pid) - cpu[name]) / took for name, pid in pids.items()}
-    arrivals, stamps = np.array(ear.states, dtype=np.float64).T
+    arrivals, stamps, sent = np.array(ear.states, dtype=np.float64).T
+    published = np.diff(sent) * 1e-6
     intervals = np.diff(arrivals) * 1e3
     places = np.array(ear.places)
     halves = [
@@ -184,6 +184,7 @@ def measure(graph: Graph, ear: Listener, seconds: float) -> dict[str, float]:
         'joint_states_hz': len(arrivals) / took,
         'joint_states_hz_first_half': halves[0],
         'joint_states_hz_second_half': halves[1],
+        **{f'published_p{p}_ms': float(np.percentile(published, p)) for p in (10, 50, 90, 99)},
         **{f'interval_p{p}_ms': float(np.percentile(intervals, p)) for p in (10, 50, 90, 99)},
         'latency_p50_ms': float(np.median(latencies[:, 0])),
         'latency_p90_ms': float(np.median(latencies[:, 1])),

@@ -112,12 +112,14 @@ class SimNode:
         elif self.world.settings.lock_step:
             self._turn_in_lock_step(stop)
         else:
-            self._pacer.wait()
-            self._box.take(self._commands.subscription)
-            self._commands.watch()
+            self._pacer.wait(self._take_commands)
             self._advance()
             if time.monotonic() >= self._next_poll:
                 self._look_around()
+
+    def _take_commands(self) -> None:
+        self._box.take(self._commands.subscription)
+        self._commands.watch()
 
     def _stand_still(self) -> None:
         """Take what comes, and repeat the state now and then; not after each answer, without end."""

@@ -12,6 +12,7 @@ import ctypes
 import math
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 # How long before the deadline sleeping ends and spinning begins [s].
@@ -45,6 +46,10 @@ def come_first(urgent: bool = True) -> bool:
     return True
 
 
+def _nothing() -> None:
+    """For who has nothing to prepare."""
+
+
 class Pacer:
     """Waits from deadline to deadline.
 
@@ -76,9 +81,14 @@ class Pacer:
             self.period = period
         self.deadline = time.monotonic()
 
-    def wait(self) -> float:
-        """Wait for the next deadline; return by how much it was missed, 0 if it was not [s]."""
+    def wait(self, prepare: Callable[[], object] = _nothing) -> float:
+        """Wait for the next deadline; return by how much it was missed, 0 if it was not [s].
+
+        Args:
+            prepare: called shortly before the deadline, for what takes now more, now less time.
+        """
         if self.period <= 0.0 or math.isinf(self.period):
+            prepare()
             return 0.0
         self.deadline += self.period
         now = time.monotonic()
@@ -89,6 +99,7 @@ class Pacer:
             self.deadline = now
         elif late < -SPIN:
             time.sleep(-late - SPIN)
+        prepare()
         while time.monotonic() < self.deadline:
             pass
         return max(late, 0.0)
