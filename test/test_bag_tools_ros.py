@@ -119,8 +119,8 @@ def test_killed_recorders(tmp_path: Path, started: list[bags.Process], record_pr
     """Twenty kills: after `repair` the bag opens and lacks at most the last 20 ms."""
     rng = random.Random(0)
     losses: dict[str, list[float]] = {storage: [] for storage in STORAGES}
-    for attempt in range(10):
-        folders = [(storage, tmp_path / f'{storage}_{attempt}_{i}') for storage in STORAGES for i in range(2)]
+    for attempt in range(20):
+        folders = [(storage, tmp_path / f'{storage}_{attempt}') for storage in STORAGES]
         recorders = [
             bags.command('record', '-o', folder, '--storage', storage) for storage, folder in folders
         ]
