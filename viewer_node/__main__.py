@@ -7,10 +7,13 @@ import sys
 
 from quad_dynamics.ros.process import Runnable, run_node
 
+# The server of the page may take its time to end; nothing of it is worth waiting for [s].
+_PATIENCE = 0.7
+
 
 def main() -> int:
     """Run the node."""
-    return run_node(_make)
+    return run_node(_make, patience=_PATIENCE)
 
 
 def _make() -> Runnable:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Protocol
@@ -31,8 +33,13 @@ class Runnable(Protocol):
 class StopFlag:
     """True once the process has been asked to end; a second Ctrl-C ends it at once."""
 
-    def __init__(self) -> None:
-        self._asked = False
+    def __init__(self, patience: float = math.inf) -> None:
+        """Nobody has asked yet.
+
+        Args:
+            patience: the process ends so long after it was asked, whatever it is doing then [s].
+        """
+        self._asked, self._patience = False, patience
 
     def __call__(self) -> bool:
         """Whether to stop."""
@@ -42,15 +49,22 @@ class StopFlag:
         """Ask to stop; also a signal handler."""
         if self._asked and number == signal.SIGINT:
             raise KeyboardInterrupt
+        if not self._asked and math.isfinite(self._patience):
+            timer = threading.Timer(self._patience, os._exit, (0,))
+            timer.daemon = True
+            timer.start()
         self._asked = True
 
 
-def run_node(make: Callable[[], Runnable], argv: Sequence[str] | None = None) -> int:
+def run_node(
+    make: Callable[[], Runnable], argv: Sequence[str] | None = None, patience: float = math.inf
+) -> int:
     """Run a node until it is asked to end (SIGINT, SIGTERM, or the death of the process that started it).
 
     Args:
         make: makes the node; what it raises about its parameters ends the process with exit code 2.
         argv: arguments of the process with its name; None: those of the interpreter.
+        patience: how long it may take to end [s].
 
     Returns:
         exit code: 0 ended as asked, 2 wrong parameters.
@@ -69,13 +83,13 @@ def run_node(make: Callable[[], Runnable], argv: Sequence[str] | None = None) ->
         print(f'error: {error}', file=sys.stderr, flush=True)
         return 2
     try:
-        return _run(make)
+        return _run(make, patience)
     finally:
         rclpy.try_shutdown()
 
 
-def _run(make: Callable[[], Runnable]) -> int:
-    stop = StopFlag()
+def _run(make: Callable[[], Runnable], patience: float) -> int:
+    stop = StopFlag(patience)
     try:
         node = make()
     except QuadDynamicsError as error:
