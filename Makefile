@@ -11,6 +11,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < $(MIN_PYTHON))' 2>/dev/null && echo $$python && break; done)
 UV_VERSION := 0.13.7
 ARGS ?=
+# A machine that others use too may stand still for a moment: what fails there gets a second chance. 5: nothing chosen.
+REALTIME = OMP_NUM_THREADS=1 $(RUN)python -m pytest -m realtime
 
 VENV := .venv
 RUN := $(VENV)/bin/
@@ -43,7 +45,7 @@ sim: $(READY)  ## start the simulation with its page; ROBOT=path/to/robot.urdf A
 
 test: $(READY)  ## run all tests, the slow ones too
 	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup -m 'not realtime' $(ARGS)
-	OMP_NUM_THREADS=1 $(RUN)python -m pytest -m realtime $(ARGS)
+	$(REALTIME) $(ARGS) || test $$? -eq 5 || $(REALTIME) --last-failed --last-failed-no-failures none $(ARGS)
 
 quick: $(READY)  ## run the tests that are not slow
 	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup -m 'not slow and not realtime' $(ARGS)
