@@ -54,7 +54,7 @@ class ForceNode:
         self.supervisor = Supervisor(self.model, self.settings, self.diagnostics.fault)
         self.output = make_output(self.node, self.model, self.settings)
         self._estimates = EstimateOutput(self.node, self.model, self.settings)
-        self.box = make_mailbox(self.node, self._on_error)
+        self.box = make_mailbox(self.node, self.diagnostics.error)
         self.sensors = Sensors(self.node, self.model, self.settings, self.diagnostics)
         self._report = Report(self)
         self._make_inputs()
@@ -82,7 +82,7 @@ class ForceNode:
             try:
                 self.turn(_SILENT_PERIOD)
             except Exception as error:  # whatever it is: the robot is damped, and the node lives on
-                self._on_error(error)
+                self.diagnostics.error(error)
                 self._send(self.supervisor.lacks(f'an answer: {error}'), None, 0)
 
     def close(self) -> None:
@@ -162,9 +162,3 @@ class ForceNode:
         self.settings = new
         if new.mode != old.mode:
             self.node.get_logger().info(f'mode {new.mode}')
-
-    def _on_error(self, error: Exception) -> None:
-        if isinstance(error, ArgumentError):
-            self.diagnostics.fault('bad_input', str(error))
-        else:
-            self.diagnostics.fault('exception', f'{type(error).__name__}: {error}')

@@ -54,7 +54,7 @@ class SimNode:
         settings = self._parameters.values
         self.world = World(load_robot(self.node, settings.robot), settings)
         self._diagnostics = Diagnostics(self.node)
-        self._box = make_mailbox(self.node, self._on_error)
+        self._box = make_mailbox(self.node, self._diagnostics.error)
         self._outputs = Outputs(self.node, self.world)
         self._markers = Markers(self.node, self.world)
         self._commands = Commands(self.node, self.world, self._diagnostics)
@@ -97,7 +97,7 @@ class SimNode:
             try:
                 self._turn(stop)
             except Exception as error:  # whatever it is: the drives damp, and time goes on
-                self._on_error(error)
+                self._diagnostics.error(error)
                 with contextlib.suppress(ArgumentError):
                     self.world.damp()
 
@@ -260,12 +260,6 @@ class SimNode:
 
     # ---------------------------------------------------------------- what to tell
 
-    def _on_error(self, error: Exception) -> None:
-        kind = 'bad_input' if isinstance(error, ArgumentError) else 'exception'
-        self._diagnostics.fault(
-            kind, f'{error}' if kind == 'bad_input' else f'{type(error).__name__}: {error}'
-        )
-
     def _report(self) -> None:
         if not self._diagnostics.is_due:
             return
@@ -275,9 +269,10 @@ class SimNode:
             message = 'paused' if self._paused else 'waiting for commands'
         elif world.is_damped:
             level, message = WARN, 'no commands: the drives damp'
-        if self._crowd.count() > 1:
+        publishers = self._crowd.count()
+        if publishers > 1:
             level = WARN
-            message += f'; {self._crowd.count()} publishers of {self._commands.topic}, expected one'
+            message += f'; {publishers} publishers of {self._commands.topic}, expected one'
         self._diagnostics.publish(
             level,
             message,

@@ -22,7 +22,7 @@ from quad_dynamics.ros.subscriptions import fields_of
 Floats = npt.NDArray[np.float64]
 
 # The stamp of a header comes first in a message, after the four bytes that say how it is encoded.
-_STAMP = slice(4, 12)
+STAMP = slice(4, 12)
 # Serializers leave room at the end for what empty sequences might have needed, with anything in it.
 _MOST_PADDING = 32
 _TIME, _LENGTH = struct.Struct('<II'), struct.Struct('<I')
@@ -46,7 +46,7 @@ class Template:
         Raises:
             ArgumentError: an array is not in the message as it is.
         """
-        marks = {name: _marks(i, size) for i, (name, size) in enumerate(sizes.items())}
+        marks = {name: marks_of(i, size) for i, (name, size) in enumerate(sizes.items())}
         self._buffer = bytearray(_clean(make(marks)))
         whole = bytes(self._buffer)
         self.numbers: dict[str, Floats] = {}
@@ -58,7 +58,7 @@ class Template:
                 )
             self.numbers[name] = np.frombuffer(self._buffer, np.float64, len(mark), at)
             self.numbers[name][:] = 0.0
-        self._stamp = np.frombuffer(self._buffer, np.uint32, 2, _STAMP.start)
+        self._stamp = np.frombuffer(self._buffer, np.uint32, 2, STAMP.start)
 
     def bytes(self, stamp_ns: int) -> bytes:
         """The message with this stamp [ns] and the numbers as they are now."""
@@ -73,8 +73,8 @@ def _clean(message: Any) -> bytes:
     return Padding(name, fields_of).clean(bytes(serialize_message(message)))
 
 
-def _marks(i: int, size: int) -> Floats:
-    """Numbers that are found nowhere else."""
+def marks_of(i: int, size: int) -> Floats:
+    """Numbers (size,) that are found nowhere else in a message, others for each i."""
     return np.asarray(np.arange(1, size + 1) * 1.234567e-89 + 10.0 ** (i - 80), dtype=np.float64)
 
 
@@ -82,7 +82,7 @@ class JointReader:
     """Reads sensor_msgs/JointState from bytes into arrays in the order of a robot's joints.
 
     Whoever sends such messages sends the same names each time. So the layout of the last message is kept; the
-    next one with the same bytes outside its numbers is read without rclpy.
+    next one with the same bytes outside its numbers is not looked at again.
     """
 
     def __init__(self, joint_names: Sequence[str], required: Sequence[str], topic: str) -> None:
@@ -174,7 +174,7 @@ class _Layout:
             struct.error, UnicodeDecodeError, IndexError: it is damaged.
         """
         walk = _Walk(raw)
-        walk.at = _STAMP.stop
+        walk.at = STAMP.stop
         walk.text()
         self.names = [walk.text() for _ in range(walk.count())]
         self.sizes: dict[str, int] = {}
@@ -187,8 +187,8 @@ class _Layout:
             raise IndexError
         self._size = len(raw)
         self._order: npt.NDArray[np.intp] | None = None
-        self._constant: list[tuple[slice, bytes]] = [(slice(0, _STAMP.start), raw[: _STAMP.start])]
-        start = _STAMP.stop
+        self._constant: list[tuple[slice, bytes]] = [(slice(0, STAMP.start), raw[: STAMP.start])]
+        start = STAMP.stop
         for field, place in self._places.items():
             self._constant.append((slice(start, place), raw[start:place]))
             start = place + 8 * self.sizes[field]
@@ -209,7 +209,7 @@ class _Layout:
         for name, place in self._places.items():
             numbers = np.frombuffer(raw, np.float64, self.sizes[name], place)
             arrays[name] = numbers if self._order is None else numbers[self._order]
-        sec, nanosec = _TIME.unpack_from(raw, _STAMP.start)
+        sec, nanosec = _TIME.unpack_from(raw, STAMP.start)
         return JointSample(sec * 10**9 + nanosec, arrays)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
+from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.qos import COMMAND
 
 OK, WARN, ERROR = 0, 1, 2
@@ -57,6 +58,13 @@ class Diagnostics:
             self._warned[kind] = now + 1.0
             times = self.counts[kind]
             self._node.get_logger().warning(f'{text}{f" ({times} times so far)" if times > 1 else ""}')
+
+    def error(self, error: Exception) -> None:
+        """Count what a callback or a turn of the loop has raised: bad input, or something unforeseen."""
+        if isinstance(error, ArgumentError):
+            self.fault('bad_input', str(error))
+        else:
+            self.fault('exception', f'{type(error).__name__}: {error}')
 
     @property
     def is_due(self) -> bool:

@@ -16,15 +16,14 @@ LATCHED = QoSProfile(
     depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
 )
 
-NAMES = {
-    'stream': 'reliable, keep last 100',
-    'control': 'best effort, keep last 1',
-    'command': 'reliable, keep last 10',
-    'latched': 'reliable, transient local, keep last 1',
-}
+_WORDS = [
+    (STREAM, 'reliable, keep last 100'),
+    (CONTROL, 'best effort, keep last 1'),
+    (COMMAND, 'reliable, keep last 10'),
+    (LATCHED, 'reliable, transient local, keep last 1'),
+]
 
 
 def describe(profile: QoSProfile) -> str:
     """A profile in words, for the docs."""
-    profiles = {'stream': STREAM, 'control': CONTROL, 'command': COMMAND, 'latched': LATCHED}
-    return next(NAMES[name] for name, known in profiles.items() if known == profile)
+    return next(words for known, words in _WORDS if known == profile)

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from rclpy.serialization import deserialize_message, serialize_message
 
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros.cdr import STAMP, marks_of
 
 Floats = npt.NDArray[np.float64]
 
 _LITTLE_ENDIAN = b'\x00\x01'
-_STAMP = slice(4, 12)
 
 # Which numbers of a message belong together, as attributes of its parts.
 _VECTOR, _QUATERNION = ('x', 'y', 'z'), ('x', 'y', 'z', 'w')
@@ -122,14 +122,14 @@ class NumberReader:
                 raise ArgumentError(f'{self._topic}: {path} is {found!r}; expected {expected!r}')
         self._places = self._find(message)
         first = min(place for _, place, _ in self._places)
-        self._size, self._names = len(raw), slice(_STAMP.stop, first)
+        self._size, self._names = len(raw), slice(STAMP.stop, first)
         self._known = raw[self._names]
 
     def _find(self, message: Any) -> list[tuple[str, int, int]]:
         """Name, place and count of each array: by serializing the message with marks for numbers."""
         marks = {}
         for i, (name, paths) in enumerate(self._paths.items()):
-            marks[name] = np.arange(1, len(paths) + 1) * 1.234567e-89 + 10.0 ** (i - 80)
+            marks[name] = marks_of(i, len(paths))
             for path, mark in zip(paths, marks[name].tolist(), strict=True):
                 owner, _, last = path.rpartition('.')
                 setattr(attrgetter(owner)(message) if owner else message, last, mark)
