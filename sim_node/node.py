@@ -36,6 +36,8 @@ _POLL = 0.01
 # Between two messages of a state that does not change: paused, or waiting in lock-step [s].
 _REPEAT_PAUSED = 0.02
 _REPEAT_LOCK_STEP = 1.0
+# When joint_states are published after a time step, as a share of its period: all else is done by then.
+_STATE_PHASE = 0.35
 # A period that leaves time to sleep [s].
 _LEAST_PERIOD = 5e-4
 
@@ -58,6 +60,7 @@ class SimNode:
         self._outputs = Outputs(self.node, self.world)
         self._markers = Markers(self.node, self.world)
         self._commands = Commands(self.node, self.world, self._diagnostics)
+        self._outputs.before_joint_states = self._hold
         self._outputs.on_joint_states = self._commands.state_published
         self._parameters.on_change(self._change)
         self._make_inputs()
@@ -139,6 +142,11 @@ class SimNode:
         self._outputs.publish()
         if self.world.sim.step_count % self._markers_every == 0:
             self._markers.publish()
+
+    def _hold(self) -> None:
+        """Let joint_states come evenly, whatever the time step and the other messages have taken."""
+        if not (self._paused or self._waits or self.world.settings.lock_step):
+            self._pacer.hold(_STATE_PHASE)
 
     def _look_around(self) -> None:
         self._next_poll = time.monotonic() + _POLL

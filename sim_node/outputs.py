@@ -35,6 +35,7 @@ class Outputs:
     """The topics of the robot's state.
 
     Attributes:
+        before_joint_states: called when all else that is due has been published.
         on_joint_states: called with the stamp of joint states that were published [ns].
     """
 
@@ -55,14 +56,11 @@ class Outputs:
             'odom_rate': self._odom,
             'foot_forces_rate': self._foot_forces,
         }
-        # joint_states come first, for they must come evenly. In lock-step a controller gets all that it needs
-        # for each of its commands.
+        # In lock-step a controller gets all that it needs for each of its commands.
         self._due: list[tuple[int, Callable[[int], None]]] = [
             (control if settings.lock_step else world.every(getattr(settings, name), name), publish)
             for name, publish in rates.items()
         ]
-        if settings.lock_step:  # who is woken by joint_states finds the rest there already
-            self._due.append(self._due.pop(0))
         if settings.publish_clock:
             self._clock = node.create_publisher(Clock, '/clock', STREAM)
             self._clock_template = messages.clock()
@@ -70,10 +68,12 @@ class Outputs:
         if TFMessage is not None and world.model.floating_base:
             self._tf = node.create_publisher(TFMessage, '/tf', STREAM)
             self._due.append((world.every(settings.tf_rate, 'tf_rate'), self._publish_tf))
+        self._due.append(self._due.pop(0))  # who is woken by joint_states finds the rest there already
         if settings.publish_description:
             description = node.create_publisher(String, 'robot_description', LATCHED)
             description.publish(String(data=world.model.to_urdf()))
         self._readings: tuple[int, tuple[Readings, Readings | None]] | None = None
+        self.before_joint_states: Callable[[], None] = lambda: None
         self.on_joint_states: Callable[[int], None] = lambda stamp_ns: None
 
     @property
@@ -113,6 +113,7 @@ class Outputs:
             getattr(self._truth, publish)(stamp, truth)
 
     def _joint_states(self, stamp: int) -> None:
+        self.before_joint_states()
         self._of_both(stamp, 'publish_joint_states')
         self.on_joint_states(stamp)
 

@@ -103,3 +103,15 @@ class Pacer:
         while time.monotonic() < self.deadline:
             pass
         return max(late, 0.0)
+
+    def hold(self, share: float) -> None:
+        """Wait until so much of the period has passed since the deadline, for what must come evenly.
+
+        Args:
+            share: of the period, from 0 to 1; small, for the time is spent spinning.
+        """
+        if math.isinf(self.period):
+            return
+        until = self.deadline + share * self.period
+        while time.monotonic() < until:
+            pass
