@@ -12,7 +12,7 @@ ROBOTS = 'quad_dynamics/robots'
 README = Path(__file__).resolve().with_name('README.md')
 
 # The folders that are import packages. A new node is one more word here.
-IMPORT_PACKAGES = ['quad_dynamics', 'force_node', 'sim_node', 'viewer_node']
+IMPORT_PACKAGES = ['quad_dynamics', 'force_node', 'identification', 'sim_node', 'viewer_node']
 
 # Folders that are installed as they are.
 SHARED = ['config', 'launch', 'rviz']
@@ -70,6 +70,7 @@ setup(
     python_requires='>=3.10',
     # The same names as in requirements/runtime.in and package.xml.
     install_requires=[
+        'jinja2',
         'matplotlib',
         'numba',
         'numpy',

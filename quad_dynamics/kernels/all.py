@@ -16,4 +16,5 @@ from quad_dynamics.kernels import (  # noqa: F401
     rnea,
     simulate,
     terrain,
+    whitened_equations,
 )

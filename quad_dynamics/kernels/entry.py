@@ -55,6 +55,28 @@ def make_entry(name: str, signature: tuple[types.Type, ...], kernel: int) -> Cal
     return _new_builtin(ctypes.byref(method), None, None)  # type: ignore[no-any-return]
 
 
+def make_unlocked(signature: tuple[types.Type, ...], kernel: int) -> Callable[..., int]:
+    """A function that calls a kernel without the interpreter's lock.
+
+    Args:
+        signature: types of the kernel's arguments. The caller passes as many, and keeps arrays alive.
+        kernel: address of the compiled kernel.
+    """
+    # Objects and the arena are addresses.
+    plain: list[Any] = [ctypes.c_double if kind == types.float64 else ctypes.c_int64 for kind in signature]
+    # As numba calls its own functions: the result and errors through pointers, then the arguments.
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *plain)(kernel)
+    is_object = [isinstance(kind, ObjectType) for kind in signature]
+
+    def run(*arguments: Any) -> int:
+        result, error = ctypes.c_int64(), ctypes.c_void_p()
+        words = [id(one) if hidden else one for one, hidden in zip(arguments, is_object, strict=True)]
+        function(ctypes.byref(result), ctypes.byref(error), *words)
+        return result.value
+
+    return run
+
+
 def _write_code(signature: tuple[types.Type, ...], kernel: int) -> ir.Module:
     """The instructions: `enter(self, arguments, count)` as the interpreter calls it."""
     module = ir.Module()

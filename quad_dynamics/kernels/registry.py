@@ -24,7 +24,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from quad_dynamics.kernels.arrays import check_layout
 from quad_dynamics.kernels.disk_cache import DiskCache
-from quad_dynamics.kernels.entry import make_entry
+from quad_dynamics.kernels.entry import make_entry, make_unlocked
 from quad_dynamics.kernels.trace import OPTIONS, AddressType, ObjectType
 
 # Types of arguments: the address of the arena (a Python int), arrays and other objects, and numbers.
@@ -47,6 +47,8 @@ class Kernel:
     Attributes:
         name: its name, unique.
         run: calls it; compiles or loads it first where that has not happened yet.
+        run_unlocked: the same without the interpreter's lock, so that other threads run meanwhile. It costs
+            microseconds; each thread needs an arena of its own, and arrays that nobody else writes to.
     """
 
     def __init__(self, function: Callable[..., int], signature: tuple[types.Type, ...]) -> None:
@@ -54,6 +56,7 @@ class Kernel:
         self.signature = signature
         self.function = function
         self.run: Callable[..., int] = self._load_and_run
+        self.run_unlocked: Callable[..., int] = self._load_and_run_unlocked
         self._dispatcher: Any = None  # owns the compiled code
 
     def load(self, announce: bool = True) -> bool:
@@ -78,12 +81,17 @@ class Kernel:
                 dispatcher.compile(self.signature)
             result = dispatcher.overloads[self.signature]
             address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+            self.run_unlocked = make_unlocked(self.signature, address)
             self.run = make_entry(self.name, self.signature, address)
             return cache.missed
 
     def _load_and_run(self, *args: Any) -> int:
         self.load()
         return self.run(*args)
+
+    def _load_and_run_unlocked(self, *args: Any) -> int:
+        self.load()
+        return self.run_unlocked(*args)
 
 
 class _AnnouncingCache(DiskCache):

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Normal equations of rows whose errors depend on each other through forces at the feet.
+
+The rows of a sample have errors with the covariance C = diag(v) + J^T J. Multiplied by U^-1, where C = U U^T
+with U upper triangular, they are equally certain and independent. Legs are eliminated from their tips to the
+base, so that rows stay zero outside the subtree of their joint, and those zeros are not multiplied. No row is
+kept.
+
+Columns stand together by body: for the base its 10 inertial parameters; for each joint the 10 of its body,
+the rotor, and columns of its own; at the end columns that every row may share, the last of them what was
+measured, y.
+"""
+
+from __future__ import annotations
+
+from quad_dynamics.kernels.arrays import data, is_none
+from quad_dynamics.kernels.door import good_configuration, good_vector
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.kernels.regressor import ROTOR_COLUMNS, write_regressor
+from quad_dynamics.kernels.trace import fill_zero, load_int, routine, square_root
+from quad_dynamics.kernels.tree import base_rows, joint_entry
+from quad_dynamics.kernels.types import Address, Int, Number, Object
+from quad_dynamics.model import layout as L
+
+_BASE = 6  # rows of a floating base
+_HUBER = 2.0  # whitened residuals beyond this count less
+
+
+@kernel(ARENA, INT, *[OBJECT] * 7, INT, INT, INT, *[OBJECT] * 6)
+def accumulate_whitened(
+    A: Address,
+    n: Int,
+    q: Object,
+    u: Object,
+    du: Object,
+    variance: Object,
+    J: Object,
+    own: Object,
+    shared: Object,
+    feet: Int,
+    n_own: Int,
+    n_shared: Int,
+    x_robust: Object,
+    x: Object,
+    room: Object,
+    YtY: Object,
+    base: Object,
+    scores: Object,
+) -> Int:
+    """Add [Y y]^T W [Y y] of n states to a sum, but for the base, or write Y^T W (y - Y x) of each state.
+
+    Args:
+        A: arena.
+        n: number of states.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities.
+        du: (n, nv) accelerations.
+        variance: (n, nv) of the errors of each row.
+        J: (n, feet, nv) rows whose unit errors all rows share, scaled to standard deviation 1.
+        own: (n, nj, n_own) values of each joint's own columns.
+        shared: (n, nv, n_shared) values of the shared columns, the last y: measured generalised forces.
+        feet: rows of J of each state.
+        n_own: own columns of each joint.
+        n_shared: shared columns, y among them.
+        x_robust: (p,) solution, -1 for y; rows that it does not explain count less. Or None.
+        x: (p,) solution, -1 for y, whose scores are written. Or None for the sum.
+        room: (nv (2 p + nv + 1)) to work in.
+        YtY: (p, p) in and out, upper triangle, without the rows of the base; not touched where x is given.
+        base: (n, 6, p) out, the rows of a floating base: they are dense, and a BLAS multiplies them faster.
+        scores: (n, p) out; only where x is given.
+    """
+    nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(A, n, nv, u):
+        return 2
+    if not good_vector(A, n, nv, du):
+        return 3
+    if not good_vector(A, n, nv, variance):
+        return 4
+    robust, with_scores = not is_none(A, x_robust), not is_none(A, x)
+    q, u, du, variance, J, own = data(q), data(u), data(du), data(variance), data(J), data(own)
+    shared, x_robust, x, room = data(shared), data(x_robust), data(x), data(room)
+    YtY, base, scores = data(YtY), data(base), data(scores)
+    width = 11 + n_own
+    p = (10 if base_rows(A) > 0 else 0) + nj * width + n_shared
+    compact = 10 * load_int(A, L.NB) + nj
+    U, w, raw = nv * p, nv * p + nv * nv, nv * p + nv * nv + nv
+    fill_zero(room, 0, nv * p)
+    for i in range(n):
+        write_regressor(A, q, i * nq, u, du, i * nv, ROTOR_COLUMNS, room, raw, compact)
+        spread_columns(A, room, raw, compact, p, width, n_shared)
+        add_columns(A, own, i * nj * n_own, n_own, shared, i * nv * n_shared, n_shared, room, p, width)
+        factorize(nv, feet, variance, i * nv, J, i * feet * nv, room, U)
+        whiten(A, room, p, width, n_shared, U)
+        for row in range(nv):
+            room[w + row] = 1.0
+            if robust:
+                left = abs(times_row(A, room, row, p, width, n_shared, x_robust))
+                if left > _HUBER:
+                    room[w + row] = _HUBER / left
+        if with_scores:
+            write_scores(A, room, p, width, n_shared, w, x, scores, i * p)
+        else:
+            copy_base_rows(A, room, p, w, base, i * _BASE * p)
+            add_rows(A, room, p, width, n_shared, w, YtY)
+    return 0
+
+
+@routine
+def block_of(A: Address, j: Int, width: Int) -> Int:
+    """First column of a joint's body."""
+    return (10 if base_rows(A) > 0 else 0) + j * width
+
+
+@routine
+def row_begin(A: Address, row: Int, width: Int) -> Int:
+    """The first column in which a row is not zero."""
+    j = row - base_rows(A)
+    return block_of(A, j, width) if j >= 0 else 0
+
+
+@routine
+def row_end(A: Address, row: Int, p: Int, width: Int, n_shared: Int) -> Int:
+    """Behind the last column in which a row is not zero, but for the shared ones."""
+    j = row - base_rows(A)
+    end = p - n_shared
+    if j >= 0:
+        end = block_of(A, j + load_int(A, joint_entry(A, j) + L.J_SUBTREE), width)
+    return end
+
+
+@routine
+def spread_columns(
+    A: Address, room: Address, raw: Int, compact: Int, p: Int, width: Int, n_shared: Int
+) -> None:
+    """Copy a regressor, in which rotors come behind all bodies, to rows in which each has its own."""
+    nv, nj, nb, skip = load_int(A, L.NV), load_int(A, L.NJ), load_int(A, L.NB), base_rows(A)
+    base = nb - nj  # bodies without a joint: one, or none
+    for row in range(nv):
+        to, of = row * p, raw + row * compact
+        first, count = 0, nj
+        if row < skip:
+            for c in range(10 * base):
+                room[to + c] = room[of + c]
+        else:
+            first = row - skip
+            count = load_int(A, joint_entry(A, first) + L.J_SUBTREE)
+        for j in range(first, first + count):
+            at = to + block_of(A, j, width)
+            for c in range(10):
+                room[at + c] = room[of + 10 * (base + j) + c]
+            room[at + 10] = room[of + 10 * nb + j]
+            for c in range(11, width):  # those of other joints: rows were mixed in the state before
+                room[at + c] = 0.0
+
+
+@routine
+def add_columns(
+    A: Address,
+    own: Address,
+    io: Int,
+    n_own: Int,
+    shared: Address,
+    ish: Int,
+    n_shared: Int,
+    room: Address,
+    p: Int,
+    width: Int,
+) -> None:
+    """Write each joint's own columns and the shared ones."""
+    nv, nj, skip = load_int(A, L.NV), load_int(A, L.NJ), base_rows(A)
+    for j in range(nj):
+        at = (skip + j) * p + block_of(A, j, width) + 11
+        for c in range(n_own):
+            room[at + c] = own[io + j * n_own + c]
+    for row in range(nv):
+        at = (row + 1) * p - n_shared
+        for c in range(n_shared):
+            room[at + c] = shared[ish + row * n_shared + c]
+
+
+@routine
+def factorize(
+    nv: Int, feet: Int, variance: Address, iv: Int, J: Address, ij: Int, room: Address, U: Int
+) -> None:
+    """U U^T = diag(variance) + J^T J, U upper triangular, by columns from the last."""
+    for i in range(nv):
+        for k in range(i, nv):
+            total = variance[iv + i] if i == k else 0.0
+            for f in range(feet):
+                total += J[ij + f * nv + i] * J[ij + f * nv + k]
+            room[U + i * nv + k] = total
+    for back in range(nv):
+        k = nv - 1 - back
+        pivot = square_root(room[U + k * nv + k])
+        room[U + k * nv + k] = pivot
+        for i in range(k):
+            factor = room[U + i * nv + k]
+            if factor != 0.0:
+                factor /= pivot
+                room[U + i * nv + k] = factor
+        for i in range(k):
+            factor = room[U + i * nv + k]
+            if factor != 0.0:
+                for m in range(i, k):
+                    room[U + i * nv + m] -= factor * room[U + m * nv + k]
+
+
+@routine
+def whiten(A: Address, room: Address, p: Int, width: Int, n_shared: Int, U: Int) -> None:
+    """Multiply all rows by U^-1."""
+    nv = load_int(A, L.NV)
+    for back in range(nv):
+        k = nv - 1 - back
+        for m in range(k + 1, nv):
+            factor = -room[U + k * nv + m]
+            if factor != 0.0:
+                first, last = row_begin(A, m, width), row_end(A, m, p, width, n_shared)
+                add_scaled(room, k * p, factor, room, m * p, first, last)
+                add_scaled(room, k * p, factor, room, m * p, p - n_shared, p)
+        scale = 1.0 / room[U + k * nv + k]
+        for c in range(row_begin(A, k, width), row_end(A, k, p, width, n_shared)):
+            room[k * p + c] *= scale
+        for c in range(p - n_shared, p):
+            room[k * p + c] *= scale
+
+
+@routine
+def times_row(A: Address, room: Address, row: Int, p: Int, width: Int, n_shared: Int, x: Address) -> Number:
+    """Inner product of a row with a vector."""
+    total = 0.0
+    for c in range(row_begin(A, row, width), row_end(A, row, p, width, n_shared)):
+        total += room[row * p + c] * x[c]
+    for c in range(p - n_shared, p):
+        total += room[row * p + c] * x[c]
+    return total
+
+
+@routine
+def write_scores(
+    A: Address,
+    room: Address,
+    p: Int,
+    width: Int,
+    n_shared: Int,
+    w: Int,
+    x: Address,
+    scores: Address,
+    at: Int,
+) -> None:
+    """Y^T W (y - Y x) of one state."""
+    fill_zero(scores, at, p)
+    for row in range(load_int(A, L.NV)):
+        r = -room[w + row] * times_row(A, room, row, p, width, n_shared, x)
+        first, last = row_begin(A, row, width), row_end(A, row, p, width, n_shared)
+        add_scaled(scores, at, r, room, row * p, first, last)
+        add_scaled(scores, at, r, room, row * p, p - n_shared, p)
+
+
+@routine
+def add_rows(A: Address, room: Address, p: Int, width: Int, n_shared: Int, w: Int, YtY: Address) -> None:
+    """Add the rows of the joints to the sum."""
+    nv, skip = load_int(A, L.NV), base_rows(A)
+    for row in range(skip, nv):
+        first, last = row_begin(A, row, width), row_end(A, row, p, width, n_shared)
+        y = row * p
+        for a in range(first, last):
+            factor = room[w + row] * room[y + a]
+            if factor != 0.0:
+                add_scaled(YtY, a * p, factor, room, y, a, last)
+                add_scaled(YtY, a * p, factor, room, y, p - n_shared, p)
+        for a in range(p - n_shared, p):
+            add_scaled(YtY, a * p, room[w + row] * room[y + a], room, y, a, p)
+
+
+@routine
+def add_scaled(to: Address, at: Int, factor: Number, of: Address, ot: Int, first: Int, last: Int) -> None:
+    """to[at + first : at + last] += factor of[ot + first : ot + last]."""
+    for c in range(first, last):
+        to[at + c] += factor * of[ot + c]
+
+
+@routine
+def copy_base_rows(A: Address, room: Address, p: Int, w: Int, base: Address, at: Int) -> None:
+    """Write the rows of the base, times the root of their weights."""
+    for row in range(base_rows(A)):
+        scale = square_root(room[w + row])
+        for c in range(p):
+            base[at + row * p + c] = scale * room[row * p + c]
