@@ -83,7 +83,10 @@ setup(
     ],
     extras_require={'ros': ROS_WHEELS, 'test': ['pytest']},
     packages=find_packages(include=[pattern for name in IMPORT_PACKAGES for pattern in (name, f'{name}.*')]),
-    package_data={'quad_dynamics': ['py.typed', *files_below(ROBOTS, relative_to='quad_dynamics')]},
+    package_data={
+        'quad_dynamics': ['py.typed', *files_below(ROBOTS, relative_to='quad_dynamics')],
+        'identification': ['*.j2', '*/*.j2'],
+    },
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE_NAME}']),
         (SHARE, ['package.xml']),
@@ -93,7 +96,7 @@ setup(
     entry_points={
         'console_scripts': [
             'quad_dynamics = quad_dynamics.cli:main',
-            *(f'{name} = {name}.__main__:main' for name in IMPORT_PACKAGES if name.endswith('_node')),
+            *(f'{name} = {name}.__main__:main' for name in IMPORT_PACKAGES if name != PACKAGE_NAME),
         ]
     },
     zip_safe=False,

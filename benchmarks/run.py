@@ -4,7 +4,8 @@
 A name without one of these endings is a ratio: how many times as fast as the peer, measured in the same run.
 `..._s` are seconds, `..._ns` nanoseconds for one time step, `..._realtime` simulated seconds in one second,
 `..._force_std` the largest standard deviation of a component of a foot's force [N]. `..._substeps` and
-`..._sweeps` are means over time steps, `..._unconverged` is the share of time steps that did not converge."""
+`..._sweeps` are means over time steps, `..._unconverged` is the share of time steps that did not converge,
+`..._growth` is memory for a hundred times the samples, over that for few."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ import pinocchio
 from tqdm import tqdm
 
 import quad_dynamics as qd
-from benchmarks import dynamics, growth, simulation, startup
+from benchmarks import dynamics, growth, identification, simulation, startup
 from benchmarks.timing import Contest, run_contests
 
 RESULTS = Path(__file__).parent / 'results.json'
-LIMITS = {'aba': 2.5, 'rnea': 2.0, 'crba': 2.0, 'coriolis': 2.0, 'regressor': 2.0}
+LIMITS = {'aba': 2.5, 'rnea': 2.0, 'crba': 2.0, 'coriolis': 2.0, 'regressor': 2.0, 'identification': 5.0}
 LIMITS |= {
     f'sim_{kind}_{robot}{ending}': wanted
     for kind, wanted in (('impulse', 5.0), ('spring', 2.0))
@@ -46,6 +47,7 @@ def main() -> None:
     results |= measure_dynamics(arguments.rounds)
     results |= measure_simulation(arguments.sim_rounds)
     results |= measure_growth(arguments.sim_rounds)
+    results |= measure_identification()
     arguments.output.write_text(json.dumps({k: round(v, 4) for k, v in results.items()}, indent=2) + '\n')
     print(f'\nwritten: {arguments.output}')
 
@@ -103,6 +105,21 @@ def measure_growth(rounds: int) -> dict[str, float]:
         results[f'{contest.name}_ns'] = contest.ours_ns
         results[f'{contest.name}_peer_ns'] = contest.peer_ns
         results[f'{contest.name}_sweeps'] = robot.sweeps()
+    return results
+
+
+def measure_identification() -> dict[str, float]:
+    """A long log against a loop over Pinocchio's regressor."""
+    few, many = identification.SAMPLES
+    print(f'\nEquations of {many:,} samples of a floating base with 12 joints, summed and solved ...')
+    results = identification.measure()
+    ours, peer = results['identification_samples_per_s'], results['identification_peer_samples_per_s']
+    print(
+        f'  {ours:,.0f} samples/s; a loop over the regressor of Pinocchio with numpy: {peer:,.0f}; ratio '
+        f'{results["identification"]:.2f}    (wanted: {LIMITS["identification"]:g})\n'
+        f'  memory: {results["identification_memory_mib"]:.0f} MiB, {results["identification_memory_growth"]:.3f} '
+        f'times that of {few:,} samples'
+    )
     return results
 
 

@@ -31,12 +31,15 @@ NODES = {
     'sim_node': ('SimNode', 'SimNodeSettings'),
     'force_node': ('ForceNode', 'ForceSettings'),
     'viewer_node': ('ViewerNode', 'ViewerSettings'),
+    'identification': ('IdentificationNode', 'IdentificationSettings'),
 }
 INTRODUCTIONS = {
     'sim_node': 'Simulates the robot: torques in, sensors out. One thread, time steps of `dt`, in step with '
     'the wall clock or with the controller.',
     'force_node': 'Controls the robot: each message of `joint_states` is answered with `joint_torques`.',
     'viewer_node': 'Serves the page in the browser: the robot, its contacts, plots and buttons.',
+    'identification': 'Identifies inertia and friction of the robot, live or from a bag: `~/start` records, '
+    '`~/stop` solves, in a thread of its own.',
 }
 # What a node has only with some of its parameters, or where a package is installed.
 _ARRAY = 'std_msgs/Float64MultiArray'
@@ -82,6 +85,7 @@ def _table(title: str, node: Any, entities: Iterable[Any]) -> str:
         if topic in _OF_ROS and not (topic == '/clock' and title.startswith('Published')):
             continue
         shown = topic if topic in TOPICS else topic.removeprefix('/')
+        shown = re.sub(rf'^{node.get_name()}/', '~/', shown)
         shown = _FOOT.sub(r'\1/<foot>', shown)
         kind = entity.msg_type
         package = kind.__module__.split('.')[0]

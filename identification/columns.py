@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The unknowns: which number stands where in the vector x, what it is called, and what the model says of it.
 
-The torque of the motors and the forces at the feet are linear in x: Y x = S^T tau + J^T (f - bias).
+The torque of the motors and the forces at the feet are linear in x: Y x = S^T tau + J^T (f - bias), and so is
+what small delays change in both.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ NOT_NEGATIVE = ('viscous', 'coulomb', 'stribeck', 'rotor')
 class Columns:
     """The vector x of all unknowns of a robot.
 
-    These are 10 inertial ones of each body, those of each joint, and the bias of each foot's force sensor.
+    These are 10 inertial ones of each body, those of each joint, and errors of sensors.
 
     Attributes:
         model: robot, with what is believed before the data.
         names: of each unknown, such as 'FL_calf.mcz', 'FL_calf_joint.viscous', 'FL_foot.bias_x'.
         units: likewise.
-        slices: of each kind of unknown: 'pi', the kinds of joints, 'bias'.
+        slices: of each kind of unknown: 'pi', the kinds of joints, 'bias', and 'delay': what is left of the
+            delays of torques and forces behind positions.
         prior: (size,) what the model says: pi of its links without rotors, its friction and rotors; 0 for the
             others.
         known: (size,) to be added to x before Y is multiplied: rotors that are carried by links.
@@ -103,6 +105,10 @@ def make_columns(model: Model, stribeck_velocity: float = 0.1) -> Columns:
     slices['bias'] = slice(len(names), len(names) + 3 * len(feet))
     names += [f'{foot}.bias_{axis}' for foot in feet for axis in 'xyz']
     units += ['N'] * (3 * len(feet))
+    delays = ['torques.delay', *['forces.delay'] * bool(feet)]
+    slices['delay'] = slice(len(names), len(names) + len(delays))
+    names += delays
+    units += ['s'] * len(delays)
     prior, known = np.zeros(len(names)), np.zeros(len(names))
     prior[slices['pi']], known[slices['pi']] = model.pi, model.rotor_pi
     prior[slices['viscous']], prior[slices['coulomb']] = model.viscous, model.coulomb

@@ -62,7 +62,7 @@ class Equations:
             columns: the unknowns.
             mode: one of MODES.
             noise: of the rows.
-            kinds: of the unknowns of joints and feet ('bias') that the sums need; None for all.
+            kinds: of the unknowns of joints and sensors that the sums need; None for all.
 
         Raises:
             ArgumentError: an unknown mode, or one that does not fit the base.
@@ -75,10 +75,13 @@ class Equations:
         self.samples, self.columns, self.mode, self.noise = samples, columns, mode, noise
         self._feet = _foot_points(columns.model) if floating else []
         self._kinds = own_kinds(JOINT_KINDS if kinds is None else kinds)
-        n_bias = (
-            3 * columns.n_feet if mode in ('forces', 'base') and (kinds is None or 'bias' in kinds) else 0
-        )
-        self._sums = Summation(columns, self._kinds, n_bias)
+        bias = mode in ('forces', 'base') and (kinds is None or 'bias' in kinds)
+        self._shared = (*['bias'] * bias, *['delay'] * (kinds is None or 'delay' in kinds))
+        self._sums = Summation(columns, self._kinds, self._shared)
+
+    @property
+    def _n_delays(self) -> int:
+        return 2 if self.columns.n_feet else 1
 
     @property
     def rows(self) -> int:
@@ -94,8 +97,8 @@ class Equations:
             folds: number of stretches; their sum is that of all samples.
             x_robust: (size,) a first solution; rows that it does not explain count less (Huber).
         """
-        size = self._sums.size + 1
-        sums, counts = np.zeros((folds, size, size)), [0] * folds
+        width = self._sums.width
+        sums, counts = np.zeros((folds, width, width)), [0] * folds
 
         def work(piece: tuple[int, Floats]) -> tuple[int, Floats, int]:
             fold, rows = piece
@@ -197,18 +200,21 @@ class Equations:
         q, u, du = get(rows, 'q'), get(rows, 'u'), get(rows, 'du')
         y = np.zeros((len(rows), nv))
         y[:, nv - nj :] = get(rows, 'tau')
+        measured = self.mode in ('forces', 'base')
         stands = bool(get(rows, 'stance').any())  # in the air there is nothing to eliminate
-        J = self.foot_jacobians(rows) if stands else np.zeros((len(rows), self._sums.n_shared, nv))
-        if stands and self.mode in ('forces', 'base'):
+        J = self.foot_jacobians(rows) if stands else np.zeros((len(rows), 3 * self.columns.n_feet, nv))
+        shared = {'bias': np.swapaxes(J, 1, 2), 'delay': np.zeros((len(rows), nv, self._n_delays))}
+        shared['delay'][:, nv - nj :, 0] = -get(rows, 'dtau')
+        if stands and measured:
             y += np.einsum('nkv,nk->nv', J, get(rows, 'force'))
-        bias = np.swapaxes(J, 1, 2)[..., : self._sums.n_shared]
+            shared['delay'][..., 1] = -np.einsum('nkv,nk->nv', J, get(rows, 'dforce'))
         order = [list(JOINT_KINDS).index(kind) for kind in self._kinds]
         own = self.columns.joint_columns(u[:, nv - nj :], get(rows, 'sign'))[..., order]
         use = np.zeros((len(rows), nv))
         use[:, : self.rows] = self.use(rows)
         J = J if stands else J[:, :0]
-        shared = np.concatenate([bias, y[..., None]], axis=2)
-        return Rows(q, u, du, row_variance(self.noise, use), J * self.noise.force, own, shared)
+        last = np.concatenate([*(shared[kind] for kind in self._shared), y[..., None]], axis=2)
+        return Rows(q, u, du, row_variance(self.noise, use), J * self.noise.force, own, last)
 
     def raw(self, rows: Floats) -> tuple[Floats, Floats]:
         """Regressor, and measured forces without what is known."""
@@ -231,6 +237,8 @@ class Equations:
             J = self.foot_jacobians(rows)
             y += np.einsum('nkv,nk->nv', J, get(rows, 'force'))
             Y[..., columns.slices['bias']] = np.swapaxes(J, 1, 2)
+            Y[..., columns.slices['delay'].start + 1] = -np.einsum('nkv,nk->nv', J, get(rows, 'dforce'))
+        Y[:, nv - nj :, columns.slices['delay'].start] = -get(rows, 'dtau')
         return Y[:, : self.rows], y[:, : self.rows]
 
     def covariance(self, rows: Floats) -> Floats:

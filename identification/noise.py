@@ -27,8 +27,9 @@ Floats = npt.NDArray[np.float64]
 
 _UNKNOWN = 1e4  # how much less a row of which nothing is known counts; numbers must stay comparable
 _WEIGHTS = 10.0  # standard deviation of a force of which nothing is known, in weights of the robot
-_MOST_SAMPLES = 4000  # that are looked at
+_MOST_SAMPLES = 1500  # that are looked at
 _ITERATIONS = 60
+_CLOSE = 0.01  # relative change that ends them
 _OUTLIER = 3.0  # whitened residuals beyond this are cut
 _LEAST = 1e-2  # of what was assumed first; rows are never quite certain
 _WARM_UP = 0.01  # what is assumed first, as a part of the weight
@@ -112,12 +113,21 @@ def fit_noise(equations: Equations, x: Floats) -> Noise:
         if not unknown and J.size:
             trace = np.sum(W * (np.swapaxes(J, 1, 2) @ J))
             force *= float(np.sqrt(np.sqrt(np.sum((J @ Wr[..., None]) ** 2) / max(trace, 1e-300))))
+        before = noise
         noise = Noise(
             np.maximum(noise.base * scale[:n_base], first.base * _LEAST),
             np.maximum(noise.joints * scale[n_base:], first.joints * _LEAST),
             force if unknown else max(force, first.force * _LEAST),
         )
+        if _largest_change(before, noise) < _CLOSE:
+            break
     return noise
+
+
+def _largest_change(before: Noise, after: Noise) -> float:
+    """Relative, of any standard deviation."""
+    old, new = (np.r_[noise.base, noise.joints, noise.force] for noise in (before, after))
+    return float(np.abs(new / old - 1.0).max())
 
 
 def _look_at(equations: Equations, x: Floats) -> tuple[Floats, Floats, Floats]:

@@ -7,6 +7,7 @@ They are rows of numbers. Many of them wait in a temporary file, so that memory 
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -17,6 +18,8 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
+
+_RATES = ('dtau', 'dforce')
 
 CHUNK = 4096  # rows that are worked on at once
 _MOST_IN_MEMORY = 4 * CHUNK  # rows beyond which a file is used
@@ -37,6 +40,8 @@ class SampleLayout:
             use: (nj,) 1 where the row of the joint counts; 0 near rest, at a limit of torque, in an outlier.
             force: (3 feet,) from the ground on each foot, in world axes [N]; 0 where it was not measured.
             stance: (feet,) 1 where the foot stands on the ground, 0 where it is in the air.
+            dtau: (nj,) rate of tau [N m/s or N/s], and dforce: (3 feet,) of force [N/s]: from them follows
+                what is left of delays. 0 where they are not given.
     """
 
     def __init__(self, model: Model) -> None:
@@ -52,6 +57,8 @@ class SampleLayout:
             'use': model.nj,
             'force': 3 * feet,
             'stance': feet,
+            'dtau': model.nj,
+            'dforce': 3 * feet,
         }
         ends = np.cumsum(list(self.sizes.values()))
         self._slices = {
@@ -66,15 +73,15 @@ class SampleLayout:
         return part[:, 0] if name in ('time', 'block') else part
 
     def join(self, **quantities: npt.ArrayLike) -> Floats:
-        """(n, width) rows from all quantities, each (n, size); time and block (n,).
+        """(n, width) rows from all quantities, each (n, size); time and block (n,). Rates may be left out.
 
         Raises:
             ArgumentError: a quantity is missing, unknown, or has another shape.
         """
-        if set(quantities) != set(self.sizes):
+        if set(self.sizes) - set(quantities) - set(_RATES) or set(quantities) - set(self.sizes):
             raise ArgumentError(f'samples have {sorted(quantities)}; expected {sorted(self.sizes)}')
         n = len(np.atleast_1d(quantities['time']))
-        rows = np.empty((n, self.width))
+        rows = np.zeros((n, self.width))
         for name, values in quantities.items():
             wanted = (n,) if name in ('time', 'block') else (n, self.sizes[name])
             given = np.asarray(values, dtype=np.float64)
@@ -113,7 +120,9 @@ class Samples:
         self._parts.append(np.array(rows))
         self._in_memory += len(rows)
         if self._in_memory > _MOST_IN_MEMORY:
-            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115
+                weakref.finalize(self, self._file.close)
             self._file.seek(0, 2)
             for part in self._parts:
                 part.tofile(self._file)

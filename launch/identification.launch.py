@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ros2 launch quad_dynamics identification.launch.py`: a robot with imperfect sensors, recorded into a bag.
+"""`ros2 launch quad_dynamics identification.launch.py`: a robot with imperfect sensors is identified.
 
-The bag has what identification reads: joint states, torques, odometry and foot forces, with errors of the
-size that real sensors have, and beside them the truth. The arguments are those of sim.launch.py; `record`
-names the bag, which must not exist.
+The robot stands. `ros2 service call /identification/start std_srvs/srv/Trigger` begins to record, sends the
+excitation to force_node (excitation:=BAG, of `quad_dynamics excite`), and after it the parameters are
+identified; without one, `/identification/stop` ends the recording. record:=BAG records everything as well.
+The other arguments are those of sim.launch.py.
 """
 
 from launch import LaunchDescription
@@ -13,4 +14,12 @@ from quad_dynamics.ros.launching import sim_description
 
 def generate_launch_description() -> LaunchDescription:
     """Called by `ros2 launch`."""
-    return sim_description({'noise': 'typical', 'record': 'identification_bag', 'headless': True})
+    return sim_description(
+        {
+            'noise': 'typical',
+            'headless': True,
+            'identification': True,
+            'initial_pose': 'standing',
+            'mode': 'computed_torque',
+        }
+    )

@@ -15,7 +15,7 @@ from cases import Case
 from cases import model_of as published_model
 
 import quad_dynamics as qd
-from identification.columns import Columns, make_columns
+from identification.columns import JOINT_KINDS, Columns, make_columns
 from identification.equations import Equations
 from identification.noise import Noise
 from identification.samples import Samples
@@ -132,7 +132,7 @@ def make_samples(
     for kind, value in (extra or {}).items():
         x[columns.slices[kind]] = value
     t = np.arange(round(seconds * rate)) / rate
-    q, u, du = _motion(model_true, t, rng)
+    q, u, du = smooth_motion(model_true, t, rng)
     samples = Samples(model_true)
     truth = _true_rows(samples, columns, x, t, (q, u, du), rng)
     samples.append(_measured(samples, truth, model_true, noise, feet, rng))
@@ -147,7 +147,9 @@ def equations_of(
     mode = mode or ('forces' if model.floating_base else 'fixed')
     base = np.full(6 if model.floating_base else 0, max(floor, levels.base * model.total_mass))
     joints = np.full(model.nj, max(floor, levels.tau))
-    return Equations(samples, columns, mode, Noise(base, joints, max(levels.force, floor)))
+    # Forces that were not measured may be ten times the weight.
+    force = 98.1 * model.total_mass if mode == 'projection' else max(levels.force, floor)
+    return Equations(samples, columns, mode, Noise(base, joints, force))
 
 
 # ---------------------------------------------------------------- motion
@@ -172,7 +174,7 @@ class _Fourier:
         )
 
 
-def _motion(model: Any, t: Floats, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+def smooth_motion(model: Any, t: Floats, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """q, u, du along smooth paths about the middle of the joints' ranges, or the pose to stand in."""
     low, high = np.maximum(model.q_min, -1.5), np.minimum(model.q_max, 1.5)
     middle = 0.5 * (low + high)
@@ -240,7 +242,7 @@ def _true_rows(
     sign = np.sign(uj)
     force, stance = np.zeros((n, sizes['force'])), np.ones((n, sizes['stance']))
     needed = qd.inverse_dynamics(model, q, u, du)
-    kinds = np.stack([x[part] for kind, part in columns.slices.items() if kind not in ('pi', 'bias')], axis=1)
+    kinds = np.stack([x[part] for kind, part in columns.slices.items() if kind in JOINT_KINDS], axis=1)
     tau = needed[:, model.nv - model.nj :] + np.sum(columns.joint_columns(uj, sign) * kinds, axis=2)
     rows = samples.layout.join(
         time=t,

@@ -14,6 +14,7 @@ import yaml
 from odd_values import ODD_VALUES
 
 from force_node.settings import ForceSettings
+from identification.settings import IdentificationSettings
 from quad_dynamics import load_model
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros import graph as graph_module
@@ -31,6 +32,7 @@ SETTINGS: dict[str, Any] = {
     'sim_node': SimNodeSettings,
     'force_node': ForceSettings,
     'viewer_node': ViewerSettings,
+    'identification': IdentificationSettings,
 }
 
 

@@ -17,6 +17,7 @@ import yaml
 from odd_values import ODD_VALUES
 
 from force_node.settings import ForceSettings
+from identification.settings import IdentificationSettings
 from quad_dynamics import load_model
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros import graph as graph_module
@@ -33,6 +34,7 @@ SETTINGS: dict[str, Any] = {
     'sim_node': SimNodeSettings,
     'force_node': ForceSettings,
     'viewer_node': ViewerSettings,
+    'identification': IdentificationSettings,
 }
 # Where an option goes as a parameter of the same name: a value that is not the default, and the nodes.
 REACHES: dict[str, tuple[Any, set[str]]] = {
@@ -49,7 +51,7 @@ REACHES: dict[str, tuple[Any, set[str]]] = {
 }
 # The other options have tests of their own.
 CHANGE_THE_GRAPH = {'noise', 'headless', 'viewer', 'rviz', 'record', 'record_duration', 'storage'}
-CHANGE_THE_GRAPH |= {'namespace', 'params_file', 'use_sim_time'}
+CHANGE_THE_GRAPH |= {'namespace', 'params_file', 'use_sim_time', 'identification', 'excitation'}
 
 
 def by_name(specs: list[NodeSpec]) -> dict[str, NodeSpec]:
@@ -113,6 +115,7 @@ def test_what_is_not_given_is_left_to_the_nodes_and_their_files(option: str) -> 
         ({'viewer': False}, ['sim_node', 'force_node']),
         ({'headless': True, 'rviz': True}, ['sim_node', 'force_node']),
         ({'headless': True, 'record': 'bag'}, ['sim_node', 'force_node', 'quad_dynamics']),
+        ({'headless': True, 'identification': True}, ['sim_node', 'force_node', 'identification']),
     ],
 )
 def test_processes(given: dict[str, Any], nodes: list[str]) -> None:
@@ -158,6 +161,14 @@ def test_recorder() -> None:
     assert not spec['quad_dynamics'].respawn
     plain = command_line(by_name(graph({'record': 'bag', 'record_duration': 2.0}))['quad_dynamics'])
     assert plain[4:] == ['-o', 'bag', '--storage', 'mcap', '--duration', '2.0']
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_identification() -> None:
+    given = {'identification': True, 'excitation': 'my bag', 'robot': 'two_link_arm'}
+    spec = by_name(graph(given, {'identification': {'tie_legs': True}}))['identification']
+    assert spec.parameters == {'robot': 'two_link_arm', 'excitation': 'my bag', 'tie_legs': True}
+    assert set(spec.parameters) <= set(IdentificationSettings.parameters())
 
 
 @pytest.mark.usefixtures('no_ros')

@@ -19,10 +19,13 @@ from quad_dynamics.errors import QuadDynamicsError
 
 COMMANDS: dict[str, str] = {
     'doctor': 'quad_dynamics.cli.doctor_command',
+    'excite': 'quad_dynamics.cli.excite_command',
+    'identify': 'quad_dynamics.cli.identify_command',
     'inspect': 'quad_dynamics.cli.inspect_command',
     'play': 'quad_dynamics.cli.play_command',
     'record': 'quad_dynamics.cli.record_command',
     'repair': 'quad_dynamics.cli.repair_command',
+    'residual': 'quad_dynamics.cli.residual_command',
     'sim': 'quad_dynamics.cli.sim_command',
     'simulate': 'quad_dynamics.cli.simulate_command',
     'topics': 'quad_dynamics.cli.topics_command',
@@ -66,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: arguments without the program's name; None for those of the process.
     """
+    # Matrices are small here: threads of the linear algebra get in each other's way. numpy reads it when it is
+    # imported, by the first command.
+    os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
     try:
         return _run(argv)
     except KeyboardInterrupt:

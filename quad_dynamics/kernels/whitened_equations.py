@@ -17,16 +17,19 @@ from quad_dynamics.kernels.arrays import data, is_none
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.regressor import ROTOR_COLUMNS, write_regressor
-from quad_dynamics.kernels.trace import fill_zero, load_int, routine, square_root
+from quad_dynamics.kernels.trace import fill_zero, formula, load, load_int, routine, square_root, store
 from quad_dynamics.kernels.tree import base_rows, joint_entry
 from quad_dynamics.kernels.types import Address, Int, Number, Object
 from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import LANES
 
 _BASE = 6  # rows of a floating base
+_TOGETHER = 12  # rows of the base that are added at once: those of two states
+_TILE, _TILE_WIDTH = 4, 8  # of the sum that is held in registers meanwhile
 _HUBER = 2.0  # whitened residuals beyond this count less
 
 
-@kernel(ARENA, INT, *[OBJECT] * 7, INT, INT, INT, *[OBJECT] * 6)
+@kernel(ARENA, INT, *[OBJECT] * 7, INT, INT, INT, *[OBJECT] * 5)
 def accumulate_whitened(
     A: Address,
     n: Int,
@@ -44,10 +47,9 @@ def accumulate_whitened(
     x: Object,
     room: Object,
     YtY: Object,
-    base: Object,
     scores: Object,
 ) -> Int:
-    """Add [Y y]^T W [Y y] of n states to a sum, but for the base, or write Y^T W (y - Y x) of each state.
+    """Add [Y y]^T W [Y y] of n states to a sum, or write Y^T W (y - Y x) of each state.
 
     Args:
         A: arena.
@@ -64,9 +66,8 @@ def accumulate_whitened(
         n_shared: shared columns, y among them.
         x_robust: (p,) solution, -1 for y; rows that it does not explain count less. Or None.
         x: (p,) solution, -1 for y, whose scores are written. Or None for the sum.
-        room: (nv (2 p + nv + 1)) to work in.
-        YtY: (p, p) in and out, upper triangle, without the rows of the base; not touched where x is given.
-        base: (n, 6, p) out, the rows of a floating base: they are dense, and a BLAS multiplies them faster.
+        room: (nv (2 p + nv + 1) + 12 p) to work in.
+        YtY: (p, p) in and out, upper triangle; p is a multiple of 8. Not touched where x is given.
         scores: (n, p) out; only where x is given.
     """
     nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
@@ -81,12 +82,14 @@ def accumulate_whitened(
     robust, with_scores = not is_none(A, x_robust), not is_none(A, x)
     q, u, du, variance, J, own = data(q), data(u), data(du), data(variance), data(J), data(own)
     shared, x_robust, x, room = data(shared), data(x_robust), data(x), data(room)
-    YtY, base, scores = data(YtY), data(base), data(scores)
+    YtY, scores = data(YtY), data(scores)
     width = 11 + n_own
     p = (10 if base_rows(A) > 0 else 0) + nj * width + n_shared
     compact = 10 * load_int(A, L.NB) + nj
     U, w, raw = nv * p, nv * p + nv * nv, nv * p + nv * nv + nv
+    base = raw + nv * compact
     fill_zero(room, 0, nv * p)
+    fill_zero(room, base, _TOGETHER * p)
     for i in range(n):
         write_regressor(A, q, i * nq, u, du, i * nv, ROTOR_COLUMNS, room, raw, compact)
         spread_columns(A, room, raw, compact, p, width, n_shared)
@@ -102,7 +105,10 @@ def accumulate_whitened(
         if with_scores:
             write_scores(A, room, p, width, n_shared, w, x, scores, i * p)
         else:
-            copy_base_rows(A, room, p, w, base, i * _BASE * p)
+            copy_base_rows(A, room, p, w, base + i % 2 * _BASE * p)
+            if base_rows(A) > 0 and (i % 2 == 1 or i == n - 1):
+                add_base_rows(room, base, p, YtY)
+                fill_zero(room, base + _BASE * p, _BASE * p)
             add_rows(A, room, p, width, n_shared, w, YtY)
     return 0
 
@@ -282,9 +288,32 @@ def add_scaled(to: Address, at: Int, factor: Number, of: Address, ot: Int, first
 
 
 @routine
-def copy_base_rows(A: Address, room: Address, p: Int, w: Int, base: Address, at: Int) -> None:
-    """Write the rows of the base, times the root of their weights."""
+def copy_base_rows(A: Address, room: Address, p: Int, w: Int, at: Int) -> None:
+    """Put the rows of the base aside, times the root of their weights."""
     for row in range(base_rows(A)):
         scale = square_root(room[w + row])
         for c in range(p):
-            base[at + row * p + c] = scale * room[row * p + c]
+            room[at + row * p + c] = scale * room[row * p + c]
+
+
+@routine
+def add_base_rows(room: Address, base: Int, p: Int, YtY: Address) -> None:
+    """Add the rows of the base of two states, which are dense, in tiles that stay in registers."""
+    for a in range(0, p, _TILE):
+        for b in range(a - a % _TILE_WIDTH, p, _TILE_WIDTH):
+            add_tile(room, base, a, b, p, YtY)
+
+
+@formula
+def add_tile(room: Address, base: Int, a: Int, b: Int, p: Int, YtY: Address) -> None:
+    """YtY[a : a + 4, b : b + 8] += the products of twelve rows."""
+    sums = [[load(YtY, (a + i) * p + b), load(YtY, (a + i) * p + b + LANES)] for i in range(_TILE)]
+    for row in range(_TOGETHER):
+        at = base + row * p
+        left, right = load(room, at + b), load(room, at + b + LANES)
+        for i in range(_TILE):
+            factor = room[at + a + i]
+            sums[i] = [sums[i][0] + factor * left, sums[i][1] + factor * right]
+    for i in range(_TILE):
+        store(YtY, (a + i) * p + b, sums[i][0])
+        store(YtY, (a + i) * p + b + LANES, sums[i][1])

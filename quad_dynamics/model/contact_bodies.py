@@ -39,16 +39,20 @@ class Piece:
     centres: Floats
 
 
-def pieces_of_bodies(model: Model) -> list[list[Piece]]:
+def pieces_of_bodies(model: Model, with_root: bool = False) -> list[list[Piece]]:
     """Collision shapes of each moving body, in the order of `model.body_names`.
 
     A mesh that cannot be read is replaced by the box with the link's mass and inertia; a warning says so.
+
+    Args:
+        model: the robot.
+        with_root: append those of the immobile root of a fixed-base model (none with a floating base).
     """
-    pieces: list[list[Piece]] = [[] for _ in range(model.nb)]
+    pieces: list[list[Piece]] = [[] for _ in range(model.nb + with_root)]
     unread: list[str] = []
     for link in model.urdf.links:
         frame = model.frames[link.name]
-        if frame.body < 0:
+        if frame.body < 0 and not with_root:
             continue
         for shape in link.collisions:
             balls = _moved(_shape_balls(model, link, shape, unread), Pose(frame.R, frame.p))

@@ -46,6 +46,8 @@ class GraphOptions(ParameterSet):
     record_duration: float = param(
         0.0, 'of the bag, in lock-step simulated time; 0: until the end', unit='s', low=0.0
     )
+    identification: bool = param(False, 'the node that identifies parameters, by ~/start and ~/stop')
+    excitation: str = param('', 'bag of `quad_dynamics excite` that it sends to force_node when it starts')
     namespace: str = param('', 'of all nodes, for several robots')
     use_sim_time: bool = param(True, 'robot_state_publisher and RViz take the time from /clock')
     params_file: str = param('', 'YAML file with parameters of the nodes; none: config/sim.yaml')
@@ -101,6 +103,8 @@ def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | Non
     specs = [make.sim_node(), make.force_node()]
     if options.viewer and not options.headless:
         specs.append(make.viewer_node())
+    if options.identification:
+        specs.append(make.identification())
     if options.record:
         specs.append(make.recorder())
     specs += make.of_ros()
@@ -154,6 +158,9 @@ class _Maker:
     def viewer_node(self) -> NodeSpec:
         return self._node('viewer_node', self._chosen('robot', 'host', 'port'))
 
+    def identification(self) -> NodeSpec:
+        return self._node('identification', self._chosen('robot', 'excitation'))
+
     def recorder(self) -> NodeSpec:
         options = self.options
         arguments = ['record', '-o', options.record, '--storage', options.storage]
@@ -196,7 +203,7 @@ class _Maker:
 
 
 def _check_extra(extra: Mapping[str, Any]) -> None:
-    known = ('sim_node', 'force_node', 'viewer_node')
+    known = ('sim_node', 'force_node', 'viewer_node', 'identification')
     for name in extra:
         if name not in known:
             raise ArgumentError(f"there is no node '{name}'; expected one of {', '.join(known)}")

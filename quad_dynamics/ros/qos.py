@@ -2,7 +2,8 @@
 """Quality of service of all topics.
 
 Streams are published reliably, so that a recorder loses nothing. Who controls wants the newest message, not
-all: it subscribes with best effort, which goes together with a reliable publisher, and keeps one.
+all: it subscribes with best effort, which goes together with a reliable publisher, and keeps one. Who wants
+all of them beside other work lets more of them wait; drivers of real sensors often offer best effort only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 STREAM = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE)
+RECORD = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
 CONTROL = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 COMMAND = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(
@@ -18,6 +20,7 @@ LATCHED = QoSProfile(
 
 _WORDS = [
     (STREAM, 'reliable, keep last 100'),
+    (RECORD, 'best effort, keep last 2000'),
     (CONTROL, 'best effort, keep last 1'),
     (COMMAND, 'reliable, keep last 10'),
     (LATCHED, 'reliable, transient local, keep last 1'),

@@ -27,6 +27,8 @@ TOPICS: dict[str, str] = {
     'terrain': 'the ground as triangles',
     'push': 'a wrench on the link that frame_id names (none: the base), in world axes, for push_duration',
     'initialpose': 'puts the base there, at rest; below the ground it is lifted onto it',
+    '~/summary': 'the last result as YAML: every parameter with unit, value, deviation and interval',
+    '~/estimate': 'while it records: running estimates of all free parameters as YAML, from a Kalman filter',
     'cmd_vel': 'velocity that the sliders of the page ask for',
     '/clock': 'simulated time',
     '/tf': 'odom to base, where tf2_msgs is installed',
@@ -37,5 +39,7 @@ SERVICES: dict[str, str] = {
     '~/reset': 'put the robot to its start, at rest; time goes on',
     '~/pause': 'true stops time, false lets it go on',
     '~/step': 'advance by one control period while paused',
+    '~/start': 'begin to record, and send the excitation if there is one; with a bag: identify from it',
+    '~/stop': 'end the recording and identify; the result comes on ~/summary and in the output folder',
     '~/recover': 'go on after a fall or a violated limit; the answer says what was wrong',
 }

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m identification --ros-args ...` runs the node; or start it as a node of the launch file."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Matrices are small here: threads of the linear algebra get in each other's way. numpy reads it when it is imported.
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
+
+from quad_dynamics.ros.process import Runnable, run_node  # noqa: E402
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(_make)
+
+
+def _make() -> Runnable:
+    # Here, when signals are handled already: the imports take a second.
+    from identification.node import IdentificationNode
+
+    return IdentificationNode()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All measured quantities of one recording on one even clock, in a temporary file."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of evenly spaced rows.
+
+    Attributes:
+        begin: its first row.
+        end: one after its last.
+        start: time of its first row [s].
+    """
+
+    begin: int
+    end: int
+    start: float
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+
+class Grid:
+    """Rows of all quantities; a row is a time.
+
+    Attributes:
+        period: between rows of a piece [s].
+        sizes: of the quantities, by name.
+        pieces: stretches without a gap.
+    """
+
+    def __init__(self, period: float, sizes: dict[str, int]) -> None:
+        self.period, self.sizes = period, dict(sizes)
+        self.pieces: list[Piece] = []
+        ends = np.cumsum([0, *sizes.values()])
+        self._slices = {name: slice(int(ends[i]), int(ends[i + 1])) for i, name in enumerate(self.sizes)}
+        self.width = int(ends[-1])
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the grid)
+        self._rows = 0
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.sizes
+
+    @property
+    def rate(self) -> float:
+        """Rows in a second [Hz]."""
+        return 1.0 / self.period
+
+    def append(self, rows: Floats, start: float | None) -> None:
+        """Add rows to the last piece, or begin a new one.
+
+        Args:
+            rows: (n, width).
+            start: time of a new piece [s]; None: they belong to the last one.
+        """
+        if not len(rows):
+            return
+        self._file.seek(0, 2)
+        np.ascontiguousarray(rows).tofile(self._file)
+        if start is None:
+            last = self.pieces[-1]
+            self.pieces[-1] = Piece(last.begin, last.end + len(rows), last.start)
+        else:
+            self.pieces.append(Piece(self._rows, self._rows + len(rows), start))
+        self._rows += len(rows)
+
+    def read(self, begin: int, end: int) -> Floats:
+        """(end - begin, width) rows."""
+        self._file.seek(begin * self.width * 8)
+        return np.fromfile(self._file, count=(end - begin) * self.width).reshape(-1, self.width)
+
+    def get(self, rows: Floats, name: str) -> Floats:
+        """(n, size) view of one quantity."""
+        return rows[:, self._slices[name]]
+
+    def write(self, begin: int, name: str, values: Floats) -> None:
+        """Change one quantity of some rows.
+
+        Args:
+            begin: first of the rows.
+            name: of the quantity.
+            values: (n, size).
+        """
+        rows = self.read(begin, begin + len(values))
+        self.get(rows, name)[...] = values
+        self._file.seek(begin * self.width * 8)
+        rows.tofile(self._file)
+
+    def split(self, rows: Sequence[int]) -> None:
+        """Begin a new piece at each of some rows."""
+        cuts = sorted(set(rows))
+        made: list[Piece] = []
+        for piece in self.pieces:
+            edges = [piece.begin, *[row for row in cuts if piece.begin < row < piece.end], piece.end]
+            for begin, end in itertools.pairwise(edges):
+                made.append(Piece(begin, end, piece.start + (begin - piece.begin) * self.period))
+        self.pieces = made
+
+    def windows(self, size: int, overlap: int = 0) -> Iterator[tuple[Piece, int, int, Floats]]:
+        """Pieces in parts, each with rows of its neighbours in the same piece.
+
+        Args:
+            size: rows of a part.
+            overlap: rows of each neighbour.
+
+        Yields:
+            The piece, the first row of the part and one after its last, and rows from `overlap` before (or the
+            beginning of the piece) to `overlap` after (or its end).
+        """
+        for piece in self.pieces:
+            for begin in range(piece.begin, piece.end, size):
+                end = min(begin + size, piece.end)
+                low, high = max(begin - overlap, piece.begin), min(end + overlap, piece.end)
+                yield piece, begin, end, self.read(low, high)

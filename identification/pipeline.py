@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole way, from recordings to a solution that was validated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from identification.columns import Columns, make_columns
+from identification.compare import Comparison, compare
+from identification.consistent import solve_consistent
+from identification.equations import MODES, Equations
+from identification.freedom import Freedom, make_freedom
+from identification.missing import what_is_missing
+from identification.noise import Noise, first_noise, fit_noise
+from identification.prior import friction_scales
+from identification.recording import Source, open_source
+from identification.repeats import refuse_repetition
+from identification.samples import Samples
+from identification.signal_report import SignalReport
+from identification.signal_settings import SignalSettings
+from identification.signals import collect
+from identification.solution import Solution
+from identification.solve import SolveSettings, solve
+from identification.topics import Topics
+from identification.validation import LEAST_SAMPLES, Validation, hold_out, validate
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+Progress = Callable[[str], object]
+
+_NOISE_PASSES = 2
+# Weight of the prior until the noise is known: what the data could mean must not pass for noise.
+_FIRST_WEIGHT = 1e-3
+
+
+@dataclass(frozen=True)
+class IdentifySettings:
+    """What the user may choose.
+
+    Attributes:
+        free: what may change, as `make_freedom` takes it; empty: everything, where it helps.
+        tie_legs: whether legs are alike.
+        mode: one of MODES, or 'auto'.
+        folds: stretches of time for cross-validation.
+        compare: whether all other methods run as well.
+        hold_out: whether blocks are held out for validation where there is no other recording.
+        stribeck_velocity: of the Stribeck column [rad/s or m/s].
+        topics: of the recordings.
+        signals: filters and derivatives.
+        solve: of the default method.
+    """
+
+    free: tuple[str, ...] = ()
+    tie_legs: bool = False
+    mode: str = 'auto'
+    folds: int = 8
+    compare: bool = False
+    hold_out: bool = True
+    stribeck_velocity: float = 0.1
+    topics: Topics = field(default_factory=Topics)
+    signals: SignalSettings = field(default_factory=SignalSettings)
+    solve: SolveSettings = field(default_factory=SolveSettings)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What identification gives.
+
+    Attributes:
+        solution: the unknowns with their confidence.
+        signals: what was done with the recordings.
+        equations: of the training data.
+        noise: of the rows.
+        sources: name and SHA-256 of each recording that was trained on.
+        validation: errors on other data; None if there were none.
+        missing: what the recordings cannot identify, and which motion would.
+        comparison: of all methods; None if it was not asked for.
+        settings: that were used.
+    """
+
+    solution: Solution
+    signals: SignalReport
+    equations: Equations
+    noise: Noise
+    sources: tuple[tuple[str, str], ...]
+    validation: Validation | None
+    missing: tuple[str, ...]
+    comparison: Comparison | None
+    settings: IdentifySettings
+
+
+def identify(
+    paths: Sequence[str | os.PathLike[str]],
+    model: Model,
+    settings: IdentifySettings | None = None,
+    validate_on: Sequence[str | os.PathLike[str]] = (),
+    progress: Progress | None = None,
+) -> Result:
+    """Identify a robot from recordings.
+
+    Args:
+        paths: of the recordings.
+        model: robot, with what is believed of it.
+        settings: of everything.
+        validate_on: recordings of other motions; without any, blocks are held out.
+        progress: called with what is done next.
+
+    Raises:
+        ArgumentError: what is wrong with the recordings or the settings.
+    """
+    settings = settings or IdentifySettings()
+    sources = [open_source(path, model, settings.topics) for path in paths]
+    others = [open_source(path, model, settings.topics) for path in validate_on]
+    return identify_sources(sources, model, settings, others, progress)
+
+
+def identify_sources(
+    sources: Sequence[Source],
+    model: Model,
+    settings: IdentifySettings,
+    others: Sequence[Source] = (),
+    progress: Progress | None = None,
+) -> Result:
+    """As `identify`, of recordings that are open."""
+    tell = progress or _silent
+    if not sources:
+        raise ArgumentError('there is no recording to identify from; expected at least one')
+    tell('reading the recordings')
+    samples, report = collect(sources, model, settings.signals)
+    job = _Job(model, settings, _mode(model, settings.mode, report))
+    hashes = [source.sha256 for source in sources]
+    other_samples: Samples | None = None
+    if others:
+        tell('reading what to validate on')
+        # The same filter and delay: errors are to be compared.
+        same = replace(
+            settings.signals,
+            cutoff=report.cutoff,
+            delay=report.delay.value,
+            force_delay=report.force_delay.value,
+        )
+        other_samples, _ = collect(others, model, same)
+        for other in others:
+            refuse_repetition(samples, other_samples, model, other.name, (hashes, other.sha256))
+    tell('solving')
+    equations, solution = job.fit(samples)
+    tell('validating')
+    checked = job.check(samples, solution, other_samples, ', '.join(other.name for other in others))
+    comparison = None
+    if settings.compare:
+        tell('comparing methods')
+        # Held-out blocks are part of the training data here: the comparison holds out some of its own.
+        other = checked.equations if checked and others else None
+        comparison = compare(equations, other, job.columns, job.freedom)
+    return Result(
+        solution=solution,
+        signals=report,
+        equations=equations,
+        noise=equations.noise,
+        sources=tuple((source.name, source.sha256) for source in sources),
+        validation=checked,
+        missing=tuple(what_is_missing(solution, samples)),
+        comparison=comparison,
+        settings=settings,
+    )
+
+
+def _silent(text: str) -> None:
+    """For who does not want to know."""
+
+
+def _mode(model: Model, wanted: str, report: SignalReport) -> str:
+    """How the equations are made."""
+    if wanted not in ('auto', *MODES):
+        raise ArgumentError(f'mode is {wanted!r}; expected auto, {", ".join(MODES)}')
+    if wanted in ('forces', 'base') and not report.forces_measured:
+        raise ArgumentError(f"mode is '{wanted}', but the recordings hold no foot forces")
+    if wanted != 'auto':
+        return wanted
+    if not model.floating_base:
+        return 'fixed'
+    return 'forces' if report.forces_measured else 'projection'
+
+
+class _Job:
+    """What fits to training data and to all data have in common."""
+
+    def __init__(self, model: Model, settings: IdentifySettings, mode: str) -> None:
+        self.settings, self.mode = settings, mode
+        self.columns: Columns = make_columns(model, settings.stribeck_velocity)
+        self.freedom: Freedom = make_freedom(self.columns, settings.free, settings.tie_legs)
+
+    def fit(self, samples: Samples) -> tuple[Equations, Solution]:
+        """Find the noise of the rows, then the unknowns."""
+        noise = first_noise(self.columns, self.mode == 'projection')
+        scales = friction_scales(self.columns)
+        x = self.columns.prior
+        for _ in range(_NOISE_PASSES):
+            equations = Equations(samples, self.columns, self.mode, noise)
+            (total,) = equations.accumulate()
+            x = solve_consistent(total, self.freedom, _FIRST_WEIGHT, scales)
+            noise = fit_noise(equations, x)
+        equations = Equations(samples, self.columns, self.mode, noise)
+        folds = equations.accumulate(self.settings.folds, x)
+        return equations, solve(folds, equations, self.columns, self.freedom, self.settings.solve, x)
+
+    def check(
+        self, samples: Samples, solution: Solution, others: Samples | None, name: str
+    ) -> Validation | None:
+        """Errors on other recordings, or on blocks that a second fit has not seen."""
+        if others is not None:
+            return self._validate(others, solution, name, ())
+        if not self.settings.hold_out or len(samples) < LEAST_SAMPLES:
+            return None
+        train, held, notes = hold_out(samples, self.columns.model)
+        _, without = self.fit(train)
+        return self._validate(held, without, 'held-out blocks', notes)
+
+    def _validate(self, samples: Samples, solution: Solution, name: str, notes: Any) -> Validation:
+        noise = first_noise(self.columns, self.mode == 'projection')
+        equations = Equations(samples, self.columns, self.mode, noise)
+        noise = fit_noise(equations, solution.x)
+        return validate(Equations(samples, self.columns, self.mode, noise), solution, name, notes)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the node listens to: the sensors of a robot, read from bytes, checked at the door."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from sensor_msgs.msg import Imu, JointState
+
+from identification.live import LiveRecording
+from identification.settings import IdentificationSettings
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.model import Model
+from quad_dynamics.ros.cdr import JointReader
+from quad_dynamics.ros.diagnostics import Diagnostics
+from quad_dynamics.ros.qos import RECORD
+from quad_dynamics.ros.readers import IMU, ODOMETRY, WRENCH, NumberReader
+from quad_dynamics.simulation.bag import topic_names
+
+Floats = npt.NDArray[np.float64]
+_LENGTH_ERROR = 0.05  # by which the length of a quaternion may differ from one
+
+
+class Subscriptions:
+    """All of them.
+
+    Attributes:
+        recording: where good messages go; None: nowhere.
+        counts: good messages of each topic.
+        heard: when the last of each came [s].
+        stamp: of the newest joint states [ns]; -1 before the first.
+        force_frames: of each foot: '' for world axes, or the link in whose axes its force is.
+    """
+
+    def __init__(
+        self, node: Node, model: Model, settings: IdentificationSettings, diagnostics: Diagnostics
+    ) -> None:
+        """Subscribe."""
+        self._diagnostics = diagnostics
+        self.recording: LiveRecording | None = None
+        self.counts: Counter[str] = Counter()
+        self.heard: dict[str, float] = {}
+        self.stamp = -1
+        self.force_frames: dict[str, str] = {}
+        self._joints = JointReader(model.joint_names, ('position', 'velocity', 'effort'), 'joint_states')
+        self._subscribe(node, JointState, 'joint_states', self._take_joints)
+        if not model.floating_base:
+            return
+        frames = {'header.frame_id': settings.world_frame, 'child_frame_id': model.base_name}
+        self._odom = NumberReader(Odometry, ODOMETRY, 'odom', frames)
+        self._imu = NumberReader(Imu, IMU, 'imu/data')
+        self._subscribe(node, Odometry, 'odom', self._take_odom)
+        self._subscribe(node, Imu, 'imu/data', self._take_imu)
+        for foot, name in zip(model.foot_names, topic_names(model.foot_names), strict=True):
+            in_world = settings.force_axes == 'world'
+            self.force_frames[foot] = '' if in_world else foot
+            wanted = {'header.frame_id': settings.world_frame if in_world else foot}
+            reader = NumberReader(WrenchStamped, WRENCH, f'foot_forces/{name}', wanted)
+            self._subscribe(node, WrenchStamped, f'foot_forces/{name}', self._foot(reader, foot))
+
+    def _subscribe(self, node: Node, kind: type, topic: str, take: Callable[[bytes], None]) -> None:
+        """Listen to a topic; count what is good, and what is not."""
+        short = topic.split('/', maxsplit=1)[0]
+
+        def callback(raw: bytes) -> None:
+            try:
+                take(raw)
+            except ArgumentError as error:
+                self._diagnostics.fault(f'bad_{short}', str(error))
+                return
+            self.counts[short] += 1
+            self.heard[short] = time.monotonic()
+
+        node.create_subscription(kind, topic, callback, RECORD, raw=True)
+
+    def _add(self, stamp: int, **quantities: Floats) -> None:
+        if self.recording is not None:
+            self.recording.add(stamp, **quantities)
+
+    def _take_joints(self, raw: bytes) -> None:
+        sample = self._joints.read(raw)
+        arrays = sample.arrays
+        self.stamp = sample.stamp_ns
+        self._add(
+            sample.stamp_ns,
+            position=arrays['position'],
+            velocity=arrays['velocity'],
+            effort=arrays['effort'],
+        )
+
+    def _take_odom(self, raw: bytes) -> None:
+        sample = self._odom.read(raw)
+        pose, twist = sample.arrays['pose'], sample.arrays['twist']
+        _check_quaternion('odom', pose[3:])
+        self._add(sample.stamp_ns, base=np.concatenate([pose, twist]))
+
+    def _take_imu(self, raw: bytes) -> None:
+        sample = self._imu.read(raw)
+        parts = [sample.arrays[name] for name in IMU]
+        _check_quaternion('imu/data', parts[0])
+        self._add(sample.stamp_ns, imu=np.concatenate(parts))
+
+    def _foot(self, reader: NumberReader, foot: str) -> Callable[[bytes], None]:
+        def take(raw: bytes) -> None:
+            sample = reader.read(raw)
+            self._add(sample.stamp_ns, **{f'force/{foot}': sample.arrays['wrench'][:3]})
+
+        return take
+
+
+def _check_quaternion(topic: str, quaternion: Floats) -> None:
+    length = float(np.linalg.norm(quaternion))
+    if abs(length - 1.0) > _LENGTH_ERROR:
+        raise ArgumentError(
+            f'{topic}: the quaternion {quaternion.tolist()} has length {length:.3g}; expected a unit one'
+        )

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which topics of a bag hold what, and how their messages are to be taken."""
+
+# ruff: noqa: RUF009 (param returns what dataclasses.field returns)
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.parameters.parameter import nearest, param
+from quad_dynamics.parameters.parameter_set import ParameterSet
+
+WORLD_FRAMES = ('odom', 'world', 'map')  # frames whose axes are those of the world
+TORQUES = ('auto', 'effort', 'command')
+
+
+@dataclass(frozen=True)
+class Topics(ParameterSet):
+    """Topics of a bag. Names are found with a leading '/' or without, and below any one namespace."""
+
+    joint_states: str = param('joint_states', 'sensor_msgs/JointState: position, velocity, effort')
+    odom: str = param('odom', 'nav_msgs/Odometry of the base; empty: not used')
+    imu: str = param('imu/data', 'sensor_msgs/Imu; used where there is no odometry; empty: not used')
+    foot_forces: str = param(
+        'foot_forces', 'prefix of geometry_msgs/WrenchStamped, <prefix>/<foot>; empty: not used'
+    )
+    joint_torques: str = param('joint_torques', 'sensor_msgs/JointState: commands to the drives')
+    joint_targets: str = param('joint_targets', 'trajectory_msgs/JointTrajectory: targets of the drives')
+    torque: str = param(
+        'auto',
+        'effort: as measured in joint_states; command: from commands and the gains of the drives; auto: '
+        'effort where there is one',
+        choices=TORQUES,
+    )
+    kp: tuple[float, ...] = param(
+        (),
+        'gain of the drives on positions: for each joint, or one for all; for torques from commands',
+        kind='numbers',
+        unit='N m/rad',
+        low=0.0,
+    )
+    kd: tuple[float, ...] = param(
+        (), 'gain of the drives on velocities, likewise', kind='numbers', unit='N m s/rad', low=0.0
+    )
+    force_frame: str = param(
+        '', "axes of foot forces: 'world', or the name of a link; empty: as the messages say"
+    )
+
+    def gains(self, nj: int) -> tuple[list[float], list[float]]:
+        """Gains of all joints, 0 where none were given.
+
+        Raises:
+            ArgumentError: another number of gains than joints.
+        """
+        made = []
+        for name, gains in (('kp', self.kp), ('kd', self.kd)):
+            if len(gains) not in (0, 1, nj):
+                raise ArgumentError(
+                    f'{name} has {len(gains)} numbers; expected 1, or one for each of {nj} joints'
+                )
+            made.append(list(gains) if len(gains) == nj else [gains[0] if gains else 0.0] * nj)
+        return made[0], made[1]
+
+
+def find_topic(wanted: str, present: Collection[str], namespace: str | None = None) -> str | None:
+    """The name in the bag of a topic; None if the bag does not have it.
+
+    Args:
+        wanted: name, with a leading '/' or without.
+        present: all names in the bag.
+        namespace: that of joint_states, which goes before others; None: any.
+
+    Raises:
+        ArgumentError: several namespaces have it.
+    """
+    if not wanted:
+        return None
+    name = wanted.strip('/')
+    order = [f'/{name}', name]
+    if namespace is not None:
+        order.insert(0, f'{namespace}/{name}')
+    for exact in order:
+        if exact in present:
+            return exact
+    if wanted.startswith('/'):
+        return None
+    found = [topic for topic in present if topic.endswith(f'/{name}')]
+    if not found:
+        return None
+    depth = min(topic.count('/') for topic in found)
+    nearest_ones = sorted(topic for topic in found if topic.count('/') == depth)
+    if len(nearest_ones) > 1:
+        raise ArgumentError(
+            f'topic {wanted!r} is there several times: {", ".join(nearest_ones)}; expected the full name of one'
+        )
+    return nearest_ones[0]
+
+
+def namespace_of(topic: str, wanted: str) -> str:
+    """What stands before a name, such as '/robot'; '' for nothing."""
+    return topic[: len(topic) - len(wanted.strip('/'))].rstrip('/')
+
+
+def missing_topic(wanted: str, kind: str, present: Mapping[str, str]) -> str:
+    """A sentence about a topic that is not there, with those that are.
+
+    Args:
+        wanted: name.
+        kind: type of its messages.
+        present: types by name of the topics that the bag has.
+    """
+    names = {PurePosixPath(name).name: name for name in present}
+    listed = ', '.join(f'{name} ({kind_})' for name, kind_ in sorted(present.items()))
+    return f'has no topic {wanted!r}{nearest(wanted, names)} of {kind}; it has {listed or "none"}'

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`quad_dynamics excite`: design a motion that makes the parameters of a robot visible."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from identification.excitation_settings import ExcitationSettings
+from quad_dynamics.cli.option_flags import add_flags, given_flags
+from quad_dynamics.cli.terminal import Terminal
+from quad_dynamics.errors import ArgumentError, ModelWarning
+from quad_dynamics.model.loading import bundled_robots, load_model
+
+if TYPE_CHECKING:
+    from identification.excitation_result import Candidate, Excitation
+
+HELP = 'design a motion from which the parameters of a robot can be identified'
+
+DESCRIPTION = f"""\
+Design a motion that says as much as possible about masses, inertias and friction of a robot, within its
+limits of position, velocity and torque, and without links that touch each other (docs/excitation.md).
+It begins and ends at rest. Compare it with sines and chirps within the same limits.
+
+A robot with a floating base stands on all feet and moves its base; with --leg or --fixed-base the base is
+held, as on a stand. The bag is a trajectory that force_node follows in mode computed_torque:
+  quad_dynamics play BAG
+
+bundled robots: {', '.join(bundled_robots())}
+
+examples:
+  quad_dynamics excite --robot mini_cheetah --output excitation        it stands, and moves its base
+  quad_dynamics excite --robot mini_cheetah --leg FL --output one_leg  one leg, the base on a stand
+  quad_dynamics excite --robot arm.urdf --fixed-base --ground 0 --criterion condition --plot motion.png
+
+exit code: 0 designed (even if naive motion is as good, which is said), 1 bad input, 2 wrong usage
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add = parser.add_argument
+    add('--robot', metavar='R', default='mini_cheetah', help='file or bundled robot (default: %(default)s)')
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument('--leg', metavar='NAME', default='', help='move this leg alone; the base is held')
+    part.add_argument('--whole', action='store_true', help='move everything, standing on all feet (default)')
+    add('--fixed-base', action='store_true', help='the base is held: a robot on a stand, or an arm')
+    add('--ground', metavar='Z', type=float, help='nothing may touch the plane at this height [m]')
+    add_flags(parser, ExcitationSettings)
+    results = parser.add_argument_group('results').add_argument
+    results('--output', metavar='BAG', help='write the trajectory as a bag; nothing is overwritten')
+    results('--storage', choices=('mcap', 'sqlite3'), default='mcap', help='of the bag (default: mcap)')
+    results('--plot', metavar='FILE', help='draw a picture: png, pdf or svg; it is overwritten')
+    results('--quiet', action='store_true', help='print errors only')
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Design, write the files and print the table."""
+    settings = ExcitationSettings.from_dict(given_flags(arguments, ExcitationSettings))
+    _check_paths(arguments)
+    from identification.excitation import choose_motion, design
+
+    held = arguments.fixed_base or bool(arguments.leg)
+    if held and arguments.whole:
+        raise ArgumentError('--whole stands on its feet, --fixed-base holds the base; expected one of them')
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)  # `inspect` tells them
+        model = load_model(arguments.robot, False if held else True if arguments.whole else None)
+        motion = choose_motion(model, arguments.leg)
+        found = design(motion, settings, arguments.ground, _progress(arguments.quiet))
+    if arguments.output is not None:
+        from identification.excitation_bag import write_trajectory
+
+        write_trajectory(found.trajectory(settings.lead), arguments.output, arguments.storage)
+    if arguments.plot is not None:
+        from identification.excitation_plot import plot_excitation
+
+        plot_excitation(found, arguments.plot)
+    if not arguments.quiet:
+        _summarize(Terminal(), found, arguments.output)
+    return 0
+
+
+def _check_paths(arguments: argparse.Namespace) -> None:
+    """Find out before the search, not after it, that its results cannot be written."""
+    from quad_dynamics.simulation.plots import check_picture
+
+    for option in ('output', 'plot'):
+        path = getattr(arguments, option)
+        if path is None:
+            continue
+        if not Path(path).absolute().parent.is_dir():
+            raise ArgumentError(f'--{option}: {path} is in a folder that does not exist')
+        if option == 'output' and os.path.lexists(path):
+            raise ArgumentError(f'--output: {path} exists already; expected a path where nothing is yet')
+        if Path(path).is_dir():
+            raise ArgumentError(f'--{option}: {path} is a folder; expected the path of a file')
+    if arguments.plot is not None:
+        check_picture(arguments.plot)
+
+
+def _progress(quiet: bool) -> Callable[[int, int], None]:
+    """A bar on a terminal."""
+    from tqdm import tqdm
+
+    bar = tqdm(desc='designing', unit='step', disable=True if quiet else None, leave=False)
+
+    def show(done: int, steps: int) -> None:
+        bar.total = steps
+        bar.update(done - bar.n)
+        if done == steps:
+            bar.close()
+
+    return show
+
+
+def _summarize(terminal: Terminal, found: Excitation, output: str | None) -> None:
+    quality = found.best.quality
+    base = 'standing on its feet' if found.model.floating_base else 'base held'
+    terminal.line(terminal.paint(f'{found.model.name}, {base}: {len(found.joint_names)} joints move', 'bold'))
+    terminal.line(
+        f'  {found.time[-1]:g} s, repeated every {found.period:g} s; {len(quality.std)} base parameters'
+    )
+    head = ('motion', 'condition', 'log det', 'std', 'surer', 'tightest limit')
+    rows = [_row(one, found.best) for one in (found.best, *found.naive)]
+    terminal.table(head, rows, right=(1, 2, 3, 4))
+    terminal.line('  std: predicted standard deviations, geometric mean, that of the designed motion is 1')
+    terminal.line('  surer: how many base parameters are surer than after the designed motion')
+    for note in found.notes:
+        terminal.line(f'  {note}')
+    if found.beats_naive:
+        terminal.line(terminal.paint(f'  the designed motion is better ({found.criterion})', 'green'))
+    else:
+        text = f'  a naive motion is as good ({found.criterion}): try more --iterations, or another --seed'
+        terminal.line(terminal.paint(text, 'yellow'))
+    if output is not None:
+        terminal.line(f'  written: {output}')
+
+
+def _row(one: Candidate, best: Candidate) -> tuple[str, ...]:
+    from identification.excitation_result import std_ratio
+
+    surer = int((one.quality.std < best.quality.std).sum())
+    return (
+        one.name,
+        f'{one.quality.condition:.4g}',
+        f'{one.quality.log_det:.1f}',
+        f'{std_ratio(one.quality, best.quality):.3g}',
+        str(surer) if one is not best else '-',
+        one.tightest,
+    )

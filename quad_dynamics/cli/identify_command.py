@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`quad_dynamics identify`: from recordings and a URDF to a corrected URDF, with error bars and a report."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from quad_dynamics.cli.recording_options import (
+    RECORDINGS,
+    add_recording_options,
+    load_robot,
+    read_signal_settings,
+    read_topics,
+)
+from quad_dynamics.cli.terminal import Terminal
+from quad_dynamics.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from identification.pipeline import IdentifySettings
+
+HELP = 'identify friction and inertia of a robot from recordings, and correct its URDF'
+
+DESCRIPTION = f"""\
+Identify inertia, friction and rotors of a robot from recordings of its motion. The result is
+physically consistent; every parameter has a 95 % interval; what the recordings cannot tell keeps
+the value of the URDF, and is said. Predictions are validated on another recording, or on blocks
+that are held out. docs/identification.md explains the method and how to record.
+
+{RECORDINGS}
+what is written into --output, a new or empty folder:
+  ROBOT.urdf        corrected, with friction; ROBOT.yaml beside it: rotors, feet, contact points
+  parameters.yaml   every number with unit, interval and where it comes from
+  report.html       one page with all pictures
+
+what may change (--free; default: everything, as far as it predicts better):
+  inertia, friction (viscous and coulomb), offset, asymmetric, stribeck, rotor, bias (of foot force
+  sensors), payload (inertia of the base link alone), names of links, joints or single parameters;
+  with * and ?
+
+examples:
+  quad_dynamics identify run1 --robot go2.urdf --validate run2 --output go2_identified
+  quad_dynamics identify run1 run2 run3 --robot go2.urdf            several recordings
+  quad_dynamics identify run1 --robot go2.urdf --free payload       what is it carrying?
+  quad_dynamics identify run1 --robot go2.urdf --free friction --tie-legs
+  quad_dynamics identify arm.csv --robot panda.urdf --fixed-base --compare
+  quad_dynamics identify run1 --robot r.urdf --free 'FL_*' --cutoff 20 --delay 0.002
+  quad_dynamics identify run1 --robot r.urdf --topic joint_states=/r1/joint_states --imu
+
+exit code: 0 identified, 1 bad recording or robot, 2 wrong usage
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add = parser.add_argument
+    add('recordings', metavar='BAG', nargs='+', help='recordings to identify from')
+    add_recording_options(parser)
+    add = parser.add_argument_group('identification').add_argument
+    add(
+        '--validate',
+        metavar='BAG',
+        nargs='+',
+        action='extend',
+        default=[],
+        help='recordings of other motion to compute errors on (default: blocks that are held out)',
+    )
+    add(
+        '--free',
+        metavar='WHAT',
+        nargs='+',
+        action='extend',
+        default=[],
+        help='what may change; commas work, too',
+    )
+    add(
+        '--tie-legs',
+        action='store_true',
+        help='legs are alike (mirrored): what changes in one changes in all',
+    )
+    add(
+        '--stribeck',
+        metavar='V',
+        nargs='?',
+        type=_velocity,
+        const=math.nan,
+        help='free Stribeck friction, too; it falls off as exp(-(velocity / V)^2) [rad/s] (default: 0.1)',
+    )
+    add('--folds', metavar='N', type=_folds, help='blocks of cross-validation (default: 8)')
+    add('--compare', action='store_true', help='run all other methods, too, and print one table')
+    add('--no-validation', action='store_true', help='hold nothing out; faster')
+    add = parser.add_argument_group('results').add_argument
+    add('-o', '--output', metavar='DIR', help='folder for the results; nothing is overwritten')
+    add('--quiet', action='store_true', help='print errors only, show no progress')
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Identify, write the results and print the summary."""
+    from identification.output_folder import check_output, write_results
+    from identification.pipeline import identify
+    from identification.summary import print_summary
+
+    if arguments.output is not None:
+        check_output(arguments.output)
+    if arguments.no_validation and arguments.validate:
+        raise ArgumentError('--no-validation and --validate exclude each other')
+    model = load_robot(arguments)
+    stages = 3 + bool(arguments.validate) + arguments.compare + (arguments.output is not None)
+    with _progress(stages, arguments.quiet) as tell:
+        result = identify(arguments.recordings, model, _settings(arguments), arguments.validate, tell)
+        if arguments.output is not None:
+            tell('writing the report')
+            write_results(result, arguments.output)
+    if not arguments.quiet:
+        terminal = Terminal()
+        print_summary(terminal, result)
+        if arguments.output is not None:
+            terminal.line()
+            report = os.path.join(arguments.output, 'report.html')  # noqa: PTH118 (as it was given)
+            terminal.line(terminal.paint(f'results are in {arguments.output}; open {report}', 'green'))
+    return 0
+
+
+def _settings(arguments: argparse.Namespace) -> IdentifySettings:
+    from identification.pipeline import IdentifySettings
+
+    free = [word for text in arguments.free for word in text.split(',') if word]
+    stribeck = arguments.stribeck
+    if stribeck is not None and free and 'stribeck' not in free:
+        free.append('stribeck')
+    chosen = {} if arguments.folds is None else {'folds': arguments.folds}
+    if stribeck is not None and not math.isnan(stribeck):
+        chosen['stribeck_velocity'] = stribeck
+    return IdentifySettings(
+        free=tuple(free),
+        tie_legs=arguments.tie_legs,
+        mode=arguments.mode,
+        compare=arguments.compare,
+        hold_out=not arguments.no_validation,
+        topics=read_topics(arguments),
+        signals=read_signal_settings(arguments),
+        **chosen,
+    )
+
+
+@contextmanager
+def _progress(stages: int, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Something to call with what is done next; it is shown on a terminal only, and gone at the end."""
+    from tqdm import tqdm
+
+    hidden = quiet or sys.stderr is None or not sys.stderr.isatty()
+    layout = '{desc} {bar:20} {n_fmt}/{total_fmt}, {elapsed}'
+    with tqdm(total=stages, bar_format=layout, leave=False, disable=hidden, file=sys.stderr) as bar:
+        begun = False
+
+        def tell(text: str) -> None:
+            nonlocal begun
+            bar.set_description_str(text, refresh=False)
+            bar.update(int(begun))
+            bar.refresh()
+            begun = True
+
+        yield tell
+
+
+def _velocity(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f'{text} is not a number above 0')
+    return value
+
+
+def _folds(text: str) -> int:
+    if int(text) < 2:
+        raise argparse.ArgumentTypeError(f'{text} is not a whole number of at least 2')
+    return int(text)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the commands that read recordings of robots: which robot, which topics, which filters."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from quad_dynamics.errors import ArgumentError, ModelWarning
+from quad_dynamics.model.loading import load_model
+
+if TYPE_CHECKING:
+    from identification.signal_settings import SignalSettings
+    from identification.topics import Topics
+    from quad_dynamics.model.model import Model
+
+MODES = ('auto', 'fixed', 'forces', 'projection', 'base')
+
+# Shared parts of the explanations.
+RECORDINGS = """\
+recordings:
+  A folder of a ROS 2 bag, a .mcap or .db3 file, or a table (.csv, .npz: docs/identification.md). Topics,
+  by default: joint_states (position, velocity, effort), odom or imu/data, foot_forces/<foot>. Joints are
+  found by name. Without effort, --topic torque=command with kp=... and kd=... takes torques from commands.
+"""
+
+
+def add_recording_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add('--robot', metavar='URDF', required=True, help='file or bundled robot')
+    add('--description', metavar='YAML', help='robot description (default: URDF with .yaml, if it exists)')
+    base = parser.add_mutually_exclusive_group()
+    base.add_argument(
+        '--fixed-base', dest='floating_base', action='store_false', default=None, help='the root link is held'
+    )
+    base.add_argument(
+        '--floating-base', dest='floating_base', action='store_true', help='the root link moves freely'
+    )
+    add = parser.add_argument_group('signals').add_argument
+    add(
+        '--topic',
+        metavar='NAME=TOPIC',
+        action='append',
+        default=[],
+        help='name of a topic, such as joint_states=/robot/joint_states or odom= (not used); also '
+        'torque=command, kp=20, kd=0.5, force_frame=world; may be given several times',
+    )
+    add('--cutoff', metavar='HZ', type=_positive_or_auto, help='of the filters [Hz] (default: auto)')
+    add(
+        '--delay',
+        metavar='S',
+        type=_number_or_auto,
+        help='of torques behind positions [s] (default: auto, estimated)',
+    )
+    add('--imu', action='store_true', help='motion of the base from the IMU, even if there is odometry')
+    add(
+        '--mode',
+        choices=MODES,
+        default='auto',
+        help='fixed: the base is held; forces: with measured foot forces; projection: without them; base: '
+        'rows of the base alone (default: auto, by what there is)',
+    )
+
+
+def load_robot(arguments: argparse.Namespace) -> Model:
+    """The robot of the options; what is doubtful about its file is told by `inspect`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        return load_model(arguments.robot, arguments.floating_base, arguments.description)
+
+
+def read_topics(arguments: argparse.Namespace) -> Topics:
+    """The topics of the options.
+
+    Raises:
+        ArgumentError: no '=', or an unknown name.
+    """
+    from identification.topics import Topics
+
+    given: dict[str, Any] = {}
+    for text in arguments.topic:
+        name, equals, value = text.partition('=')
+        if not equals:
+            raise ArgumentError(f'--topic is {text!r}; expected NAME=TOPIC, such as odom=/robot/odom')
+        given[name] = _numbers(name, value) if name in ('kp', 'kd') else value
+    return Topics.from_dict(given)
+
+
+def read_signal_settings(arguments: argparse.Namespace) -> SignalSettings:
+    """The filters of the options."""
+    from identification.signal_settings import SignalSettings
+
+    given: dict[str, Any] = {'cutoff': arguments.cutoff, 'delay': arguments.delay}
+    if arguments.imu:
+        given['base'] = 'imu'
+    return SignalSettings.from_dict({name: value for name, value in given.items() if value is not None})
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(','))
+    except ValueError as error:
+        raise ArgumentError(
+            f'--topic {name} is {text!r}; expected a number, or one for each joint, by commas'
+        ) from error
+
+
+def _number_or_auto(text: str) -> float | None:
+    if text == 'auto':
+        return None
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f'{text} is not a finite number')
+    return value
+
+
+def _positive_or_auto(text: str) -> float | None:
+    value = _number_or_auto(text)
+    if value is not None and value <= 0.0:
+        raise argparse.ArgumentTypeError(f'{text} is not a number above 0')
+    return value

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`quad_dynamics residual`: how well a URDF predicts the torques of recordings. Nothing is fitted."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quad_dynamics.cli.recording_options import (
+    RECORDINGS,
+    add_recording_options,
+    load_robot,
+    read_signal_settings,
+    read_topics,
+)
+from quad_dynamics.cli.terminal import Terminal
+from quad_dynamics.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from identification.equations import Equations
+    from identification.signal_report import SignalReport
+    from quad_dynamics.model.model import Model
+
+HELP = 'compare torques of a recording with what a URDF predicts'
+
+DESCRIPTION = f"""\
+Compare the torques of recordings with what the model of a robot predicts for their motion: inertia,
+gravity, friction, forces at the feet. Nothing is fitted. The table shows root mean squares, and what is
+left at best: after a least-squares fit of all parameters. What lies between the two, 'quad_dynamics
+identify' can find.
+
+{RECORDINGS}
+examples:
+  quad_dynamics residual run1 --robot go2.urdf
+  quad_dynamics residual run1 --robot go2_identified/go2.urdf --plot residual.png
+  quad_dynamics residual arm.csv --robot panda.urdf --fixed-base --cutoff 15
+
+exit code: 0 compared, 1 bad recording or robot, 2 wrong usage
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument('recordings', metavar='BAG', nargs='+', help='recordings to compare')
+    add_recording_options(parser)
+    parser.add_argument(
+        '--plot', metavar='FILE', help='draw torques and residuals: png, pdf or svg; it is overwritten'
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the table and draw the picture."""
+    from identification.plots import save_residuals
+    from identification.summary import print_errors, print_signals
+    from identification.traces import gather_traces
+    from identification.validation import torque_errors
+    from quad_dynamics.simulation.plots import check_picture
+
+    if arguments.plot is not None:
+        if not Path(arguments.plot).absolute().parent.is_dir():
+            raise ArgumentError(f'--plot: {arguments.plot} is in a folder that does not exist')
+        check_picture(arguments.plot)
+    model = load_robot(arguments)
+    equations, report = _equations(arguments, model)
+    prior = equations.columns.prior
+    errors = torque_errors(equations, prior, prior)
+    if arguments.plot is not None:
+        save_residuals(gather_traces(equations, prior, prior), arguments.plot)
+    terminal = Terminal()
+    terminal.line(terminal.paint(f'{model.name}, {len(equations.samples)} samples', 'bold'))
+    print_signals(terminal, report)
+    terminal.heading('Torques: RMS measured, RMS of measured minus predicted, and the best that is possible')
+    print_errors(terminal, errors, after=False)
+    return 0
+
+
+def _equations(arguments: argparse.Namespace, model: Model) -> tuple[Equations, SignalReport]:
+    """The equations of the recordings, rows weighted as their residuals say."""
+    from identification.columns import make_columns
+    from identification.equations import Equations
+    from identification.noise import first_noise, fit_noise
+    from identification.recording import open_source
+    from identification.signals import collect
+    from identification.validation import best_fit
+
+    topics = read_topics(arguments)
+    sources = [open_source(path, model, topics) for path in arguments.recordings]
+    samples, report = collect(sources, model, read_signal_settings(arguments))
+    mode = arguments.mode
+    if mode == 'auto':
+        mode = 'fixed' if not model.floating_base else 'forces' if report.forces_measured else 'projection'
+    if mode in ('forces', 'base') and not report.forces_measured:
+        raise ArgumentError(f"mode is '{mode}', but the recordings hold no foot forces")
+    columns = make_columns(model)
+    first = Equations(samples, columns, mode, first_noise(columns, mode == 'projection'))
+    return Equations(samples, columns, mode, fit_noise(first, best_fit(first))), report

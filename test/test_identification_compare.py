@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One table of all methods."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from identification_data import Levels, changed, equations_of, make_samples, robot
+
+from identification.columns import make_columns
+from identification.compare import Comparison, compare, distance_to, methods_for
+from identification.freedom import make_freedom
+
+ALL = ['consistent', 'ols', 'wls', 'irls', 'tls', 'ml', 'iv', 'output_error', 'nonlinear', 'ekf']
+FREE = ('inertia', 'friction')
+LEVELS = Levels(q=1e-4, u=0.005, du=0.2, tau=0.05, force=0.5, base=0.02)
+
+
+def table(name: str, mode: str, free: tuple[str, ...] = FREE, other: bool = True) -> Comparison:
+    model = robot(name)
+    truth, columns = changed(model, 1), make_columns(model)
+    samples, x = make_samples(truth, seed=3, seconds=8.0, noise=LEVELS, feet=mode != 'projection')
+    fresh, _ = make_samples(truth, seed=4, seconds=3.0, noise=LEVELS, feet=mode != 'projection')
+    validate = equations_of(fresh, columns, LEVELS, mode) if other else None
+    freedom = make_freedom(columns, free)
+    return compare(equations_of(samples, columns, LEVELS, mode), validate, columns, freedom, truth=x)
+
+
+@pytest.mark.parametrize(
+    ('name', 'mode'),
+    [
+        ('mini_cheetah_leg', 'fixed'),
+        ('ur5', 'fixed'),
+        ('mini_cheetah', 'forces'),
+        pytest.param('mini_cheetah', 'projection', marks=pytest.mark.slow),
+    ],
+)
+def test_all_methods_in_one_table(name: str, mode: str) -> None:
+    result = table(name, mode)
+    assert (
+        [outcome.method for outcome in result.outcomes]
+        == ['as it was', *ALL]
+        == [row[0] for row in result.rows]
+    )
+    assert {len(row) for row in result.rows} == {len(result.head)}
+    before = result.outcomes[0].errors
+    assert before is not None
+    joints = slice(None) if mode == 'fixed' else slice(2, None)
+    for outcome in result.outcomes[1:]:
+        if mode == 'projection' and outcome.method == 'output_error':
+            assert outcome.failure == "joints cannot be simulated in the mode 'projection'; expected 'forces'"
+            continue
+        assert not outcome.failure, f'{outcome.method}: {outcome.failure}'
+        assert outcome.errors is not None
+        if outcome.method in ('consistent', 'nonlinear', 'ekf'):
+            assert outcome.consistent == result.bodies
+            assert outcome.negative == 0
+        if mode != 'projection' or outcome.method in ('consistent', 'iv', 'nonlinear', 'ekf'):
+            assert outcome.errors.after[joints].mean() < before.after[joints].mean()
+
+
+def test_held_out_without_another_recording() -> None:
+    result = table('mini_cheetah_leg', 'fixed', other=False)
+    assert result.on == 'held-out stretches of time'
+    assert not any(outcome.failure for outcome in result.outcomes)
+
+
+def test_table_is_the_same_every_time_but_for_the_clock() -> None:
+    first, second = (table('two_link_arm', 'fixed') for _ in range(2))
+    assert first.rows == second.rows
+    head, rows = first.timed()
+    assert 'time [s]' in head
+    assert {len(row) for row in rows} == {len(head)}
+    assert 'time' not in ' '.join(first.head)
+    text = first.text()
+    assert text.splitlines()[0] == 'errors on samples of other recordings'
+    assert len(text.splitlines()) == 2 + len(first.rows)
+
+
+def test_method_that_fails_says_why_and_the_others_go_on() -> None:
+    # Mass alone of one link: no logarithmic Cholesky factor can do that.
+    result = table('mini_cheetah_leg', 'fixed', free=('FL_calf.m', 'friction'))
+    failed = {outcome.method: outcome.failure for outcome in result.outcomes if outcome.failure}
+    assert set(failed) == {'nonlinear', 'ekf'}
+    assert "body 'FL_calf' is free in part" in failed['ekf']
+    assert any("failed: body 'FL_calf'" in row[-1] for row in result.rows)
+
+
+def test_only_some_methods() -> None:
+    model = robot('mini_cheetah_leg')
+    columns = make_columns(model)
+    samples, _ = make_samples(changed(model, 1), seed=3, seconds=5.0, noise=LEVELS)
+    equations = equations_of(samples, columns, LEVELS)
+    result = compare(equations, None, columns, make_freedom(columns, FREE), methods=['ols', 'iv'])
+    assert [row[0] for row in result.rows] == ['as it was', 'ols', 'iv']
+    assert 'distance' not in result.head
+    assert list(methods_for()) == ALL
+
+
+def test_distance_is_zero_at_the_truth() -> None:
+    model = robot('mini_cheetah')
+    columns = make_columns(model)
+    freedom = make_freedom(columns, FREE)
+    assert distance_to(columns.prior, columns.prior, freedom) == 0.0
+    x = columns.prior.copy()
+    x[columns.slices['viscous']] *= 1.1
+    n = np.count_nonzero(freedom.free & (np.arange(columns.size) < columns.slices['offset'].start))
+    assert distance_to(columns.prior, x, freedom) == pytest.approx(0.1 * np.sqrt(model.nj / n))

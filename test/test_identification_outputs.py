@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What identification writes: URDF, robot description, parameters; and that nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import identification_data as data
+import identified_robots as robots
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+
+import quad_dynamics as qd
+from identification.output_folder import check_output, write_results
+from identification.parameters_file import parameters_text
+from identification.rotor_output import description_text
+from identification.urdf_output import robot_file_name, write_urdf
+from quad_dynamics.errors import ArgumentError
+
+CLOSE = {'rtol': 1e-9, 'atol': 1e-14}  # what reloading promises; values below 1e-5 have 1e-14 of rounding
+
+
+def reloaded(solution: Any, folder: Path, floating_base: bool | None = None) -> Any:
+    path, _ = write_urdf(solution, folder)
+    text = description_text(solution)
+    if text:
+        path.with_suffix('.yaml').write_text(text)
+    return robots.load(path, floating_base=floating_base)
+
+
+# ---------------------------------------------------------------- URDF
+
+
+@pytest.mark.parametrize('name', ['two_link_arm', 'mini_cheetah_leg', 'mini_cheetah'])
+def test_reloads_to_the_same_parameters(name: str, tmp_path: Path) -> None:
+    model = data.robot(name)
+    solution = robots.solved(model, data.changed(model, seed=5))
+    again = reloaded(solution, tmp_path)
+    assert again.body_names == model.body_names
+    np.testing.assert_allclose(again.pi, solution.part('pi'), **CLOSE)
+    np.testing.assert_allclose(again.viscous, solution.part('viscous'), **CLOSE)
+    np.testing.assert_allclose(again.coulomb, solution.part('coulomb'), **CLOSE)
+    np.testing.assert_allclose(again.rotor_inertia, model.rotor_inertia, **CLOSE)
+    assert again.foot_names == model.foot_names
+    assert again.contact_points == model.contact_points
+    assert again.description.motors == model.description.motors
+
+
+@pytest.mark.parametrize('seed', [0, 1], ids=['seed0', 'seed1'])
+def test_fused_links_and_turned_frames(seed: int, tmp_path: Path) -> None:
+    """Links that are fixed to a body are part of it once, not twice, and rpy of frames is not forgotten.
+
+    Pinocchio reads the written file as well: dynamics are those of the parameters that were found.
+    """
+    model = robots.load(robots.TURNED_ARM, floating_base=False)
+    solution = robots.solved(model, data.changed(model, seed))
+    again = reloaded(solution, tmp_path, floating_base=False)
+    np.testing.assert_allclose(again.pi, solution.part('pi'), **CLOSE)
+
+    independent = pin.buildModelFromUrdf(str(tmp_path / 'turned_arm.urdf'))
+    scratch, rng = independent.createData(), np.random.default_rng(seed)
+    q, u, du = rng.uniform(-1.0, 1.0, (3, 2))
+    wanted = qd.inverse_dynamics(solution.model(), q, u, du)
+    # Sums of a handful of terms of size 10: some 1e-14.
+    np.testing.assert_allclose(pin.rnea(independent, scratch, q, u, du), wanted, rtol=1e-11, atol=1e-12)
+
+
+def test_order_of_inertia_and_the_point_it_is_about(tmp_path: Path) -> None:
+    """pi has Ixx Ixy Iyy Ixz Iyz Izz about the origin; the file's are named, and about the com."""
+    model = robots.load(robots.TURNED_ARM, floating_base=False)
+    mass, com = 2.0, np.array([0.1, -0.2, 0.3])
+    about_com = np.array([[0.05, 0.001, 0.002], [0.001, 0.06, 0.003], [0.002, 0.003, 0.04]])
+    about_origin = about_com + mass * (com @ com * np.eye(3) - np.outer(com, com))
+    entries = about_origin[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+    true = model.with_pi(np.concatenate([[mass], mass * com, entries, model.pi[10:]]))
+    write_urdf(robots.solved(model, true), tmp_path)
+    body = pin.buildModelFromUrdf(str(tmp_path / 'turned_arm.urdf')).inertias[1]  # an independent reader
+    assert body.mass == pytest.approx(mass, rel=1e-12)
+    np.testing.assert_allclose(body.lever, com, rtol=1e-12)
+    np.testing.assert_allclose(body.inertia, about_com, rtol=1e-9)
+
+
+def test_meshes_come_along(tmp_path: Path) -> None:
+    """A relative path is valid from the new place; one that leads nowhere still lets the robot load."""
+    old, new = tmp_path / 'robot' / 'urdf', tmp_path / 'new'
+    (tmp_path / 'robot' / 'meshes').mkdir(parents=True)
+    old.mkdir()
+    new.mkdir()
+    (tmp_path / 'robot' / 'meshes' / 'upper.stl').write_bytes(b'solid')
+    text = robots.TURNED_ARM.replace('meshes/upper.stl', '../meshes/upper.stl')
+    extra = '<visual><geometry><mesh filename="{}"/></geometry></visual>'
+    text = text.replace(
+        '<link name="foot">', '<link name="foot">' + extra.format('../meshes/lost &amp; gone.stl')
+    )
+    text = text.replace(
+        '<link name="sensor">', '<link name="sensor">' + extra.format('package://other/x.stl')
+    )
+    (old / 'arm.urdf').write_text(text.replace('</robot>', '<!-- <mesh filename="../kept"/> --></robot>'))
+    model = robots.load(old / 'arm.urdf', floating_base=False)
+    path, missing = write_urdf(robots.solved(model, data.changed(model, 0)), new)
+    shutil.rmtree(tmp_path / 'robot')
+    assert (new / 'meshes' / 'upper.stl').read_bytes() == b'solid'
+    written = path.read_text()
+    assert 'filename="meshes/upper.stl"' in written
+    assert 'package://other/x.stl' in written
+    assert '<mesh filename="../kept"/>' in written  # in a comment
+    assert len(missing) == 1
+    assert 'lost & gone.stl' in missing[0]
+    assert robots.load(path, floating_base=False).nj == 2
+
+
+def test_names_of_files() -> None:
+    assert robot_file_name('my robot/..') == 'my_robot_'
+    assert robot_file_name('../..') == '_'
+    assert robot_file_name('') == 'robot'
+
+
+# ---------------------------------------------------------------- rotors
+
+
+@pytest.mark.parametrize('name', ['mini_cheetah', 'two_link_arm'])
+def test_rotors_reload(name: str, tmp_path: Path) -> None:
+    """Rotors that the description has, and such that were found where there was none."""
+    model = data.robot(name)
+    rotor = np.linspace(1e-5, 2e-4, model.nj)
+    again = reloaded(robots.solved(model, data.changed(model, 1), rotor), tmp_path)
+    np.testing.assert_allclose(again.rotor_inertia, rotor, rtol=1e-9)
+    np.testing.assert_allclose(again.rotor_gear, model.rotor_gear)
+    np.testing.assert_allclose(again.rotor_axis, model.rotor_axis, atol=1e-12)
+    assert again.total_mass == pytest.approx(data.changed(model, 1).total_mass, rel=1e-12)
+
+
+def test_rotor_behind_turned_frames(tmp_path: Path) -> None:
+    """The spin axis of a rotor is given in the frame of a link that is fixed to the parent body."""
+    text = robots.TURNED_ARM.replace(
+        '<parent link="upper"/>\n    <child link="lower"/>',
+        '<parent link="sensor"/>\n    <child link="lower"/>',
+    )
+    model = robots.load(text, floating_base=False)
+    rotor = np.array([0.001, 0.002])
+    again = reloaded(robots.solved(model, data.changed(model, 1), rotor), tmp_path, floating_base=False)
+    np.testing.assert_allclose(again.rotor_inertia, rotor, rtol=1e-9)
+    np.testing.assert_allclose(again.rotor_axis, model.rotor_axis, atol=1e-12)
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def test_parameters_file_has_everything() -> None:
+    result = robots.result_of('mini_cheetah')
+    read = yaml.safe_load(parameters_text(result))
+    solution = result.solution
+    assert [item['name'] for item in read['unknowns']] == list(solution.columns.names)
+    for i, item in enumerate(read['unknowns']):
+        assert item['value'] == solution.x[i]  # in full
+        assert item['prior'] == solution.columns.prior[i]
+        assert item['unit'] == solution.columns.units[i]
+        if item['free']:
+            assert item['interval'] == [solution.low[i], solution.high[i]]
+            assert item['identified'] == solution.identified[i]
+        else:
+            assert 'std' not in item
+    assert read['recordings'] == [{'name': 'walk_1', 'sha256': 'ab' * 32}]
+    assert read['model']['mode'] == 'forces'
+    assert read['consistent_bodies'] == {'good': 13, 'all': 13}
+    assert len(read['validation']['rms_errors']) == 14
+    assert read['combinations'][0]['text'] == 'a.m + 2.00 b.m'
+    change = solution.x[0] - solution.columns.prior[0]
+    assert read['added_to_base']['mass'] == pytest.approx(change)
+
+
+def test_not_a_number_is_null() -> None:
+    """NaN is no YAML that others read."""
+    text = parameters_text(robots.result_of('mini_cheetah'))
+    assert 'nan' not in text.lower()
+    assert 'inf,' not in text
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def test_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    result = robots.result_of('two_link_arm')
+    first, second = (write_results(result, tmp_path / name) for name in ('a', 'b'))
+    assert {path.name for path in first} == {
+        'two_link_arm.urdf',
+        'two_link_arm.yaml',
+        'parameters.yaml',
+        'report.html',
+    }
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    result = robots.result_of('two_link_arm')
+    folder = tmp_path / 'out'
+    folder.mkdir()
+    (folder / 'precious').write_text('mine')
+    with pytest.raises(ArgumentError, match='holds something'):
+        write_results(result, folder)
+    assert [path.name for path in tmp_path.rglob('*')] == ['out', 'precious']
+    file = tmp_path / 'file'
+    file.write_text('')
+    with pytest.raises(ArgumentError, match='no folder'):
+        check_output(file)
+    with pytest.raises(ArgumentError, match='does not exist'):
+        check_output(tmp_path / 'no' / 'such')
+
+
+def test_an_empty_folder_is_used(tmp_path: Path) -> None:
+    (tmp_path / 'out').mkdir()
+    assert len(write_results(robots.result_of('two_link_arm'), tmp_path / 'out')) == 4
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> str:
+        raise OSError('the disk is full')
+
+    monkeypatch.setattr('identification.output_folder.report_text', fail)
+    with pytest.raises(OSError, match='full'):
+        write_results(robots.result_of('two_link_arm'), tmp_path / 'out')
+    assert list(tmp_path.iterdir()) == []
