@@ -17,7 +17,7 @@ from quad_dynamics.parameters.parameter import nearest
 Floats = npt.NDArray[np.float64]
 
 # More would take longer to prepare than the drives wait for a command.
-MOST_POINTS = 10_000
+MOST_POINTS = 3000
 # How far in the future a trajectory may begin: farther away, its stamp is of another clock [s].
 LATEST_START = 60.0
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 import sys
 
-# Matrices are small here: threads of the linear algebra get in each other's way. numpy reads it when it is imported.
+# Matrices are small here: threads of the linear algebra get in each other's way. numpy reads it when it is
+# imported.
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 
-from quad_dynamics.ros.process import Runnable, run_node  # noqa: E402
+from quad_dynamics.ros.process import Runnable, run_node
 
 
 def main() -> int:

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from identification.bag_messages import Batch, read_batches
 from identification.recording import Channel, Segment, Source
-from identification.topics import WORLD_FRAMES, Topics, find_topic, missing_topic, namespace_of
+from identification.topics import WORLD_FRAMES
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
-from quad_dynamics.simulation.bag import topic_names
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -31,11 +30,13 @@ class Reading(abc.ABC):
 
     Attributes:
         kind: type of the messages.
+        promises: quantities that they are sure to have.
         source: recording that they belong to; it gets the notes.
         topic: name in the bag.
     """
 
     kind: str
+    promises: tuple[str, ...] = ()
 
     def __init__(self, source: Source, topic: str) -> None:
         self.source, self.topic = source, topic
@@ -188,6 +189,7 @@ class OdometryReading(Reading):
     """nav_msgs/Odometry."""
 
     kind = ODOMETRY
+    promises = ('base',)
 
     def channels(self, batch: Batch, stamps: Ints) -> Segment:
         return {'base': Channel(stamps, np.hstack([batch.values['pose'], batch.values['twist']]))}
@@ -197,6 +199,7 @@ class ImuReading(Reading):
     """sensor_msgs/Imu."""
 
     kind = IMU
+    promises = ('imu',)
 
     def channels(self, batch: Batch, stamps: Ints) -> Segment:
         values = batch.values
@@ -216,6 +219,7 @@ class ForceReading(Reading):
     def __init__(self, source: Source, topic: str, foot: str, model: Model, frame: str) -> None:
         super().__init__(source, topic)
         self._foot, self._model, self._frame = foot, model, frame
+        self.promises = (f'force/{foot}',)
 
     def channels(self, batch: Batch, stamps: Ints) -> Segment:
         frame = self._frame or batch.shape.texts['frame_id'][0].strip('/')
@@ -232,54 +236,3 @@ class ForceReading(Reading):
                 f'its frame changes from {self.source.force_frames[self._foot]!r} to {frame!r}'
             )
         return {f'force/{self._foot}': Channel(stamps, batch.values['force'])}
-
-
-def make_readings(
-    source: Source, model: Model, topics: Topics, present: Mapping[str, str]
-) -> dict[str, Reading]:
-    """How to read each topic of a bag that is of use.
-
-    Args:
-        source: gets the notes.
-        model: robot.
-        topics: names of topics.
-        present: types of the topics that have messages.
-
-    Raises:
-        ArgumentError: joint_states is missing, a topic is there several times, or has another type.
-    """
-    states = find_topic(topics.joint_states, present)
-    if states is None:
-        raise ArgumentError(missing_topic(topics.joint_states, JOINT_STATE, present))
-    namespace = namespace_of(states, topics.joint_states)
-    made: dict[str, Reading] = {
-        states: JointReading(source, states, model, ('position', 'velocity', 'effort'))
-    }
-
-    def find(name: str) -> str | None:
-        return find_topic(name, present, namespace)
-
-    if topics.torque != 'effort':
-        if torques := find(topics.joint_torques):
-            names = ('target_position', 'target_velocity', 'target_effort')
-            made[torques] = JointReading(source, torques, model, names)
-        elif targets := find(topics.joint_targets):
-            made[targets] = TrajectoryReading(source, targets, model)
-    if model.floating_base:
-        odom, imu = find(topics.odom), find(topics.imu)
-        if odom:
-            made[odom] = OdometryReading(source, odom)
-        if imu:
-            made[imu] = ImuReading(source, imu)
-        if not (odom or imu):
-            raise ArgumentError(
-                f'{missing_topic(topics.odom, ODOMETRY, present)}; a floating base needs it, or {topics.imu!r}'
-            )
-        if topics.foot_forces:
-            for foot, name in zip(model.foot_names, topic_names(model.foot_names), strict=True):
-                if force := find(f'{topics.foot_forces}/{name}'):
-                    made[force] = ForceReading(source, force, foot, model, topics.force_frame)
-    for topic, reading in made.items():
-        if present[topic] != reading.kind:
-            raise ArgumentError(f'topic {topic} has the type {present[topic]}; expected {reading.kind}')
-    return made

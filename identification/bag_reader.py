@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rosbags.highlevel import AnyReader, AnyReaderError
-from rosbags.rosbag2 import ReaderError
+from rosbags.highlevel import AnyReader
 from rosbags.typesys import Stores, get_typestore
 
-from identification.bag_channels import JointReading, Reading, make_readings
+from identification.bag_channels import JointReading, Reading
+from identification.bag_topics import make_readings
 from identification.recording import Segment, Source, digest
 from identification.topics import Topics
 from quad_dynamics.bags.metadata import NAME as METADATA
@@ -24,19 +22,6 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
 _LOOK = 200  # messages in which every joint must be found
-# What the readers of damaged files raise.
-_DAMAGE = (
-    AnyReaderError,
-    ReaderError,
-    sqlite3.Error,
-    OSError,
-    EOFError,
-    ValueError,
-    AssertionError,
-    KeyError,
-    TypeError,
-    RuntimeError,
-)
 
 
 class BagSource(Source):
@@ -67,6 +52,7 @@ class BagSource(Source):
             try:
                 self._readings = make_readings(self, model, topics, present)
                 self._check_joints(reader)
+                self.promised |= {key for one in self._readings.values() for key in one.promises}
             except ArgumentError as error:
                 raise ArgumentError(f'{self.name}: {error}') from error
 
@@ -74,24 +60,41 @@ class BagSource(Source):
         """Look for all joints in the first messages."""
         topic, joints = next(iter(self._readings.items()))
         assert isinstance(joints, JointReading)
-        connections = [one for one in reader.connections if one.topic == topic]
-        first = [bytes(raw) for _, _, raw in itertools.islice(reader.messages(connections), _LOOK)]
-        joints.check_joints(first)
+        first = itertools.islice(self._messages(reader, [topic]), _LOOK)
+        joints.check_joints([raw for _, _, raw in first])
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[AnyReader]:
-        """The open bag; what goes wrong with its files becomes an error that says what to do."""
+        """The open bag."""
         try:
-            with AnyReader(self._paths, default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
-                yield reader
-        except ArgumentError:
-            raise
-        except _DAMAGE as error:
-            what = str(error).strip() or type(error).__name__
-            raise ArgumentError(
-                f"{self.name}: cannot be read ({what}); expected a whole bag. 'quad_dynamics repair' makes bags "
-                'whole whose recorder was killed'
-            ) from error
+            reader = AnyReader(self._paths, default_typestore=get_typestore(Stores.ROS2_JAZZY))
+            reader.open()
+        except Exception as error:  # a damaged file can make its reader fail in any way
+            raise self._damaged(error) from error
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+    def _messages(self, reader: AnyReader, topics: Collection[str]) -> Iterator[tuple[str, int, bytes]]:
+        """Topic, time of recording and bytes of all messages of some topics, in the order of time."""
+        messages = reader.messages([one for one in reader.connections if one.topic in topics])
+        while True:
+            try:
+                connection, received, raw = next(messages)
+            except StopIteration:
+                return
+            except Exception as error:  # likewise
+                raise self._damaged(error) from error
+            yield connection.topic, received, bytes(raw)
+
+    def _damaged(self, error: Exception) -> ArgumentError:
+        """What to do about a damaged file."""
+        what = str(error).strip() or type(error).__name__
+        return ArgumentError(
+            f'{self.name}: cannot be read ({what}); expected a whole bag. '
+            "'quad_dynamics repair' makes bags whole whose recorder was killed"
+        )
 
     def segments(self) -> Iterator[Segment]:
         """Stretches of all channels, in the order of time.
@@ -102,17 +105,16 @@ class BagSource(Source):
         for reading in self._readings.values():
             reading.restart()
         with self._reader() as reader:
-            connections = [one for one in reader.connections if one.topic in self._readings]
             end: int | None = None
             raws: dict[str, list[tuple[int, bytes]]] = {}
-            for connection, received, raw in reader.messages(connections):
+            for topic, received, raw in self._messages(reader, self._readings):
                 if end is None:
                     end = received + self._segment
                 if received >= end:
                     yield self._channels(raws)
                     raws = {}
                     end += ((received - end) // self._segment + 1) * self._segment
-                raws.setdefault(connection.topic, []).append((received, raw))
+                raws.setdefault(topic, []).append((received, raw))
             yield self._channels(raws)
 
     def _channels(self, raws: dict[str, list[tuple[int, bytes]]]) -> Segment:
@@ -122,12 +124,7 @@ class BagSource(Source):
             reading: Reading = self._readings[topic]
             received = np.array([time for time, _ in messages], dtype=np.int64)
             try:
-                channels |= reading.read(received, _plain([raw for _, raw in messages]))
+                channels |= reading.read(received, [raw for _, raw in messages])
             except ArgumentError as error:
                 raise ArgumentError(f'{self.name}: {topic}: {error}') from error
         return channels
-
-
-def _plain(raws: Sequence[Any]) -> list[bytes]:
-    """Messages as bytes; SQLite may give views of them."""
-    return [bytes(raw) for raw in raws]

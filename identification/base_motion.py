@@ -100,6 +100,11 @@ class ImuPlace:
     R_BI: Floats
     p: Floats
 
+    def in_base_axes(self, imu: Floats) -> Floats:
+        """(n, 10) orientation, angular velocity and specific force of the base, from those of the IMU."""
+        quaternion = multiply(imu[:, :4], np.broadcast_to(self.turn, (len(imu), 4)))
+        return np.hstack([quaternion, imu[:, 4:7] @ self.R_BI.T, imu[:, 7:10] @ self.R_BI.T])
+
 
 def imu_place(model: Model, settings: SignalSettings) -> ImuPlace:
     """Where the settings say that the IMU is.

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from identification.freedom import Freedom
+from identification.prior import friction_scales, prior_precision
 from identification.solution import Combination
 from quad_dynamics.api.regression import NormalEquations
 
@@ -22,6 +23,7 @@ Ints = npt.NDArray[np.int64]
 # Singular values of scaled columns below this part of the largest are none. They are roots of the
 # eigenvalues of Y^T Y, whose rounding is some 1e-15 of the largest: 3e-8 here.
 RANK = 1e-6
+_NOTHING = 1e-10  # of what the most influential unknown does
 _LARGE = 0.2  # of the largest; as small as the condition number allows
 # Terms of a combination that matter less than this part of its first one are not printed.
 _SHOWN = 1e-3
@@ -91,7 +93,9 @@ def find_base_parameters(normal: NormalEquations, freedom: Freedom) -> BaseParam
     """
     H = freedom.T.T @ normal.YtY @ freedom.T
     length = np.sqrt(np.maximum(np.diag(H), 0.0))
-    used = np.flatnonzero(length > 0.0)
+    # What a typical change of each unknown does: columns that are nothing but rounding do nothing.
+    typical = length / np.sqrt(np.diag(prior_precision(freedom, friction_scales(freedom.columns))))
+    used = np.flatnonzero(typical > _NOTHING * max(float(typical.max(initial=0.0)), 1e-300))
     length = length[used]
     scaled = H[np.ix_(used, used)] / np.outer(length, length)
     values, V = np.linalg.eigh(0.5 * (scaled + scaled.T))

@@ -77,17 +77,14 @@ def check_positions(source: Source, model: Model, low: Floats, high: Floats) -> 
     slack = 0.2
     fits = (low / _DEGREES > model.q_min - slack) & (high / _DEGREES < model.q_max + slack)
     huge = turning & (np.maximum(np.abs(low), np.abs(high)) > 8.0 * np.pi) & ~np.isfinite(model.q_max)
-    if (
-        np.any(far)
-        and np.all(fits[far])
-        or np.any(huge)
-        and np.all(fits | ~turning)
-        and not np.any(far & ~fits)
+    if (np.any(far) and np.all(fits[far])) or (
+        np.any(huge) and np.all(fits | ~turning) and not np.any(far & ~fits)
     ):
         i = int(np.argmax(np.where(turning, high - low, 0.0)))
         raise ArgumentError(
             f'{source.name}: positions look like degrees: {model.joint_names[i]} goes from {low[i]:.4g} to '
-            f'{high[i]:.4g}, and its range is {model.q_min[i]:.4g} to {model.q_max[i]:.4g} rad; expected radians'
+            f'{high[i]:.4g}, and its range is {model.q_min[i]:.4g} to {model.q_max[i]:.4g} rad; expected '
+            'radians'
         )
     outside = (low < model.q_min - 1e-2) | (high > model.q_max + 1e-2)
     for i in map(int, np.flatnonzero(outside)):
@@ -112,27 +109,46 @@ def check_effort(source: Source, model: Model, largest: Floats, commanded: bool)
     what = 'the torque of the commands' if commanded else 'effort'
     if not np.any(largest):
         raise ArgumentError(
-            f'{source.name}: {what} of all joints is zero throughout; expected measured torques, or commands and '
-            'the gains of the drives (torque: command, kp, kd)'
+            f'{source.name}: {what} of all joints is zero throughout; expected measured torques, or commands '
+            'and the gains of the drives (torque: command, kp, kd)'
         )
     for i in map(int, np.flatnonzero(largest == 0.0)):
         source.note(f'{what} of {model.joint_names[i]} is zero throughout; its rows are not used')
 
 
-def check_velocity(source: Source, model: Model, factor: Floats, speed: Floats) -> None:
+def check_forces(source: Source, model: Model, carried: float) -> None:
+    """Check that feet carry the robot.
+
+    Args:
+        source: recording; it gets a note if they carry much more or less than its weight.
+        model: robot.
+        carried: mean of the vertical forces over the weight; NaN where they were not measured.
+
+    Raises:
+        ArgumentError: they pull it down.
+    """
+    weight = model.total_mass * float(np.linalg.norm(model.gravity))
+    if carried < -0.3:
+        raise ArgumentError(
+            f'{source.name}: foot forces pull down with {-carried * weight:.4g} N; expected forces of the '
+            f'ground on the feet, which carry about {weight:.4g} N'
+        )
+    if carried < 0.7 or carried > 1.5:
+        source.note(f'foot forces carry {carried * weight:.4g} N; the model weighs {weight:.4g} N')
+
+
+def check_velocity(source: Source, model: Model, factor: Floats) -> None:
     """Check that velocities are the derivatives of positions.
 
     Args:
         source: recording; it gets a note where they are not.
         model: robot.
         factor: (nj,) velocity over derivative of position; NaN for joints that do not move.
-        speed: (nj,) root mean square of the velocities.
 
     Raises:
         ArgumentError: one of them is in degrees, or velocities have the wrong sign.
     """
-    moving = np.isfinite(factor) & (speed > 1e-2)
-    for i in map(int, np.flatnonzero(moving)):
+    for i in map(int, np.flatnonzero(np.isfinite(factor))):
         name = model.joint_names[i]
         start = (
             f'{source.name}: the velocity of {name} is {factor[i]:.3g} times the derivative of its position'
@@ -145,5 +161,6 @@ def check_velocity(source: Source, model: Model, factor: Floats, speed: Floats) 
             raise ArgumentError(f'{start}: its sign is wrong')
         if abs(factor[i] - 1.0) > 0.02:
             source.note(
-                f'the velocity of {name} is {factor[i]:.3g} times the derivative of its position; the position is used'
+                f'the velocity of {name} is {factor[i]:.3g} times the derivative of its position; '
+                'the position is used'
             )

@@ -14,11 +14,9 @@ import numpy.typing as npt
 
 from identification.base_motion import continuous
 from identification.checks import check_channel
-from identification.grid import Grid
 from identification.interpolation import hold, interpolate
-from identification.quantities import TARGETS, Quantities, choose_quantities
+from identification.quantities import TARGETS
 from identification.recording import Channel, Segment, Source
-from identification.signal_settings import SignalSettings
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
@@ -194,7 +192,7 @@ class EvenClock:
         last = int(np.floor((end - self._anchor) / step + 1e-6))
         if last < self._next:
             return
-        at: Floats = np.arange(self._next, last + 1) * step
+        at = np.arange(self._next, last + 1, dtype=np.float64) * step
         rows, known = self._values(at)
         time = (self._anchor - self.start + at) * 1e-9
         self._next = last + 1
@@ -256,51 +254,3 @@ def _sizes(source: Source, model: Model, first: Segment) -> dict[str, int]:
             lacking = [name for i, name in enumerate(model.joint_names) if i not in found]
             raise ArgumentError(f'{source.name}: {quantity} of the joints {lacking} is missing')
     return widths
-
-
-def make_grid(source: Source, model: Model, settings: SignalSettings) -> tuple[Grid, EvenClock, Quantities]:
-    """All of a recording that is used, on one even clock.
-
-    Args:
-        source: recording.
-        model: robot.
-        settings: what is used.
-
-    Raises:
-        ArgumentError: time goes backwards, a number is not finite, or a quantity is missing for some joints.
-    """
-    clock: EvenClock | None = None
-    for segment in source.segments():
-        if clock is None:
-            chosen = choose_quantities(source, model, settings, segment)
-            used = {key: channel for key, channel in segment.items() if key in chosen.keys}
-            clock = EvenClock(source, model, used, settings.gap, chosen.slopes)
-            grid = Grid(clock.period, _grid_sizes(clock.sizes, model, chosen))
-        for rows, start in clock.rows(segment):
-            grid.append(_converted(rows, clock, grid, chosen), start)
-    if clock is None:
-        raise ArgumentError(f'{source.name}: holds no messages; expected a recording')
-    for rows, start in clock.rows(None):
-        grid.append(_converted(rows, clock, grid, chosen), start)
-    return grid, clock, chosen
-
-
-def _grid_sizes(sizes: dict[str, int], model: Model, chosen: Quantities) -> dict[str, int]:
-    """Quantities of the grid: torques in place of commands, and room for which feet stand."""
-    left_out = {*TARGETS, *['velocity'] * chosen.slopes}
-    kept = {name: size for name, size in sizes.items() if name not in left_out}
-    feet = len(model.foot_names) if model.floating_base else 0
-    return kept | {'effort': model.nj} | ({'stance': feet} if feet else {})
-
-
-def _converted(rows: Floats, clock: EvenClock, grid: Grid, chosen: Quantities) -> Floats:
-    """Rows of the clock as rows of the grid."""
-    parts = np.split(rows, np.cumsum(list(clock.sizes.values()))[:-1], axis=1)
-    values = dict(zip(clock.sizes, parts, strict=True))
-    if chosen.commanded:
-        values['effort'] = chosen.torques(values)
-    made = np.zeros((len(rows), grid.width))
-    for name in grid.sizes:
-        if name in values:
-            grid.get(made, name)[...] = values[name]
-    return made

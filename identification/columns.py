@@ -33,6 +33,7 @@ JOINT_KINDS = {
     'stribeck': 'N m',
     'rotor': 'kg m^2',
 }
+_GEAR = 100.0  # of rotors of which nothing is known: what counts is their inertia times its square
 NOT_NEGATIVE = ('viscous', 'coulomb', 'stribeck', 'rotor')
 
 
@@ -92,6 +93,7 @@ def make_columns(model: Model, stribeck_velocity: float = 0.1) -> Columns:
         model: robot.
         stribeck_velocity: at which the Stribeck column has fallen to 1/e [rad/s or m/s].
     """
+    model = _with_gears(model)
     feet = model.foot_names if model.floating_base else ()
     names = [f'{body}.{name}' for body in model.body_names for name in INERTIAL]
     units = list(_INERTIAL_UNITS) * model.nb
@@ -114,6 +116,12 @@ def make_columns(model: Model, stribeck_velocity: float = 0.1) -> Columns:
     prior[slices['viscous']], prior[slices['coulomb']] = model.viscous, model.coulomb
     prior[slices['rotor']] = model.rotor_inertia
     return Columns(model, tuple(names), tuple(units), slices, prior, known, stribeck_velocity)
+
+
+def _with_gears(model: Model) -> Model:
+    """The same robot, with a gear where nothing is known of a rotor: motors turn faster than what they move."""
+    unknown = (model.rotor_inertia == 0.0) & (model.rotor_gear == 1.0)
+    return model._replace(rotor_gear=np.where(unknown, _GEAR, model.rotor_gear)) if unknown.any() else model
 
 
 def _of_prismatic(unit: str) -> str:

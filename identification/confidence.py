@@ -104,10 +104,7 @@ def find_confidence(
     before = _spread_of_models(problem, x, A @ H, A @ noise @ A, chosen)
     by_data, by_prior = Z @ A @ noise @ A @ Z.T, Z @ A @ W @ before @ W @ A @ Z.T
     before = Z @ before @ Z.T
-    T = freedom.T
-    v_data, v_prior, v_before = (
-        np.maximum(np.einsum('ij,jk,ik->i', T, each, T), 0.0) for each in (by_data, by_prior, before)
-    )
+    v_data, v_prior, v_before = (_variances(freedom, each) for each in (by_data, by_prior, before))
     free = freedom.free
     std = np.where(free, np.sqrt(v_data + v_prior), np.nan)
     known = free & (v_prior < _LEAK * v_data) & (v_data < _NEWS**2 * v_before)
@@ -115,6 +112,11 @@ def find_confidence(
     low, high = x - reach, x + reach
     _cut(problem, low)
     return Confidence(std, low, high, known, by_data + by_prior, freedom).of(chosen)
+
+
+def _variances(freedom: Freedom, covariance: Floats) -> Floats:
+    """(size,) of all unknowns, from the covariance of the free ones."""
+    return np.asarray(np.maximum(np.einsum('ij,jk,ik->i', freedom.T, covariance, freedom.T), 0.0))
 
 
 def count_stretches(equations: Equations) -> float:

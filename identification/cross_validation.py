@@ -163,7 +163,8 @@ def _choose_bodies(
     Data of a robot on its feet can hardly tell one body from another: a little more here and less there
     explains noise as well.
     """
-    if 'inertia' not in groups or not validation.freedom.has_trunk_and_legs:
+    freedom = validation.freedom
+    if 'inertia' not in groups & freedom.optional or not freedom.has_trunk_and_legs:
         return groups, []
     trunk = groups - {'inertia'} | {TRUNK}
     few, many = (validation.errors(each, weights) for each in (trunk, groups))

@@ -3,8 +3,8 @@
 
 For a delay d the equation is Y x = tau(t + d). The best fit over x is found for several d, and tells what
 torques should be. Where d is right, what is left of the torques has nothing in common with the rate at which
-torques should change: h(d) = g^T (I - P) tau(t + d) = 0, with that rate g and the projection P onto what x can
-explain. Noise of torques does not enter g, so that it does not move the root.
+torques should change: h(d) = g^T (I - P) tau(t + d) = 0, with that rate g and the projection P onto what x
+can explain. Noise of torques does not enter g, so that it does not move the root.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
 from identification.columns import make_columns
-from identification.delay_rows import BaseRows, ContactRows, JointRows, Rows, parts
+from identification.delay_rows import BaseRows, ContactRows, JointRows, Parts, Rows
 from identification.sampling import Plan
 
 Floats = npt.NDArray[np.float64]
 
 _FINE = 0.1  # distance of the delays that are tried, over the period of the cutoff
 _COARSEST = 2.5e-3  # likewise [s]
-_SURE = 3.0  # standard errors that a delay must have to count
+_SURE = 2.0  # standard errors that a delay must have to count
 _WORST = 1.5e-3  # standard error beyond which nothing can be said [s]
 
 
@@ -117,24 +117,23 @@ def tried_delays(longest: float, cutoff: float) -> Floats:
     return np.linspace(-longest, longest, 2 * max(count, 3) + 1)
 
 
-def find_delay(plans: Sequence[Plan], rows: Rows, longest: float) -> Delay:
+def find_delay(parts: Parts, rows: Rows) -> Delay:
     """The delay of one kind of signals.
 
     Args:
-        plans: of all recordings.
+        parts: samples of all recordings.
         rows: makes the equations.
-        longest: delay that is looked for, in both directions [s].
     """
-    tried = tried_delays(longest, plans[0].low_pass.cutoff)
+    tried = tried_delays(parts.longest, parts.cutoff)
     fit = _Fit(tried, rows.columns.size)
-    for part in parts(plans, longest):
+    for part in parts:
         equations = rows.equations(part, 0)
         fit.add(*equations.weighted(tried))
     fit.finish()
     if not fit.rows:
         return _NOT_FOUND
     best, x = fit.best()
-    for part in parts(plans, longest):
+    for part in parts:
         equations = rows.equations(part, 0)
         fit.add_rates(*equations.weighted(tried), rows.rates(part, equations, x, float(tried[best])))
     return fit.delay()
@@ -152,14 +151,12 @@ def estimate_delays(
         torque_delay: likewise.
         forces: forces of all feet were measured.
     """
-    columns = make_columns(plans[0].model)
+    columns, parts = make_columns(plans[0].model), Parts(plans, longest)
     force = NO_DELAY
     if forces:
-        force = (
-            find_delay(plans, BaseRows(columns), longest) if force_delay is None else Delay.given(force_delay)
-        )
+        force = find_delay(parts, BaseRows(columns)) if force_delay is None else Delay.given(force_delay)
     if torque_delay is not None:
         return Delay.given(torque_delay), force
     unknown = plans[0].model.floating_base and not forces
     rows = ContactRows(columns) if unknown else JointRows(columns, force.value)
-    return find_delay(plans, rows, longest), force
+    return find_delay(parts, rows), force

@@ -21,9 +21,10 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _MOST = 4000  # samples that are used
+_KEPT_ROWS = 100_000  # of recordings whose filtered rows stay in memory
 _ARM = 0.2  # on which forces turn the base [m]
-# A joint that sticks follows no law of friction: its torque changes before it moves. Of a filtered row at most
-# this share may be from such times.
+# A joint that sticks follows no law of friction: its torque changes before it moves. Of a filtered row at
+# most this share may be from such times.
 _MOVING = 3e-3
 _MODEL = 1e-2  # of a torque that no model explains
 
@@ -45,20 +46,37 @@ class Part:
     at: Ints
 
 
-def parts(plans: Sequence[Plan], longest: float) -> Iterator[Part]:
-    """Samples of all recordings, not too many.
+class Parts:
+    """Samples of all recordings, not too many; they can be gone through again and again.
 
-    Args:
-        plans: of the recordings.
-        longest: shift for which there must be room [s].
+    Attributes:
+        longest: shift for which there is room [s].
+        cutoff: of the filter [Hz].
     """
-    layout = Samples(plans[0].model).layout
-    expected = sum(len(plan.grid) // plan.step for plan in plans)
-    every = max(1, -(-expected // _MOST))
-    for plan in plans:
-        for rows, filtered, at in make_samples(plan, layout, longest, longest, 0, Counts()):
-            if len(rows[::every]):
-                yield Part(plan, rows[::every], filtered, at[::every])
+
+    def __init__(self, plans: Sequence[Plan], longest: float) -> None:
+        self.longest, self.cutoff = longest, plans[0].low_pass.cutoff
+        self._plans = plans
+        self._kept: list[Part] = []
+
+    def __iter__(self) -> Iterator[Part]:
+        if self._kept:
+            yield from self._kept
+            return
+        few = sum(len(plan.grid) for plan in self._plans) <= _KEPT_ROWS
+        for part in self._made():
+            if few:
+                self._kept.append(part)
+            yield part
+
+    def _made(self) -> Iterator[Part]:
+        layout = Samples(self._plans[0].model).layout
+        expected = sum(len(plan.grid) // plan.step for plan in self._plans)
+        every = max(1, -(-expected // _MOST))
+        for plan in self._plans:
+            for rows, filtered, at in make_samples(plan, layout, self.longest, self.longest, 0, Counts()):
+                if len(rows[::every]):
+                    yield Part(plan, rows[::every], filtered, at[::every])
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +177,8 @@ class JointRows(Rows):
             force = shifted(part.filtered.force, self._force_delay * plan.grid.rate, part.at + step)
             constant = constant + np.einsum('nkv,nk->nv', equations.foot_jacobians(rows), force)
         # torques are as unsure as their noise after the filter, and a little of what they are
-        unsure = np.hypot(plan.torque_noise, _MODEL * np.std(part.filtered.tau, axis=0))
+        kept = np.sqrt(2.0 * plan.low_pass.cutoff / plan.grid.rate)  # of white noise
+        unsure = np.hypot(kept * plan.torque_noise, _MODEL * plan.torque_spread)
         weights = self._use(part, equations, rows)[:, -nj:] / np.maximum(unsure, 1e-9)
         place = np.broadcast_to(np.eye(nj), (len(rows), nj, nj))
         signal = part.filtered.tau

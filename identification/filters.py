@@ -23,13 +23,15 @@ _NOTHING = 1e-12  # what is left of an impulse where it does not matter any more
 
 @lru_cache(maxsize=4)
 def _difference(order: int) -> Floats:
-    """(2 HALF + 1,) weights of the central difference that is exact for polynomials of degree 2 HALF."""
-    k = np.arange(-HALF, HALF + 1, dtype=np.float64)
-    powers = np.vander(k, increasing=True).T
-    wanted = np.zeros(len(k))
-    wanted[order] = math.factorial(order)
-    weights: Floats = np.linalg.solve(powers, wanted)
-    return weights
+    """(2 HALF + 1,) weights of the central difference that is exact for polynomials of degree 2 HALF.
+
+    On one side they are (-1)^(k + 1) (m!)^2 / ((m - k)! (m + k)!) times 1 / k or 2 / k^2.
+    """
+    m, f = HALF, math.factorial
+    side = [(-1) ** (k + 1) * f(m) ** 2 / (f(m - k) * f(m + k)) * order / k**order for k in range(1, m + 1)]
+    if order == 1:
+        return np.array([*[-c for c in side[::-1]], 0.0, *side])
+    return np.array([*side[::-1], -2.0 * sum(side), *side])
 
 
 def derivative(values: Floats, period: float, order: int = 1) -> Floats:
@@ -86,7 +88,7 @@ class LowPass:
         return filtered[pad : len(filtered) - pad]
 
     def share(self, marks: npt.NDArray[np.bool_]) -> Floats:
-        """(n, k) how much of what a filtered row is made from is marked, weights taken without their signs."""
+        """(n, k) how much of what a filtered row is made from is marked; weights without their signs."""
         impulse = np.zeros((2 * self._pad + 1, 1))
         impulse[self._pad] = 1.0
         weights = np.abs(signal.sosfiltfilt(self._sos, impulse, axis=0, padlen=0))
@@ -120,9 +122,9 @@ def _end_of_line(values: Floats) -> Floats:
 def blend(slow: Floats, fast: Floats, corner: Floats, rate: float) -> Floats:
     """Low frequencies of one signal and high frequencies of another, which measure the same.
 
-    With white noise of the standard deviation s_p on positions and s_v on velocities, the best velocity weighs
-    the derivative of positions with 1 / (1 + (w / corner)^2), corner = s_v / s_p, and the measured velocity with
-    the rest. That is a filter of first order, run forwards and backwards.
+    With white noise of the standard deviation s_p on positions and s_v on velocities, the best velocity
+    weighs the derivative of positions with 1 / (1 + (w / corner)^2), corner = s_v / s_p, and the measured
+    velocity with the rest. That is a filter of first order, run forwards and backwards.
 
     Args:
         slow: (n, k).

@@ -125,13 +125,7 @@ def make_freedom(columns: Columns, free: Sequence[str] = (), tie_legs: bool = Fa
         mask[columns.slices[kind]] = True
     if not free:
         mask[:] = True
-    pi, words = make_consistent(
-        columns.prior[columns.slices['pi']].reshape(-1, 10),
-        columns.model.body_names,
-        columns.model.total_mass,
-    )
-    x0 = columns.prior.copy()
-    x0[columns.slices['pi']] = pi.reshape(-1)
+    x0, words = _consistent_prior(columns)
     T, lead = np.eye(columns.size), np.arange(columns.size)
     if tie_legs:
         ties = find_leg_ties(columns.model)
@@ -151,6 +145,14 @@ def make_freedom(columns: Columns, free: Sequence[str] = (), tie_legs: bool = Fa
         ),
         notes=tuple(words),
     )
+
+
+def _consistent_prior(columns: Columns) -> tuple[Floats, list[str]]:
+    """(size,) what the model says, every body consistent; and which bodies were changed, in words."""
+    x0, model = columns.prior.copy(), columns.model
+    pi, words = make_consistent(x0[columns.slices['pi']].reshape(-1, 10), model.body_names, model.total_mass)
+    x0[columns.slices['pi']] = pi.reshape(-1)
+    return x0, words
 
 
 def _kinds(columns: Columns) -> list[str]:

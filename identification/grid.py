@@ -119,8 +119,8 @@ class Grid:
             overlap: rows of each neighbour.
 
         Yields:
-            The piece, the first row of the part and one after its last, and rows from `overlap` before (or the
-            beginning of the piece) to `overlap` after (or its end).
+            The piece, the first row of the part and one after its last, and rows from `overlap` before (or
+            the beginning of the piece) to `overlap` after (or its end).
         """
         for piece in self.pieces:
             for begin in range(piece.begin, piece.end, size):

@@ -12,7 +12,9 @@ Bools = npt.NDArray[np.bool_]
 
 _POINTS = 6  # of the polynomial through the nearest samples
 # A polynomial through samples that are not about evenly spaced would swing; then a straight line is taken.
-_SPACING = 0.5, 1.6
+_SPACING = 0.4, 2.5
+# Where the six nearest samples do not fit, at an end or beside a gap, others near by may.
+_OFFSETS = 0, -1, 1, -2, 2
 
 
 def interpolate(time: Floats, values: Floats, at: Floats, longest: float) -> tuple[Floats, Bools]:
@@ -37,16 +39,20 @@ def interpolate(time: Floats, values: Floats, at: Floats, longest: float) -> tup
     known = (share >= 0.0) & (share <= 1.0) & ((span <= longest) | (share == 0.0) | (share == 1.0))
     share = np.clip(share, 0.0, 1.0)[:, None]
     result = (1.0 - share) * values[left] + share * values[left + 1]
-    even = _even(time, left)
-    if np.any(even):
-        result[even] = _polynomial(time, values, at[even], left[even])
+    done = np.zeros(len(at), dtype=np.bool_)
+    for offset in _OFFSETS:
+        first = left - (_POINTS // 2 - 1) + offset
+        fits = ~done & _even(time, left, first)
+        if np.any(fits):
+            result[fits] = _polynomial(time, values, at[fits], first[fits])
+            done |= fits
+        if done.all():
+            break
     return result, known
 
 
-def _even(time: Floats, left: Ints) -> Bools:
-    """Where six samples around a place are about evenly spaced."""
-    before = _POINTS // 2 - 1
-    first = left - before
+def _even(time: Floats, left: Ints, first: Ints) -> Bools:
+    """Where six samples, beginning with `first`, are about as far apart as those around a place."""
     fits = (first >= 0) & (first + _POINTS <= len(time))
     steps = np.diff(time)
     middle = steps[left]
@@ -56,9 +62,9 @@ def _even(time: Floats, left: Ints) -> Bools:
     return fits
 
 
-def _polynomial(time: Floats, values: Floats, at: Floats, left: Ints) -> Floats:
-    """Lagrange's polynomial; at a sample it is the sample, exactly."""
-    near = left[:, None] + np.arange(_POINTS) - (_POINTS // 2 - 1)
+def _polynomial(time: Floats, values: Floats, at: Floats, first: Ints) -> Floats:
+    """Lagrange's polynomial through six samples; at a sample it is the sample, exactly."""
+    near = first[:, None] + np.arange(_POINTS)
     t = time[near]
     result = np.zeros((len(at), values.shape[1]))
     for j in range(_POINTS):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from identification.base_motion import ImuPlace, angular_motion, multiply, rate_of, rotate
+from identification.base_motion import angular_motion, rate_of, rotate
 from identification.filters import HALF, LowPass, blend, derivative
 from identification.grid import Grid
 from quad_dynamics.model.model import Model
@@ -76,13 +76,13 @@ class MotionPlan:
         model: robot.
         joints: of positions and velocities of the joints.
         base: of position and quaternion of the base (7 columns).
-        imu: where the IMU sits; None: odometry is used.
+        imu: (3,) position of the IMU in the base's frame [m]; None: odometry is used.
     """
 
     model: Model
     joints: Fusion
     base: Fusion
-    imu: ImuPlace | None
+    imu: Floats | None
 
     def reach(self, rate: float) -> int:
         """Rows after which nothing of an impulse is left, before the low-pass filter."""
@@ -144,27 +144,24 @@ def _from_odometry(
     return np.hstack([p[:, :3], quaternion]), np.hstack([v[:, :3], w]), np.hstack([a[:, :3], dw])
 
 
-def imu_signals(grid: Grid, rows: Floats, place: ImuPlace) -> tuple[Floats, Floats]:
+def imu_signals(grid: Grid, rows: Floats) -> tuple[Floats, Floats]:
     """(n, 4) quaternion of the base by an IMU, and (n, 4) its derivative by the gyroscope."""
     imu = grid.get(rows, 'imu')
     quaternion = imu[:, :4] / np.linalg.norm(imu[:, :4], axis=1, keepdims=True)
-    quaternion = multiply(quaternion, np.broadcast_to(place.turn, quaternion.shape))
-    w = imu[:, 4:7] @ place.R_BI.T
-    return quaternion, rate_of(quaternion, w)
+    return quaternion, rate_of(quaternion, imu[:, 4:7])
 
 
 def _from_imu(grid: Grid, rows: Floats, plan: MotionPlan, low_pass: LowPass) -> tuple[Floats, Floats, Floats]:
     """Position and velocity are not known; nothing depends on them, and they are 0."""
     place = plan.imu
     assert place is not None
-    p, v = imu_signals(grid, rows, place)
+    p, v = imu_signals(grid, rows)
     fusion = Fusion(plan.base.corner[3:], plan.base.lag[3:])
     moved = differentiate(p, v, fusion, grid.period, low_pass)
     quaternion, w, dw = angular_motion(moved.p, moved.v, moved.a)
     inner = slice(HALF, len(rows) - HALF)
-    f = grid.get(rows, 'imu')[:, 7:10] @ place.R_BI.T
-    a = low_pass(rotate(p, f))[inner] + plan.model.gravity
+    a = low_pass(rotate(p, grid.get(rows, 'imu')[:, 7:10]))[inner] + plan.model.gravity
     # of the base's origin: what the IMU feels by turning about it is taken away
-    a = a - rotate(quaternion, np.cross(dw, place.p) + np.cross(w, np.cross(w, place.p)))
+    a = a - rotate(quaternion, np.cross(dw, place) + np.cross(w, np.cross(w, place)))
     zero = np.zeros((len(a), 3))
     return np.hstack([zero, quaternion]), np.hstack([zero, w]), np.hstack([a, dw])

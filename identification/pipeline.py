@@ -157,8 +157,8 @@ def identify_sources(
     if settings.compare:
         tell('comparing methods')
         # Held-out blocks are part of the training data here: the comparison holds out some of its own.
-        other = checked.equations if checked and others else None
-        comparison = compare(equations, other, job.columns, job.freedom)
+        elsewhere = checked.equations if checked and others else None
+        comparison = compare(equations, elsewhere, job.columns, job.freedom)
     return Result(
         solution=solution,
         signals=report,

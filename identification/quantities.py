@@ -102,8 +102,8 @@ def _commanded(source: Source, present: set[str]) -> bool:
     if torque == 'command' or 'effort' not in present:
         if not present & set(TARGETS):
             raise ArgumentError(
-                f'{source.name}: the joints have no effort, and there are no commands ({source.topics.joint_torques} '
-                f'or {source.topics.joint_targets}) to compute it from'
+                f'{source.name}: the joints have no effort, and there are no commands '
+                f'({source.topics.joint_torques} or {source.topics.joint_targets}) to compute it from'
             )
         return True
     return False
@@ -113,7 +113,8 @@ def _check_commands(source: Source, present: set[str], kp: Floats, kd: Floats) -
     """Commands of positions or velocities need gains."""
     if 'target_position' in present and not np.any(kp):
         raise ArgumentError(
-            f'{source.name}: commands hold positions, but no gains of the drives are given; expected kp and kd'
+            f'{source.name}: commands hold positions, but no gains of the drives are given; expected kp and '
+            'kd'
         )
     if 'target_velocity' in present and not np.any(kd) and 'target_position' not in present:
         raise ArgumentError(f'{source.name}: commands hold velocities, but kd is not given')
@@ -144,6 +145,7 @@ def _base(source: Source, model: Model, settings: SignalSettings, present: set[s
         )
     if chosen == 'imu':
         source.note(
-            'motion of the base from the IMU: its position and velocity are unknown (0; no torque depends on them)'
+            'motion of the base from the IMU: its position and velocity are unknown '
+            '(0; no torque depends on them)'
         )
     return chosen

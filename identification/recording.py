@@ -61,14 +61,16 @@ class Source(abc.ABC):
         name: of the recording, for people.
         sha256: of its data.
         notes: what was assumed about it; complete when all segments were read.
-        force_frames: of each foot whose force was measured: '' for world axes, or the link in whose axes it is.
+        force_frames: of each foot whose force was measured: the link in whose axes it is, '' for the world.
         topics: how its messages are to be taken.
+        promised: quantities that it has, though perhaps not from the beginning.
     """
 
     def __init__(self, name: str, sha256: str, topics: Topics) -> None:
         self.name, self.sha256, self.topics = name, sha256, topics
         self.notes: list[str] = []
         self.force_frames: dict[str, str] = {}
+        self.promised: frozenset[str] = frozenset({'position'})
 
     @abc.abstractmethod
     def segments(self) -> Iterator[Segment]:
@@ -108,6 +110,22 @@ def open_source(
     from identification.bag_reader import BagSource
 
     return BagSource(place, model, topics, segment)
+
+
+def joined(segments: Sequence[Segment]) -> Segment:
+    """Stretches that follow each other, as one."""
+    parts: dict[str, list[Channel]] = {}
+    for segment in segments:
+        for key, channel in segment.items():
+            parts.setdefault(key, []).append(channel)
+    return {
+        key: Channel(
+            np.concatenate([one.stamps for one in found]),
+            np.concatenate([one.values for one in found]),
+            found[0].columns,
+        )
+        for key, found in parts.items()
+    }
 
 
 def digest(files: Sequence[Path]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import maximum_filter1d
+from scipy.ndimage import maximum_filter1d, median_filter
 
 from identification.filters import HALF, LowPass
 from identification.grid import Grid, Piece
@@ -26,6 +26,8 @@ _AT_LIMIT = 0.99, 1.01  # torque over its limit at which a drive is taken as sat
 _TRIM = 1.5  # periods of the cutoff at the ends of pieces that are left out
 _UNKNOWN = 0.05  # of a filtered row that may be made where the direction of friction is unknown
 _BAD = 0.01  # of a filtered row that may be made where a torque is wrong
+_BAD_SPIKE = 1e-3  # likewise; a spike is short, and may be very high
+_SPIKE, _SPIKE_SHARE = 10.0, 0.2  # spike of a torque over its noise, and over its spread
 _STOP = 2e-3  # so near to the end of its range a joint may touch it [rad or m]
 
 
@@ -41,6 +43,7 @@ class Counts:
         resting: (nj,) samples that do not count, for the joint does not move.
         saturated: (nj,) likewise, for its drive is at its limit.
         stopped: (nj,) likewise, for it is at the end of its range.
+        spikes: (nj,) likewise, for its torque has a spike near by.
     """
 
     rows: int = 0
@@ -50,6 +53,7 @@ class Counts:
     resting: Floats = field(default_factory=lambda: np.zeros(0))
     saturated: Floats = field(default_factory=lambda: np.zeros(0))
     stopped: Floats = field(default_factory=lambda: np.zeros(0))
+    spikes: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,8 @@ class Plan:
         wide: filter of the velocity whose sign is taken, which lets more pass.
         step: every so many rows a sample.
         rest: (nj,) below this velocity the direction of friction is unknown [rad/s or m/s].
-        torque_noise: (nj,) standard deviation of filtered torques [N m or N].
+        torque_noise: (nj,) standard deviation of the noise of torques [N m or N].
+        torque_spread: (nj,) standard deviation of the torques themselves.
         idle: (nj,) joints whose torques are not known.
         frames: of foot forces.
         segment: rows that are worked on at once.
@@ -76,6 +81,7 @@ class Plan:
     step: int
     rest: Floats
     torque_noise: Floats
+    torque_spread: Floats
     idle: Bools
     frames: dict[str, str]
     segment: int
@@ -107,6 +113,7 @@ class Filtered:
         unknown: (n, nj) share of each row in which the direction of friction is unknown.
         saturated: (n, nj).
         stopped: (n, nj).
+        spikes: (n, nj).
     """
 
     begin: int
@@ -120,10 +127,11 @@ class Filtered:
     unknown: Floats
     saturated: Bools
     stopped: Bools
+    spikes: Bools
 
 
 def filtered_parts(plan: Plan) -> Iterator[tuple[Piece, int, int, Filtered]]:
-    """All pieces in parts: the piece, the first row of the part, one after its last, and filtered rows around.
+    """All pieces in parts: the piece, first row of the part, one after its last, and filtered rows around.
 
     Results do not depend on where parts begin: each has as many rows of its neighbours as the filters reach.
     """
@@ -163,7 +171,15 @@ def _filter(plan: Plan, rows: Floats, begin: int) -> Filtered:
         low_pass.share(np.abs(velocity) < plan.rest),
         low_pass.share((at_limit > _AT_LIMIT[0]) & (at_limit < _AT_LIMIT[1])) > _BAD,
         low_pass.share(near_stop) > _BAD,
+        low_pass.share(_spikes(tau, plan)) > _BAD_SPIKE,
     )
+
+
+def _spikes(tau: Floats, plan: Plan) -> Bools:
+    """(n, nj) torques that are far from those beside them, for one or two rows."""
+    away = np.abs(tau - median_filter(tau, size=(5, 1), mode='nearest'))
+    found: Bools = away > np.maximum(_SPIKE * plan.torque_noise, _SPIKE_SHARE * plan.torque_spread)
+    return found
 
 
 def _around(marks: Bools, window: int) -> Bools:
@@ -190,10 +206,11 @@ def make_samples(
     """
     grid, nj = plan.grid, plan.model.nj
     counts.rows += len(grid)
-    for name in ('resting', 'saturated', 'stopped'):
+    for name in ('resting', 'saturated', 'stopped', 'spikes'):
         if not len(getattr(counts, name)):
             setattr(counts, name, np.zeros(nj))
     trim = HALF + math.ceil(_TRIM * plan.window) + math.ceil(max(abs(delay), abs(force_delay)) * grid.rate)
+    numbers = {piece.begin: i for i, piece in enumerate(grid.pieces)}
     last: Piece | None = None
     for piece, begin, end, part in filtered_parts(plan):
         first, stop = piece.begin + trim, piece.end - trim
@@ -206,8 +223,8 @@ def make_samples(
             counts.blocks += 1
             last = piece
         at = wanted - part.begin
-        time: Floats = piece.start + (wanted - piece.begin) * grid.period
-        number = block + grid.pieces.index(piece)
+        time = np.asarray(piece.start + (wanted - piece.begin) * grid.period, dtype=np.float64)
+        number = block + numbers[piece.begin]
         yield _rows(plan, layout, part, at, time, number, delay, force_delay, counts), part, at
 
 
@@ -225,11 +242,12 @@ def _rows(
     rate = plan.grid.rate
     late, force_late = delay * rate, force_delay * rate
     resting = part.unknown[at] > _UNKNOWN
-    unused = resting | part.saturated[at] | part.stopped[at] | plan.idle
+    unused = resting | part.saturated[at] | part.stopped[at] | part.spikes[at] | plan.idle
     counts.samples += len(at)
     counts.resting += resting.sum(axis=0)
     counts.saturated += part.saturated[at].sum(axis=0)
     counts.stopped += part.stopped[at].sum(axis=0)
+    counts.spikes += part.spikes[at].sum(axis=0)
     return layout.join(
         time=time,
         block=np.full(len(at), float(block)),

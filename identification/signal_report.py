@@ -29,6 +29,7 @@ class SourceReport:
         base: 'odom', 'imu', or '' for a fixed base.
         stance: how feet on the ground were found; '' for a fixed base.
         stood: part of the time in which each foot stands.
+        carried: mean of the vertical foot forces over the weight; NaN where they were not measured.
         impacts: that were found.
         joint_names: of the following.
         position_noise: standard deviations [rad or m].
@@ -51,6 +52,7 @@ class SourceReport:
     base: str
     stance: str
     stood: tuple[float, ...]
+    carried: float
     impacts: int
     joint_names: tuple[str, ...]
     position_noise: tuple[float, ...]
@@ -78,6 +80,8 @@ class SourceReport:
         if self.base:
             stood = ', '.join(f'{100 * share:.0f} %' for share in self.stood)
             lines.append(f'  base from {self.base}; feet stand (by {self.stance}): {stood}')
+        if math.isfinite(self.carried):
+            lines.append(f'  foot forces carry {self.carried:.3f} of the weight of the model')
         if self.impacts:
             lines.append(f'  {self.impacts} impacts; no filter runs across them')
         lines += self._joints()
@@ -86,7 +90,9 @@ class SourceReport:
     def _joints(self) -> list[str]:
         lines = []
         n = max(self.counts.samples, 1)
-        for name, share in (('resting', self.counts.resting), ('saturated', self.counts.saturated)):
+        found = self.counts
+        kinds = {'resting': found.resting, 'saturated': found.saturated, 'near spikes': found.spikes}
+        for name, share in kinds.items():
             if np.any(share > 0.005 * n):
                 worst = int(np.argmax(share))
                 lines.append(
@@ -118,6 +124,7 @@ class SourceReport:
                 'resting': int(self.counts.resting[i]) if len(self.counts.resting) else 0,
                 'saturated': int(self.counts.saturated[i]) if len(self.counts.saturated) else 0,
                 'at_stop': int(self.counts.stopped[i]) if len(self.counts.stopped) else 0,
+                'near_spikes': int(self.counts.spikes[i]) if len(self.counts.spikes) else 0,
                 **self._velocity(i),
             }
             for i, name in enumerate(self.joint_names)
@@ -147,6 +154,7 @@ class SourceReport:
             'base': self.base,
             'stance': self.stance,
             'stood': list(self.stood),
+            'carried': self.carried if math.isfinite(self.carried) else None,
             'impacts': self.impacts,
             'joints': joints,
         }

@@ -67,7 +67,7 @@ class SignalSettings(ParameterSet):
         'how feet on the ground are found; auto: by forces, else by kinematics, else all',
         choices=STANCES,
     )
-    # A foot that is taken to stand though it does not costs little; one that carries something unseen is an error.
+    # A foot that is taken to stand though it does not costs little; one that carries unseen is an error.
     touch: float = param(0.03, 'a foot stands with so much of the weight', unit='-', above=0.0, high=1.0)
     lift: float = param(
         0.015, 'a foot that stands is lifted below so much of the weight', unit='-', low=0.0, high=1.0

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from identification.base_parameters import find_base_parameters
+from identification.base_parameters import BaseParameters, find_base_parameters
 from identification.columns import Columns
-from identification.confidence import find_confidence
+from identification.confidence import Confidence, find_confidence
 from identification.consistent import solve_problem
 from identification.consistent_problem import ConsistentProblem
 from identification.cross_validation import FIXED, CrossValidation, choose
@@ -81,8 +81,14 @@ def solve(
     )
     sure = find_confidence(wide, total, x, weight, meat, equations, chosen)
     base = find_base_parameters(total, chosen)
+    return _solution(chosen, x, sure, base, weight, (*freedom.notes, *choice.words))
+
+
+def _solution(
+    chosen: Freedom, x: Floats, sure: Confidence, base: BaseParameters, weight: float, words: tuple[str, ...]
+) -> Solution:
     return Solution(
-        columns=columns,
+        columns=chosen.columns,
         x=x,
         free=chosen.free,
         identified=sure.identified,
@@ -93,7 +99,7 @@ def solve(
         condition=base.condition,
         method='consistent',
         prior_weight=weight,
-        choices=(*freedom.notes, *choice.words),
+        choices=words,
     )
 
 

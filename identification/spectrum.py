@@ -21,6 +21,8 @@ _BAND = 1.0  # over which spectra are smoothed [Hz]
 _CLEAR = 3.0  # spectrum over that of the noise up to which there is motion
 _ENERGY = 0.999  # of the squared velocities that must be below the cutoff over _ABOVE
 _ABOVE = 3.0
+# Products of velocities have twice their frequency: noise or not, the cutoff is so far above most motion.
+_MOST, _LEAST_ABOVE = 0.99, 2.5
 LOWEST, HIGHEST = 5.0, 0.2  # cutoff [Hz], and over the rate
 
 
@@ -90,7 +92,7 @@ def measure_spectrum(grid: Grid) -> Spectrum | None:
         grid.rate,
         noise['position'],
         noise.get('velocity', unknown),
-        noise.get('effort', unknown * 0.0),
+        noise['effort'],
         frequency,
         np.exp(total / count + np.euler_gamma),
         'velocity' in grid,
@@ -100,8 +102,8 @@ def measure_spectrum(grid: Grid) -> Spectrum | None:
 def choose_cutoff(spectra: Sequence[Spectrum]) -> float:
     """The cutoff of the low-pass filter [Hz].
 
-    It is three times the frequency below which nearly all of the motion is, but not beyond the frequency where
-    the motion of the livelier joints sinks into noise.
+    It is three times the frequency below which nearly all of the motion is, but not beyond the frequency
+    where the motion of the livelier joints sinks into noise.
 
     Args:
         spectra: of all recordings.
@@ -119,8 +121,8 @@ def choose_cutoff(spectra: Sequence[Spectrum]) -> float:
         energy = np.maximum(smooth - own, 0.0)
         energy[np.arange(len(energy))[:, None] >= np.maximum(ends, 1)] = 0.0
         share = np.cumsum(energy, axis=0) / np.maximum(np.sum(energy, axis=0), 1e-300)
-        needed = one.frequency[np.argmax(share >= _ENERGY, axis=0)]
-        cutoff = np.minimum(_ABOVE * needed, one.frequency[ends])
+        nearly_all, most = (one.frequency[np.argmax(share >= part, axis=0)] for part in (_ENERGY, _MOST))
+        cutoff = np.maximum(np.minimum(_ABOVE * nearly_all, one.frequency[ends]), _LEAST_ABOVE * most)
         chosen.append(float(np.clip(np.quantile(cutoff, 0.75), LOWEST, HIGHEST * one.rate)))
     # one filter for all; a whole number of tenths is easier to quote
     return max(round(min(chosen), 1), 0.1)

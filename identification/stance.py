@@ -40,11 +40,13 @@ class Stance:
         method: 'forces', 'kinematics' or 'all'; '' for a fixed base.
         impacts: rows before which something hit.
         stood: (feet,) rows in which each foot stood.
+        carried: mean of the vertical forces over the weight; NaN where they were not measured.
     """
 
     method: str
     impacts: list[int] = field(default_factory=list)
     stood: Floats = field(default_factory=lambda: np.zeros(0))
+    carried: float = float('nan')
 
 
 def stance_method(settings: SignalSettings, measured: bool, odometry: bool) -> str:
@@ -82,7 +84,7 @@ def world_forces(grid: Grid, rows: Floats, model: Model, frames: dict[str, str])
 
 
 def configuration(grid: Grid, rows: Floats, model: Model) -> Floats:
-    """(n, nq) as measured; without odometry at the origin, turned as the IMU says if it sits straight."""
+    """(n, nq) as measured; without odometry at the origin, turned as the IMU says."""
     joints = grid.get(rows, 'position')
     if not model.floating_base:
         return np.ascontiguousarray(joints)
@@ -108,6 +110,8 @@ def find_stance(
     """
     found = Stance(method, stood=np.zeros(len(model.foot_names) if method else 0))
     weight = model.total_mass * float(np.linalg.norm(model.gravity))
+    up = -model.gravity / max(float(np.linalg.norm(model.gravity)), 1e-300)
+    vertical = 0.0
     size = max(1, round(settings.segment * grid.rate))
     jumps = _JumpFinder(grid)
     before: Bools | None = None
@@ -123,7 +127,9 @@ def find_stance(
         if not method:
             continue
         if method == 'forces':
-            norms = _norms(world_forces(grid, rows, model, frames))
+            forces = world_forces(grid, rows, model, frames)
+            norms = _norms(forces)
+            vertical += float(np.sum(forces[inner].reshape(-1, 3) @ up))
             stands = _hysteresis(norms[inner], settings.touch * weight, settings.lift * weight, before)
             rise = norms[min(ahead - 2, len(norms) - 1) :]
             hits = np.flatnonzero(np.any(rise - norms[: len(rise)] > _RISE * weight, axis=1))
@@ -137,6 +143,8 @@ def find_stance(
         before = stands[-1]
         found.stood += stands.sum(axis=0)
         grid.write(begin, 'stance', stands.astype(np.float64))
+    if method == 'forces':
+        found.carried = vertical / (max(len(grid), 1) * max(weight, 1e-300))
     found.impacts = _first_of_each(found.impacts, math.ceil(_APART * grid.rate))
     return found
 
@@ -195,7 +203,7 @@ def _standing(grid: Grid, rows: Floats, model: Model) -> Bools:
 
 
 class _JumpFinder:
-    """Finds rows at which velocities of joints jump."""
+    """Finds rows at which velocities of joints, or their positions, jump."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -205,11 +213,11 @@ class _JumpFinder:
         self._limit = np.maximum(_JUMP * usual, _SMALLEST_JUMP)
 
     def _bends(self, rows: Floats) -> Floats:
-        """(n - 3, nj) how much a step of the velocity is more than the steps beside it."""
+        """(n - 4, k) how much a step of a velocity is more than the steps beside it."""
+        # A position that jumps to and fro is no impact, but must not be filtered either.
+        v = np.diff(self._grid.get(rows, 'position'), axis=0) * self._grid.rate
         if 'velocity' in self._grid:
-            v = self._grid.get(rows, 'velocity')
-        else:
-            v = np.diff(self._grid.get(rows, 'position'), axis=0) * self._grid.rate
+            v = np.hstack([v, self._grid.get(rows, 'velocity')[1:]])
         steps = np.diff(v, axis=0)
         bends: Floats = steps[1:-1] - 0.5 * (steps[2:] + steps[:-2])
         return bends
@@ -217,4 +225,4 @@ class _JumpFinder:
     def __call__(self, rows: Floats) -> list[int]:
         """Rows after the jump."""
         bends = self._bends(rows)
-        return [int(i) + 2 for i in np.flatnonzero(np.any(np.abs(bends) > self._limit, axis=1))]
+        return [int(i) + 3 for i in np.flatnonzero(np.any(np.abs(bends) > self._limit, axis=1))]

@@ -10,8 +10,8 @@ CSV: one line of names, then numbers. Columns, in any order; others are ignored:
     <foot>.fx fy fz                                                 [N], world axes
     <joint>.target_position, target_velocity, target_effort
 
-npz: arrays time (n,), position, velocity, effort, target_... (n, joints), joint_names (joints,) in the order of
-the columns, base (n, 13), imu (n, 10), force (n, feet, 3), foot_names (feet,).
+npz: arrays time (n,), position, velocity, effort, target_... (n, joints), joint_names (joints,) in the order
+of the columns, base (n, 13), imu (n, 10), force (n, feet, 3), foot_names (feet,).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which topics of a bag hold what, and how their messages are to be taken."""
 
-# ruff: noqa: RUF009 (param returns what dataclasses.field returns)
-
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
@@ -94,7 +92,8 @@ def find_topic(wanted: str, present: Collection[str], namespace: str | None = No
     nearest_ones = sorted(topic for topic in found if topic.count('/') == depth)
     if len(nearest_ones) > 1:
         raise ArgumentError(
-            f'topic {wanted!r} is there several times: {", ".join(nearest_ones)}; expected the full name of one'
+            f'topic {wanted!r} is there several times: {", ".join(nearest_ones)}; expected the full name of '
+            'one'
         )
     return nearest_ones[0]
 

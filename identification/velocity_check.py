@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ Floats = npt.NDArray[np.float64]
 
 _FACTOR = 0.02  # by which a velocity may be off to be used
 _LOW, _ALONE = 0.7, 0.25  # lowest corner over the cutoff; below the second, velocities are used alone
+_MOVES = 5.0  # motion over noise at which velocities can be compared
+_WINDOW = 10.0  # time that is looked at at once [s]
 _STEP = 1.25  # factor between corners that are told apart
 _LAG = 0.05  # periods of the cutoff by which it may be late to be used
 
@@ -62,8 +64,7 @@ def check_velocities(
     grid: Grid,
     signals: Callable[[Floats], tuple[Floats, Floats]],
     low_pass: LowPass,
-    segment: int,
-    joined: int = 1,
+    groups: Sequence[int] = (),
 ) -> VelocityCheck:
     """Compare measured velocities with positions, below the cutoff.
 
@@ -71,14 +72,15 @@ def check_velocities(
         grid: rows.
         signals: positions and measured velocities (n, k) of rows.
         low_pass: filter.
-        segment: rows that are worked on at once.
-        joined: so many columns share one factor, lag and noise (parts of a vector).
+        groups: numbers of columns, side by side, that share one factor, lag and noise (parts of a vector);
+            empty: each has its own.
     """
     sums: Floats | None = None
+    count = 0
     noise: list[Floats] = []
     weights: list[int] = []
     trim = int(np.ceil(grid.rate / low_pass.cutoff))
-    for _, _, _, rows in grid.windows(segment):
+    for _, _, _, rows in grid.windows(round(_WINDOW * grid.rate)):
         if len(rows) < 2 * HALF + 2 * trim + 20:
             continue
         p, v = signals(rows)
@@ -88,6 +90,7 @@ def check_velocities(
         x = derivative(low_pass(p), grid.period)[inner]
         a = derivative(low_pass(p), grid.period, 2)[inner]
         y = low_pass(v)[HALF : len(v) - HALF][inner]
+        count += len(x)
         products = np.stack([x * x, x * a, a * a, x * y, a * y]).sum(axis=1)
         sums = products if sums is None else sums + products
     if sums is None:
@@ -95,10 +98,15 @@ def check_velocities(
         nothing = np.full(k, np.nan)
         return VelocityCheck(nothing, nothing * 0.0, nothing, nothing)
     levels = np.average(np.stack(noise), axis=0, weights=weights)
-    sums, levels = _together(sums, joined), _together(levels, joined) / joined
+    if groups:
+        sums, levels = _together(sums, groups), _together(levels, groups) / np.repeat(groups, groups)
     xx, xa, aa, xy, ay = sums
     determinant = xx * aa - xa * xa
-    moves = determinant > 1e-12 * np.maximum(xx * aa, 1e-300)
+    # The derivative of positions must be more than their noise: (2 pi f)^2, over all f below the cutoff.
+    noise_of_slope = (
+        levels[0] * (2.0 * np.pi * low_pass.cutoff) ** 2 * 2.0 * low_pass.cutoff / (3.0 * grid.rate)
+    )
+    moves = (determinant > 1e-12 * np.maximum(xx * aa, 1e-300)) & (xx > _MOVES**2 * noise_of_slope * count)
     safe = np.where(moves, determinant, 1.0)
     factor = np.where(moves, (aa * xy - xa * ay) / safe, np.nan)
     slope = np.where(moves, (xx * ay - xa * xy) / safe, 0.0)
@@ -106,7 +114,7 @@ def check_velocities(
     return VelocityCheck(factor, np.nan_to_num(lag), np.sqrt(levels[0]), np.sqrt(levels[1]))
 
 
-def _together(sums: Floats, joined: int) -> Floats:
+def _together(sums: Floats, groups: Sequence[int]) -> Floats:
     """Sums over columns that share one result."""
-    whole = sums.reshape(len(sums), -1, joined).sum(axis=2)
-    return np.repeat(whole, joined, axis=1)
+    begins = np.cumsum([0, *groups[:-1]])
+    return np.repeat(np.add.reduceat(sums, begins, axis=1), groups, axis=1)

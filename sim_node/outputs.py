@@ -115,6 +115,7 @@ class Outputs:
     def _joint_states(self, stamp: int) -> None:
         self.before_joint_states()
         self._of_both(stamp, 'publish_joint_states')
+        self._world.torques.clear()
         self.on_joint_states(stamp)
 
     def _imu(self, stamp: int) -> None:
@@ -127,6 +128,7 @@ class Outputs:
 
     def _foot_forces(self, stamp: int) -> None:
         self._of_both(stamp, 'publish_feet')
+        self._world.forces.clear()
 
     def _publish_clock(self, stamp: int) -> None:
         self._clock.publish(self._clock_template.bytes(stamp))

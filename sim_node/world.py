@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,7 @@ class World:
         self.dt_ns = round(settings.dt * 1e9)
         self._begin_ns = 0
         self._divergences = 0
+        self.torques, self.forces = StepMean(), StepMean()
         self._lying: Floats | None = None
         self._has_noise = _has_noise(settings.sensors)
         self._kp, self._kd = self._gains(settings)
@@ -80,6 +82,8 @@ class World:
             self._after_divergence()
             return str(error)
         self._divergences = 0
+        self.torques.add(self.sim.tau)
+        self.forces.add(self.sim.foot_forces)
         return ''
 
     def _after_divergence(self) -> None:
@@ -122,6 +126,8 @@ class World:
         self._begin_ns = now
         self._skip_ahead()
         self._divergences = 0
+        self.torques.clear()
+        self.forces.clear()
         self.damp()
 
     def _skip_ahead(self) -> None:
@@ -237,9 +243,39 @@ class World:
         return self._has_noise
 
     def readings(self) -> tuple[Readings, Readings | None]:
-        """What the sensors read now, and the truth if it is another."""
-        truth = self.sim.truth()
-        return (self.sim.sensors(), truth) if self._has_noise else (truth, None)
+        """What the sensors read now, and the truth if it is another.
+
+        Torques and forces are means since they were sent last (`torques`, `forces`): they change from step to
+        step, and a sensor that looked at some of the steps only would take what is fast for something slow.
+        """
+        now = self.sim.truth()
+        truth = replace(
+            now,
+            joint_torque=self.torques.mean(now.joint_torque),
+            foot_forces=self.forces.mean(now.foot_forces),
+        )
+        return (self.sim.measure(truth), truth) if self._has_noise else (truth, None)
+
+
+class StepMean:
+    """The mean over time steps of something that is sent less often."""
+
+    def __init__(self) -> None:
+        self._sum: Floats | None = None
+        self._steps = 0
+
+    def add(self, values: Floats) -> None:
+        """Add those of one time step."""
+        self._sum = values.copy() if self._sum is None else self._sum + values
+        self._steps += 1
+
+    def mean(self, now: Floats) -> Floats:
+        """The mean since `clear`; `now` if there was no step since."""
+        return now if self._sum is None else self._sum / self._steps
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._sum, self._steps = None, 0
 
 
 def _has_noise(settings: SensorSettings) -> bool:

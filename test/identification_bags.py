@@ -79,10 +79,8 @@ def arm_truth(
     model = robot(name).with_friction(*(np.full(robot(name).nj, f) for f in friction))
     t = np.arange(round(duration * rate)) / rate if t is None else t
     q, u, du = waves(t, model.nj, seed, size)
-    middle = np.where(
-        np.isfinite(model.q_min + model.q_max), 0.5 * (model.q_min + model.q_max), np.zeros(model.nj)
-    )
-    q = q + middle
+    limited = np.isfinite(model.q_min) & np.isfinite(model.q_max)
+    q[:, limited] += 0.5 * (model.q_min[limited] + model.q_max[limited])
     tau = qd.inverse_dynamics(model, q, u, du)
     # the exact sign, which the library smooths near zero
     tau = tau + friction[0] * u + friction[1] * np.sign(u)
@@ -90,15 +88,20 @@ def arm_truth(
 
 
 def quadruped_truth(
-    duration: float = 10.0, rate: float = 500.0, seed: int = 0, size: float = 0.2, t: Floats | None = None
+    duration: float = 10.0,
+    rate: float = 500.0,
+    seed: int = 0,
+    size: float = 0.2,
+    t: Floats | None = None,
+    model: Any = None,
 ) -> Truth:
     """A floating robot that moves and turns; the smallest forces at its feet that make it do so."""
-    model = robot('mini_cheetah').with_friction(np.zeros(12), np.zeros(12))
+    model = (model or robot('mini_cheetah')).with_friction(np.zeros(12), np.zeros(12))
     t = np.arange(round(duration * rate)) / rate if t is None else t
     p, v, a = waves(t, 3, seed, size)
     (angle, rates, turns), (qj, uj, aj) = waves(t, 3, seed + 1, 2.0 * size), waves(t, 12, seed + 2, size)
     quaternion, w, dw = _turning(angle, rates, turns)
-    q = np.hstack([p + [0.0, 0.0, 0.3], quaternion, qj + model.standing[7:]])
+    q = np.hstack([p + np.array([0.0, 0.0, 0.3]), quaternion, qj + model.standing[7:]])
     u, du = np.hstack([v, w, uj]), np.hstack([a, dw, aj])
     wrench = qd.inverse_dynamics(model, q, u, du)
     J = np.concatenate([_contact_jacobian(model, q, foot) for foot in model.foot_names], axis=1)
@@ -260,9 +263,7 @@ def foot_forces(truth: Truth, frame: str = 'odom', delay: float = 0.0) -> list[M
             R, _ = qd.frame_pose(truth.model, truth.q, foot)
             force = (np.swapaxes(R, 1, 2) @ force[..., None])[..., 0]
         for i, ns in enumerate(truth.stamps + round(delay * 1e9)):
-            wrench = make(
-                'geometry_msgs/msg/Wrench', force=vector(force[i]), torque=vector(np.zeros(3))
-            )
+            wrench = make('geometry_msgs/msg/Wrench', force=vector(force[i]), torque=vector(np.zeros(3)))
             named = foot if frame == 'foot' else frame
             message = make(WRENCH, header=header(ns, named), wrench=wrench)
             messages.append((int(ns), f'/foot_forces/{foot}', WRENCH, message))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings: bags and tables give the numbers that were written, by name, whatever the order and the storage."""
+"""Recordings: bags and tables give the numbers that were written, by name, whatever order and storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from identification_bags import Truth, arm_truth, joint_states, quadruped_truth,
 
 import quad_dynamics as qd
 from identification.bag_messages import read_batches
-from identification.clock import make_grid
+from identification.grid_reader import make_grid
 from identification.recording import Source, open_source
 from identification.signal_settings import SignalSettings
 from identification.topics import Topics
@@ -188,8 +188,8 @@ def test_messages_may_hold_a_part_of_the_joints(tmp_path: Path, quadruped: Truth
     grid, rows = on_grid(source, truth.model)
     assert len(grid.pieces) == 1
     exact = quadruped_truth(t=grid.pieces[0].start + np.arange(len(grid)) * grid.period)
-    # Between samples 2 ms apart a polynomial of degree 5 is off by rounding only, for waves of 1 Hz; the ends,
-    # where it does not fit, are left out.
+    # Between samples 2 ms apart a polynomial of degree 5 is off by rounding only, for waves of 1 Hz; the
+    # ends, where it does not fit, are left out.
     inner = slice(5, -5)
     np.testing.assert_allclose(grid.get(rows, 'position')[inner], exact.q[inner, 7:], atol=1e-9)
     np.testing.assert_allclose(grid.get(rows, 'effort')[inner], exact.tau[inner], atol=1e-7)
@@ -240,6 +240,18 @@ def test_stamps_that_are_all_zero_give_way_to_times_of_recording(tmp_path: Path,
     source = open_source(folder, arm.model)
     np.testing.assert_array_equal(whole(source)['position'][0], arm.stamps)
     assert source.notes == ['/joint_states: all stamps are zero; the times of recording are used']
+
+
+@pytest.mark.parametrize('late', ['odom', 'joints'])
+def test_topics_may_begin_later_than_others(tmp_path: Path, late: str) -> None:
+    truth = quadruped_truth(duration=6.0)
+    rest = truth.at(slice(1250, None))
+    joints, base = (truth, rest) if late == 'odom' else (rest, truth)
+    folder = write(tmp_path / 'bag', bags.quadruped_messages(joints) + bags.odometry(base))
+    grid, rows = on_grid(open_source(folder, truth.model, segment=1.0), truth.model)
+    np.testing.assert_array_equal(grid.get(rows, 'position'), rest.q[:, 7:])
+    np.testing.assert_allclose(grid.get(rows, 'base')[:, :3], rest.q[:, :3], atol=1e-15)
+    assert grid.pieces[0].start == pytest.approx(2.5 if late == 'odom' else 0.0)
 
 
 # ---------------------------------------------------------------- forces
@@ -405,7 +417,10 @@ def test_npz_and_csv_of_a_quadruped(tmp_path: Path, quadruped: Truth) -> None:
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
-        ('time,joint1.position\n0,0\n', r"lacks the columns \['joint2.position'\]; it has \['time', 'joint1.pos"),
+        (
+            'time,joint1.position\n0,0\n',
+            r"lacks the columns \['joint2.position'\]; it has \['time', 'joint1.pos",
+        ),
         ('time,joint1.position,joint2.position\n', 'holds no numbers'),
         ('time,joint1.position,joint2.position\n0,1\n', 'line 2 has 2 columns; expected 3'),
         ('time,joint1.position,joint2.position\n0,1,x\n', "line 2: could not convert string to float: 'x'"),

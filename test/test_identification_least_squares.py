@@ -64,6 +64,15 @@ def test_ols_is_that_of_numpy(name: str, seed: int) -> None:
     assert_close(predicted(ols(equations, freedom), freedom, Y), best_fit(Y, y), SUMS)
 
 
+@pytest.mark.parametrize('name', ['kinova', 'panda'])
+def test_ols_is_that_of_numpy_where_some_columns_are_but_rounding(name: str, seed: int) -> None:
+    columns = columns_of(arm(name))
+    equations = equations_of_arm(record(arm(name), RICH, Unknown(), seed), columns, RICH)
+    freedom = make_freedom(columns).only({'inertia', 'viscous', 'coulomb', 'offset'})
+    Y, y = stacked(unweighted(equations), freedom)
+    assert_close(predicted(ols(equations, freedom), freedom, Y), best_fit(Y, y), 1e-5)
+
+
 def test_wls_weighs_rows_by_what_ols_leaves(seed: int) -> None:
     equations, freedom = problem('mini_cheetah_leg', seed)
     Y, y = stacked(unweighted(equations), freedom)

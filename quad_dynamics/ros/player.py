@@ -30,8 +30,9 @@ _DEPTH = 100
 # Signals are noticed after so long [s].
 _LONGEST_NAP = 0.05
 _LONGEST_GOODBYE = 0.5
-# A subscriber that we know of may know of us a little later [s].
-_ACQUAINTANCE = 0.1
+# A subscriber that we know of may know of us a little later, and others may still be on their way: a recorder
+# must not be taken for all of them [s].
+_ACQUAINTANCE = 0.5
 
 Publish = Callable[[bytes], None]
 
@@ -139,9 +140,12 @@ class Player:
     def _wait_for_subscribers(self, stop: Callable[[], bool]) -> None:
         """Let those who listen find us; some topics may have nobody."""
         deadline = time.monotonic() + self._options.delay
+        counts, since = [0], time.monotonic()
         while time.monotonic() < deadline and not stop():
-            if all(one.get_subscription_count() for one in self._publishers.values()):
-                time.sleep(_ACQUAINTANCE)
+            found = [one.get_subscription_count() for one in self._publishers.values()]
+            if found != counts:
+                counts, since = found, time.monotonic()
+            if all(counts) and time.monotonic() - since > _ACQUAINTANCE:
                 return
             time.sleep(0.01)
 

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ def write_bag(
         raise ArgumentError(f'{folder} exists already; expected the path of a bag that is to be made')
     if not len(log):
         raise ArgumentError('the log is empty; expected at least one row for a bag')
-    rows = log if rate_hz is None else log[_rows_at(log, rate_hz)]
+    rows = log if rate_hz is None else _rows_at(log, rate_hz)
     description = log.robot_description
     writer = Writer(folder, version=8, storage_plugin=_STORAGES[storage])
     writer.set_custom_data('dt', repr(log.dt))
@@ -81,13 +82,13 @@ def nanoseconds(time: Floats) -> npt.NDArray[np.int64]:
     return np.array([round(float(t) * 1e9) for t in time], dtype=np.int64)
 
 
-def _rows_at(log: Log, rate_hz: float) -> slice:
-    """Which rows are `1 / rate_hz` apart."""
+def _rows_at(log: Log, rate_hz: float) -> Log:
+    """Rows that are `1 / rate_hz` apart; torques and forces are means since the row before."""
     if isinstance(rate_hz, bool) or not isinstance(rate_hz, (int, float)) or not 0.0 < rate_hz < np.inf:
         raise ArgumentError(f'rate_hz is {rate_hz!r}; expected a number above 0 [Hz] or None')
     apart = np.diff(log.steps)
     if not len(apart):
-        return slice(None)
+        return log
     if np.any(apart != apart[0]):
         raise ArgumentError(f'rate_hz is {rate_hz}, but the rows are not equally far apart; expected None')
     period = int(apart[0]) * log.dt
@@ -97,7 +98,17 @@ def _rows_at(log: Log, rate_hz: float) -> slice:
         raise ArgumentError(
             f'rate_hz is {rate_hz:g}; expected {1.0 / period:g} Hz, the rate of the rows, over a whole number'
         )
-    return slice(None, None, every)
+    tau, forces = _means(log.tau, every), _means(log.foot_forces, every)
+    return replace(log[::every], tau=tau, foot_forces=forces)
+
+
+def _means(values: Floats, every: int) -> Floats:
+    """Every so many rows, the mean since the one before."""
+    sums = np.cumsum(np.concatenate([np.zeros_like(values[:1]), values]), axis=0)
+    at = np.arange(0, len(values), every)
+    begin = np.maximum(at + 1 - every, 0)
+    means: Floats = ((sums[at + 1] - sums[begin]).T / (at + 1 - begin)).T
+    return means
 
 
 @functools.cache

@@ -262,7 +262,11 @@ class Simulator:
 
     def sensors(self) -> Readings:
         """What the sensors of the settings read now; reading twice in one step gives the same."""
-        return self._suite.measure(self.truth(), self.step_count)
+        return self.measure(self.truth())
+
+    def measure(self, truth: Readings) -> Readings:
+        """What the sensors of the settings read in this step, if that is the truth."""
+        return self._suite.measure(truth, self.step_count)
 
     # ---------------------------------------------------------------- inputs
 

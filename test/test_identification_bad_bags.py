@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bags that cannot be used: each is a real file, and each is refused with a sentence that says why."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import identification_bags as bags
+import numpy as np
+import pytest
+from identification_bags import Truth, arm_bag, arm_truth, joint_states, quadruped_truth, write
+
+from identification.recording import open_source
+from identification.signal_settings import SignalSettings
+from identification.signals import collect
+from identification.topics import Topics
+from quad_dynamics.errors import ArgumentError
+
+
+@pytest.fixture(scope='module')
+def arm() -> Truth:
+    return arm_truth(duration=5.0)
+
+
+def run(path: Path, model: Any, topics: Topics | None = None, **settings: Any) -> Any:
+    return collect([open_source(path, model, topics)], model, SignalSettings(**settings))
+
+
+def refused(path: Path, model: Any, message: str, topics: Topics | None = None, **settings: Any) -> None:
+    """It is refused with this message, which begins with the name of the bag; nothing in it was changed."""
+    before = {file: file.read_bytes() for file in sorted(path.rglob('*')) if file.is_file()}
+    with pytest.raises(ArgumentError, match=message) as caught:
+        run(path, model, topics, **settings)
+    assert str(caught.value).startswith(str(path))
+    assert {file: file.read_bytes() for file in sorted(path.rglob('*')) if file.is_file()} == before
+
+
+def bag(tmp_path: Path, truth: Truth, q: Any = None, u: Any = None, tau: Any = None, **options: Any) -> Path:
+    """A bag of joint states, some of them other than the truth."""
+    parts = [
+        part if given is None else given for part, given in ((truth.q, q), (truth.u, u), (truth.tau, tau))
+    ]
+    return write(tmp_path / 'bag', joint_states(truth.stamps, truth.model.joint_names, *parts, **options))
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+@pytest.mark.parametrize('kept', [0.0, 0.1, 0.5, 0.99])
+def test_truncated(tmp_path: Path, arm: Truth, storage: str, kept: float) -> None:
+    folder = arm_bag(tmp_path / 'bag', arm, storage=storage)
+    [file] = [path for path in folder.iterdir() if path.suffix != '.yaml']
+    content = file.read_bytes()
+    file.write_bytes(content[: int(kept * len(content))])
+    refused(folder, arm.model, "(cannot be read .* 'quad_dynamics repair' makes bags|holds no messages)")
+
+
+def test_a_truncated_bag_can_be_repaired_and_used(tmp_path: Path, arm: Truth) -> None:
+    from quad_dynamics.bags.repair import repair
+
+    folder = arm_bag(tmp_path / 'bag', arm)
+    [file] = folder.glob('*.mcap')
+    file.write_bytes(file.read_bytes()[: int(0.7 * file.stat().st_size)])
+    repair(folder)
+    samples, report = run(folder, arm.model)
+    assert len(samples) > 0
+    assert 2.0 < report.sources[0].duration < 4.5
+
+
+def test_garbage(tmp_path: Path, arm: Truth) -> None:
+    folder = arm_bag(tmp_path / 'bag', arm)
+    [file] = folder.glob('*.mcap')
+    middle = bytearray(file.read_bytes())
+    middle[len(middle) // 2 : len(middle) // 2 + 2000] = b'\xff' * 2000
+    file.write_bytes(middle)
+    refused(folder, arm.model, 'cannot be read')
+
+
+def test_empty(tmp_path: Path, arm: Truth) -> None:
+    refused(write(tmp_path / 'bag', []), arm.model, 'holds no messages; expected a recording')
+
+
+def test_an_empty_folder_and_no_folder(tmp_path: Path, arm: Truth) -> None:
+    (tmp_path / 'bag').mkdir()
+    refused(tmp_path / 'bag', arm.model, r'holds no \*.mcap and no \*.db3')
+    refused(tmp_path / 'none', arm.model, 'does not exist; expected a bag')
+    (tmp_path / 'log.txt').write_text('hello')
+    refused(
+        tmp_path / 'log.txt', arm.model, r"has the ending '.txt'; expected the folder of a bag, or a file"
+    )
+
+
+# ---------------------------------------------------------------- topics and joints
+
+
+def test_missing_topic_lists_what_there_is(tmp_path: Path, arm: Truth) -> None:
+    folder = arm_bag(tmp_path / 'bag', arm, topic='/joint_state')
+    refused(
+        folder,
+        arm.model,
+        r"has no topic 'joint_states' \(did you mean 'joint_state'\?\) of sensor_msgs/msg/JointState; it has "
+        r'/joint_state \(sensor_msgs/msg/JointState\)',
+    )
+
+
+def test_missing_motion_of_the_base(tmp_path: Path) -> None:
+    truth = quadruped_truth(duration=2.0)
+    folder = write(tmp_path / 'bag', bags.quadruped_messages(truth))
+    refused(
+        folder,
+        truth.model,
+        r"has no topic 'odom' .* it has /joint_states .*floating base needs it, or 'imu/data'",
+    )
+    shutil.rmtree(folder)
+    write(folder, bags.quadruped_messages(truth) + bags.imu(truth))
+    refused(folder, truth.model, 'has imu; expected odom', base='odom')
+
+
+def test_imu_without_orientation(tmp_path: Path) -> None:
+    truth = quadruped_truth(duration=2.0)
+    folder = write(tmp_path / 'bag', bags.quadruped_messages(truth) + bags.imu(truth, known=False))
+    refused(folder, truth.model, r'/imu/data: orientation is not estimated \(covariance -1\)')
+
+
+def test_topic_of_another_type(tmp_path: Path, arm: Truth) -> None:
+    messages = [
+        (ns, '/joint_states', bags.WRENCH, message)
+        for ns, _, _, message in bags.foot_forces(quadruped_truth(duration=0.1))
+    ]
+    refused(
+        write(tmp_path / 'bag', messages),
+        arm.model,
+        'topic /joint_states has the type geometry_msgs/msg/WrenchStamped; expected sensor_msgs/msg/Joint',
+    )
+
+
+def test_wrong_joints(tmp_path: Path, arm: Truth) -> None:
+    folder = write(tmp_path / 'bag', joint_states(arm.stamps, ['shoulder', 'joint2'], arm.q, arm.u, arm.tau))
+    refused(folder, arm.model, r"lacks the joints \['joint1'\]; it has \['joint2', 'shoulder'\]")
+
+
+def test_a_field_with_too_few_numbers(tmp_path: Path, arm: Truth) -> None:
+    folder = bag(tmp_path, arm, tau=arm.tau[:, :1])
+    refused(folder, arm.model, '/joint_states: a message has 2 joints, but 1 numbers of effort')
+
+
+def test_force_in_an_unknown_frame(tmp_path: Path) -> None:
+    truth = quadruped_truth(duration=2.0)
+    messages = bags.quadruped_messages(truth) + bags.odometry(truth) + bags.foot_forces(truth, 'sensor_7')
+    refused(
+        write(tmp_path / 'bag', messages),
+        truth.model,
+        "its frame is 'sensor_7'; expected odom, world, map or",
+    )
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def test_time_going_backwards(tmp_path: Path, arm: Truth) -> None:
+    stamps = arm.stamps.copy()
+    stamps[1000] = stamps[995]
+    folder = bag(tmp_path, arm, header_stamps=stamps)
+    refused(folder, arm.model, r'time goes backwards: position at 1.998000 s is followed by 1.990000 s')
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf])
+def test_not_a_number(tmp_path: Path, arm: Truth, bad: float) -> None:
+    tau = arm.tau.copy()
+    tau[1500, 1] = bad
+    folder = bag(tmp_path, arm, tau=tau)
+    refused(folder, arm.model, f'effort of joint2 is {bad} at 3.000000 s .* expected finite numbers')
+
+
+def test_effort_all_zero(tmp_path: Path, arm: Truth) -> None:
+    folder = bag(tmp_path, arm, tau=0.0 * arm.tau)
+    refused(
+        folder, arm.model, 'effort of all joints is zero throughout; expected measured torques, or commands'
+    )
+
+
+def test_effort_zero_of_one_joint_is_noted_and_not_used(tmp_path: Path, arm: Truth) -> None:
+    samples, report = run(bag(tmp_path, arm, tau=arm.tau * [1.0, 0.0]), arm.model)
+    assert 'effort of joint2 is zero throughout; its rows are not used' in report.sources[0].notes
+    use = samples.layout.get(samples.all(), 'use')
+    assert use[:, 0].any()
+    assert not use[:, 1].any()
+
+
+def test_torque_absent(tmp_path: Path, arm: Truth) -> None:
+    folder = write(tmp_path / 'bag', joint_states(arm.stamps, arm.model.joint_names, arm.q, arm.u, None))
+    refused(folder, arm.model, 'the joints have no effort, and there are no commands')
+    refused(folder, arm.model, 'the joints have no effort', Topics(torque='effort'))
+
+
+def test_targets_without_gains(tmp_path: Path, arm: Truth) -> None:
+    messages = joint_states(arm.stamps, arm.model.joint_names, arm.q, arm.u, None)
+    messages += joint_states(arm.stamps, arm.model.joint_names, arm.q, None, None, '/joint_torques')
+    folder = write(tmp_path / 'bag', messages)
+    refused(
+        folder, arm.model, 'commands hold positions, but no gains of the drives are given; expected kp and kd'
+    )
+
+
+def test_degrees(tmp_path: Path) -> None:
+    truth = arm_truth('mini_cheetah_leg', duration=5.0, size=0.5)
+    degrees = 180.0 / np.pi
+    folder = bag(tmp_path, truth, q=degrees * truth.q, u=degrees * truth.u)
+    refused(folder, truth.model, 'positions look like degrees: .* rad; expected radians')
+
+
+@pytest.mark.parametrize('which', ['positions', 'velocities'])
+def test_degrees_in_one_place_only(tmp_path: Path, arm: Truth, which: str) -> None:
+    """The arm has no limits: only the other quantity tells."""
+    degrees = 180.0 / np.pi
+    if which == 'positions':
+        folder = bag(tmp_path, arm, q=0.2 * degrees * arm.q, u=0.2 * arm.u)
+        refused(
+            folder,
+            arm.model,
+            'is 0.0175 times the derivative of its position: its positions look like degrees',
+        )
+    else:
+        folder = bag(tmp_path, arm, u=degrees * arm.u)
+        refused(folder, arm.model, 'is 57.3 times .* its velocities look like degrees per second')
+
+
+def test_velocity_of_the_wrong_sign(tmp_path: Path, arm: Truth) -> None:
+    refused(
+        bag(tmp_path, arm, u=-arm.u),
+        arm.model,
+        'is -1 times the derivative of its position: its sign is wrong',
+    )
+
+
+# ---------------------------------------------------------------- too little
+
+
+def test_standstill(tmp_path: Path, arm: Truth) -> None:
+    rng = np.random.default_rng(0)
+    shape = arm.q.shape
+    folder = bag(
+        tmp_path,
+        arm,
+        q=0.3 + 2e-4 * rng.normal(size=shape),
+        u=0.02 * rng.normal(size=shape),
+        tau=1.0 + 0.05 * rng.normal(size=shape),
+    )
+    refused(folder, arm.model, 'no joint moves; nothing can be identified from standstill')
+
+
+def test_too_short(tmp_path: Path, arm: Truth) -> None:
+    refused(bag(tmp_path, arm.at(slice(0, 300))), arm.model, 'is 0.6 s long; expected at least 1 s')
+    shutil.rmtree(tmp_path / 'bag')
+    refused(bag(tmp_path, arm.at(slice(0, 2))), arm.model, 'holds fewer than 3 positions')
+
+
+def test_rate_too_low(tmp_path: Path, arm: Truth) -> None:
+    folder = bag(tmp_path, arm_truth(duration=20.0, rate=10.0))
+    refused(folder, arm.model, 'joint states come with 10 Hz; expected at least 20 Hz')
+
+
+def test_gaps_everywhere(tmp_path: Path, arm: Truth) -> None:
+    """Every second of the recording lacks its end."""
+    folder = bag(tmp_path, arm.at((arm.t % 1.0) < 0.9))
+    refused(folder, arm.model, 'has no stretch of 2 s without a gap')
+
+
+def test_topics_that_do_not_overlap(tmp_path: Path) -> None:
+    truth = quadruped_truth(duration=4.0)
+    messages = bags.quadruped_messages(truth.at(slice(0, 900)))
+    messages += bags.odometry(truth.at(slice(1000, None)))
+    refused(
+        write(tmp_path / 'bag', messages),
+        truth.model,
+        'is 0 s long; expected at least 1 s in which all topics',
+    )
+
+
+def test_cutoff_beyond_the_rate(tmp_path: Path, arm: Truth) -> None:
+    folder = bag(tmp_path, arm)
+    with pytest.raises(ArgumentError, match='cutoff is 300 Hz; expected at most 200 Hz'):
+        run(folder, arm.model, cutoff=300.0)
+
+
+def test_no_recordings(arm: Truth) -> None:
+    with pytest.raises(ArgumentError, match='there are no recordings'):
+        collect([], arm.model)
