@@ -18,13 +18,13 @@ import numpy as np
 import pinocchio
 
 import quad_dynamics as qd
-from identification.columns import make_columns
-from identification.consistent import solve_consistent
-from identification.equations import Equations
-from identification.freedom import make_freedom
-from identification.noise import first_noise
-from identification.prior import friction_scales
-from identification.samples import CHUNK, Samples
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.noise import first_noise
+from identification.equations.samples import CHUNK, Samples
+from identification.solvers.consistent import solve_consistent
+from identification.solvers.freedom import make_freedom
+from identification.solvers.prior import friction_scales
 
 SAMPLES = (10_000, 1_000_000)
 PEER_SAMPLES = 20_000

@@ -7,16 +7,16 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from identification.live import LiveRecording
 from identification.live_filter import LiveFilter
-from identification.output_folder import write_results
-from identification.parameters_file import parameters_text
 from identification.pipeline import IdentifySettings, Result, identify_sources
-from identification.recording import Source, open_source
+from identification.recordings.live import LiveRecording
+from identification.recordings.recording import Source, open_source
+from identification.recordings.topics import Topics
+from identification.report.output_folder import write_results
+from identification.report.parameters_file import parameters_text
+from identification.report.summary import found_lines
 from identification.settings import IdentificationSettings
-from identification.signal_settings import SignalSettings
-from identification.summary import found_lines
-from identification.topics import Topics
+from identification.signals.signal_settings import SignalSettings
 from quad_dynamics.errors import ArgumentError, QuadDynamicsError
 from quad_dynamics.model.model import Model
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import yaml
 
-from identification.columns import make_columns
-from identification.equations import Equations
-from identification.freedom import make_freedom
-from identification.kalman import KalmanFilter, KalmanSettings
-from identification.least_squares import plain_freedom
-from identification.live import LiveRecording, Window
-from identification.noise import first_noise
-from identification.samples import Samples
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.noise import first_noise
+from identification.equations.samples import Samples
+from identification.recordings.live import LiveRecording, Window
 from identification.settings import IdentificationSettings
-from identification.signal_settings import SignalSettings
-from identification.signals import collect
+from identification.signals.signal_settings import SignalSettings
+from identification.signals.signals import collect
+from identification.solvers.freedom import make_freedom
+from identification.solvers.kalman import KalmanFilter, KalmanSettings
+from identification.solvers.least_squares import plain_freedom
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 

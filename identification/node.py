@@ -16,7 +16,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from identification.excitation_bag import Trajectory, read_trajectory
+from identification.excitation.excitation_bag import Trajectory, read_trajectory
 from identification.experiment import FAILED, RECORDING, SOLVING, Experiment
 from identification.settings import IdentificationSettings
 from identification.subscriptions import Subscriptions

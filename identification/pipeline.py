@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from identification.columns import Columns, make_columns
-from identification.compare import Comparison, compare
-from identification.consistent import solve_consistent
-from identification.equations import MODES, Equations
-from identification.freedom import Freedom, make_freedom
-from identification.missing import what_is_missing
-from identification.noise import Noise, first_noise, fit_noise
-from identification.prior import friction_scales
-from identification.recording import Source, open_source
-from identification.repeats import refuse_repetition
-from identification.samples import Samples
-from identification.signal_report import SignalReport
-from identification.signal_settings import SignalSettings
-from identification.signals import collect
-from identification.solution import Solution
-from identification.solve import SolveSettings, solve
-from identification.topics import Topics
-from identification.validation import LEAST_SAMPLES, Validation, hold_out, validate
+from identification.equations.columns import Columns, make_columns
+from identification.equations.equations import MODES, Equations
+from identification.equations.noise import Noise, first_noise, fit_noise
+from identification.equations.samples import Samples
+from identification.recordings.recording import Source, open_source
+from identification.recordings.topics import Topics
+from identification.signals.signal_report import SignalReport
+from identification.signals.signal_settings import SignalSettings
+from identification.signals.signals import collect
+from identification.solvers.consistent import solve_consistent
+from identification.solvers.freedom import Freedom, make_freedom
+from identification.solvers.missing import what_is_missing
+from identification.solvers.prior import friction_scales
+from identification.solvers.solution import Solution
+from identification.solvers.solve import SolveSettings, solve
+from identification.validation.compare import Comparison, compare
+from identification.validation.repeats import refuse_repetition
+from identification.validation.validation import LEAST_SAMPLES, Validation, hold_out, validate
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 

@@ -14,7 +14,7 @@ from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 
-from identification.live import LiveRecording
+from identification.recordings.live import LiveRecording
 from identification.settings import IdentificationSettings
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model

@@ -15,10 +15,10 @@ from cases import Case
 from cases import model_of as published_model
 
 import quad_dynamics as qd
-from identification.columns import JOINT_KINDS, Columns, make_columns
-from identification.equations import Equations
-from identification.noise import Noise
-from identification.samples import Samples
+from identification.equations.columns import JOINT_KINDS, Columns, make_columns
+from identification.equations.equations import Equations
+from identification.equations.noise import Noise
+from identification.equations.samples import Samples
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.model.inertia import flat_inertia, full_inertia
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from reference_pinocchio import robots_folder
 
 import quad_dynamics as qd
-from identification.columns import Columns, make_columns
-from identification.equations import Equations
-from identification.noise import Noise
-from identification.samples import Samples
+from identification.equations.columns import Columns, make_columns
+from identification.equations.equations import Equations
+from identification.equations.noise import Noise
+from identification.equations.samples import Samples
 from quad_dynamics.errors import ModelWarning
 
 Floats = npt.NDArray[np.float64]

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 import quad_dynamics as qd
-from identification.columns import make_columns
-from identification.equations import Equations
-from identification.noise import Noise
-from identification.solution import Combination, Solution
-from identification.validation import Validation, validate
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.noise import Noise
+from identification.solvers.solution import Combination, Solution
+from identification.validation.validation import Validation, validate
 from quad_dynamics.errors import ModelWarning
 
 Floats = npt.NDArray[np.float64]

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from identification_bags import Truth, arm_bag, arm_truth, joint_states, quadruped_truth, write
 
-from identification.recording import open_source
-from identification.signal_settings import SignalSettings
-from identification.signals import collect
-from identification.topics import Topics
+from identification.recordings.recording import open_source
+from identification.recordings.topics import Topics
+from identification.signals.signal_settings import SignalSettings
+from identification.signals.signals import collect
 from quad_dynamics.errors import ArgumentError
 
 

@@ -11,10 +11,10 @@ from closeness import assert_close
 from identification_data import QUIET, equations_of, make_samples, robot
 
 import quad_dynamics as qd
-from identification.base_parameters import BaseParameters, find_base_parameters
-from identification.columns import make_columns
-from identification.equations import Equations
-from identification.freedom import make_freedom
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.solvers.base_parameters import BaseParameters, find_base_parameters
+from identification.solvers.freedom import make_freedom
 from quad_dynamics.api.regression import NormalEquations
 
 Floats = npt.NDArray[np.float64]

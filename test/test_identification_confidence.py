@@ -14,15 +14,15 @@ from closeness import assert_close
 from identification_data import Levels, changed, equations_of, make_samples, robot
 from identification_motions import coloured
 
-from identification.base_parameters import find_base_parameters
-from identification.columns import make_columns
-from identification.confidence import what_is_missing
-from identification.equations import Equations
-from identification.freedom import Freedom, make_freedom
-from identification.pseudo_inertia import inconsistent_bodies
-from identification.samples import Samples
-from identification.solution import Solution
-from identification.solve import SolveSettings, solve
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.samples import Samples
+from identification.solvers.base_parameters import find_base_parameters
+from identification.solvers.confidence import what_is_missing
+from identification.solvers.freedom import Freedom, make_freedom
+from identification.solvers.pseudo_inertia import inconsistent_bodies
+from identification.solvers.solution import Solution
+from identification.solvers.solve import SolveSettings, solve
 from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.errors import ArgumentError
 
@@ -99,9 +99,9 @@ def test_intervals_cover_the_truth(memory: float) -> None:
 @pytest.mark.parametrize(
     ('name', 'sets', 'amount', 'seconds'),
     [
-        ('mini_cheetah_leg', 100, 0.2, 20.0),
-        ('mini_cheetah_leg', 100, 0.6, 10.0),
-        ('mini_cheetah', 20, 0.3, 20.0),
+        ('mini_cheetah_leg', 40, 0.2, 20.0),
+        ('mini_cheetah_leg', 40, 0.6, 10.0),
+        ('mini_cheetah', 8, 0.3, 20.0),
     ],
 )
 def test_intervals_cover_the_truth_of_many_data_sets(

@@ -11,10 +11,10 @@ import pytest
 from identification_data import QUIET, TYPICAL, Levels, make_samples, robot
 
 import quad_dynamics as qd
-from identification.columns import make_columns
-from identification.equations import STRETCH, Equations, huber_weights
-from identification.noise import Noise, covariance, first_noise, fit_noise
-from identification.samples import Samples
+from identification.equations.columns import make_columns
+from identification.equations.equations import STRETCH, Equations, huber_weights
+from identification.equations.noise import Noise, covariance, first_noise, fit_noise
+from identification.equations.samples import Samples
 from quad_dynamics.errors import ArgumentError
 
 Floats = npt.NDArray[np.float64]
@@ -133,7 +133,7 @@ def test_rows_that_do_not_count_do_not_count() -> None:
 def test_sums_depend_neither_on_memory_nor_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     equations, _ = _equations('mini_cheetah', 'forces', seed=7)
     here = equations.accumulate()[0]
-    monkeypatch.setattr('identification.samples._MOST_IN_MEMORY', 10)
+    monkeypatch.setattr('identification.equations.samples._MOST_IN_MEMORY', 10)
     filed = Samples(equations.columns.model)
     for part in np.array_split(equations.samples.all(), 9):
         filed.append(part)

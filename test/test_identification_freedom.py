@@ -14,10 +14,10 @@ from closeness import assert_close
 from reference_pinocchio import robots_folder
 
 import quad_dynamics as qd
-from identification.columns import Columns, make_columns
-from identification.freedom import SENSORS, make_freedom
-from identification.leg_ties import find_leg_ties, pi_map
-from identification.pseudo_inertia import inconsistent_bodies, pseudo_inertia
+from identification.equations.columns import Columns, make_columns
+from identification.solvers.freedom import SENSORS, make_freedom
+from identification.solvers.leg_ties import find_leg_ties, pi_map
+from identification.solvers.pseudo_inertia import inconsistent_bodies, pseudo_inertia
 from quad_dynamics.errors import ArgumentError, ModelWarning
 
 

@@ -11,16 +11,16 @@ from controlled_robot import closed_loop_samples
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot
 from scipy.signal import savgol_filter
 
-from identification.base_parameters import find_base_parameters
-from identification.closed_loop import ClosedLoop
-from identification.closed_loop_settings import ClosedLoopSettings
-from identification.columns import make_columns
-from identification.equations import Equations
-from identification.freedom import make_freedom
-from identification.instrumental import instrumental, least_change
-from identification.least_squares import ols
-from identification.samples import Samples
-from identification.smoothing import motion_cutoff, smooth, stretches
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.samples import Samples
+from identification.solvers.base_parameters import find_base_parameters
+from identification.solvers.closed_loop import ClosedLoop
+from identification.solvers.closed_loop_settings import ClosedLoopSettings
+from identification.solvers.freedom import make_freedom
+from identification.solvers.instrumental import instrumental, least_change
+from identification.solvers.least_squares import ols
+from identification.solvers.smoothing import motion_cutoff, smooth, stretches
 from quad_dynamics.errors import ArgumentError
 
 FREE = ('inertia', 'friction')

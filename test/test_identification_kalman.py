@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot
 
-from identification.base_parameters import find_base_parameters
-from identification.chart import Chart
-from identification.columns import make_columns
-from identification.equations import Equations
-from identification.freedom import Freedom, make_freedom
-from identification.kalman import KalmanFilter, KalmanSettings, kalman
-from identification.nonlinear import fit_normal
-from identification.pseudo_inertia import margins
-from identification.samples import Samples
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.samples import Samples
+from identification.solvers.base_parameters import find_base_parameters
+from identification.solvers.chart import Chart
+from identification.solvers.freedom import Freedom, make_freedom
+from identification.solvers.kalman import KalmanFilter, KalmanSettings, kalman
+from identification.solvers.nonlinear import fit_normal
+from identification.solvers.pseudo_inertia import margins
 
 FREE = ('inertia', 'friction')
 LEVELS = Levels(tau=0.05, force=0.3)

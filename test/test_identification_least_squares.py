@@ -13,15 +13,15 @@ from closeness import assert_close
 from identification_data import TYPICAL, changed, equations_of, make_samples, robot
 from identification_motions import Motion, Unknown, arm, columns_of, equations_of_arm, record
 
-from identification.columns import make_columns
-from identification.equations import Equations
-from identification.freedom import Freedom, make_freedom
-from identification.least_squares import irls, ols, tls, unweighted, wls
-from identification.maximum_likelihood import maximum_likelihood
-from identification.pseudo_inertia import inconsistent_bodies
-from identification.samples import Samples
-from identification.solution import Solution
-from identification.solve import solve
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.samples import Samples
+from identification.solvers.freedom import Freedom, make_freedom
+from identification.solvers.least_squares import irls, ols, tls, unweighted, wls
+from identification.solvers.maximum_likelihood import maximum_likelihood
+from identification.solvers.pseudo_inertia import inconsistent_bodies
+from identification.solvers.solution import Solution
+from identification.solvers.solve import solve
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,15 +11,15 @@ import pinocchio as pin
 import pytest
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot
 
-from identification.chart import Chart
-from identification.columns import make_columns
-from identification.equations import Equations
-from identification.freedom import make_freedom
-from identification.log_cholesky import LogCholesky
-from identification.nonlinear import NonlinearSettings, fit_normal, nonlinear, root_form
-from identification.pseudo_inertia import margins, pi_of_pseudo_inertia
-from identification.samples import Samples
-from identification.stribeck import with_stribeck_velocity
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.samples import Samples
+from identification.solvers.chart import Chart
+from identification.solvers.freedom import make_freedom
+from identification.solvers.log_cholesky import LogCholesky
+from identification.solvers.nonlinear import NonlinearSettings, fit_normal, nonlinear, root_form
+from identification.solvers.pseudo_inertia import margins, pi_of_pseudo_inertia
+from identification.solvers.stribeck import with_stribeck_velocity
 from quad_dynamics.errors import ArgumentError
 
 SEEDS = [0, 1, 2]

@@ -10,13 +10,13 @@ import pytest
 from controlled_robot import closed_loop_samples, real_gains
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot, smooth_motion
 
-from identification.closed_loop_settings import ClosedLoopSettings
-from identification.columns import make_columns
-from identification.equations import Equations
-from identification.freedom import make_freedom
-from identification.least_squares import ols
-from identification.output_error import output_error
-from identification.samples import Samples
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.samples import Samples
+from identification.solvers.closed_loop_settings import ClosedLoopSettings
+from identification.solvers.freedom import make_freedom
+from identification.solvers.least_squares import ols
+from identification.solvers.output_error import output_error
 from quad_dynamics.errors import ArgumentError
 
 FREE = ('inertia', 'friction')

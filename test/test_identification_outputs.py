@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 import quad_dynamics as qd
-from identification.output_folder import check_output, write_results
-from identification.parameters_file import parameters_text
-from identification.rotor_output import description_text
-from identification.urdf_output import robot_file_name, write_urdf
+from identification.report.output_folder import check_output, write_results
+from identification.report.parameters_file import parameters_text
+from identification.report.rotor_output import description_text
+from identification.report.urdf_output import robot_file_name, write_urdf
 from quad_dynamics.errors import ArgumentError
 
 CLOSE = {'rtol': 1e-9, 'atol': 1e-14}  # what reloading promises; values below 1e-5 have 1e-14 of rounding
@@ -127,9 +127,10 @@ def test_rotors_reload(name: str, tmp_path: Path) -> None:
     """Rotors that the description has, and such that were found where there was none."""
     model = data.robot(name)
     rotor = np.linspace(1e-5, 2e-4, model.nj)
-    again = reloaded(robots.solved(model, data.changed(model, 1), rotor), tmp_path)
+    solution = robots.solved(model, data.changed(model, 1), rotor)
+    again = reloaded(solution, tmp_path)
     np.testing.assert_allclose(again.rotor_inertia, rotor, rtol=1e-9)
-    np.testing.assert_allclose(again.rotor_gear, model.rotor_gear)
+    np.testing.assert_allclose(again.rotor_gear, solution.columns.model.rotor_gear)
     np.testing.assert_allclose(again.rotor_axis, model.rotor_axis, atol=1e-12)
     assert again.total_mass == pytest.approx(data.changed(model, 1).total_mass, rel=1e-12)
 
@@ -220,7 +221,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def fail(*_: Any) -> str:
         raise OSError('the disk is full')
 
-    monkeypatch.setattr('identification.output_folder.report_text', fail)
+    monkeypatch.setattr('identification.report.output_folder.report_text', fail)
     with pytest.raises(OSError, match='full'):
         write_results(robots.result_of('two_link_arm'), tmp_path / 'out')
     assert list(tmp_path.iterdir()) == []

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from chromium import Browser, find_chromium, wait_for
 
-from identification.facts import added_mass, consistent_bodies, number, overall, percent, with_std
-from identification.html_report import report_text
-from identification.parameter_plots import _ellipsoids
-from identification.plots import save_residuals
-from identification.summary import print_summary
-from identification.traces import gather_traces
-from identification.validation import Errors
+from identification.report.facts import added_mass, consistent_bodies, number, overall, percent, with_std
+from identification.report.html_report import report_text
+from identification.report.parameter_plots import _ellipsoids
+from identification.report.plots import save_residuals
+from identification.report.summary import print_summary
+from identification.report.traces import gather_traces
+from identification.validation.validation import Errors
 from quad_dynamics.cli.terminal import Terminal
 
 VOID = {'meta', 'link', 'br', 'img', 'input', 'hr'}

@@ -13,11 +13,11 @@ from identification_data import robot
 from reference_clarabel import pseudo_inertia as pseudo_inertia_by_definition
 from reference_clarabel import solve_conic
 
-from identification.columns import NOT_NEGATIVE, make_columns
-from identification.consistent import solve_consistent
-from identification.freedom import Freedom, make_freedom
-from identification.prior import friction_scales
-from identification.pseudo_inertia import (
+from identification.equations.columns import NOT_NEGATIVE, make_columns
+from identification.solvers.consistent import solve_consistent
+from identification.solvers.freedom import Freedom, make_freedom
+from identification.solvers.prior import friction_scales
+from identification.solvers.pseudo_inertia import (
     BASIS,
     inconsistent_bodies,
     margins,
@@ -197,5 +197,5 @@ def test_solutions_of_garbage_are_consistent() -> None:
 
 
 @pytest.mark.slow
-def test_solutions_of_a_thousand_garbage_data_sets_are_consistent() -> None:
-    check_garbage(range(200, 1200))
+def test_solutions_of_hundreds_of_garbage_data_sets_are_consistent() -> None:
+    check_garbage(range(200, 700))

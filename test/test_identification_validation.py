@@ -16,14 +16,14 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import quad_dynamics as qd
-from identification.columns import make_columns
-from identification.equations import Equations
-from identification.leg_spreads import leg_spreads
-from identification.noise import Noise, first_noise
-from identification.repeats import find_repetition, refuse_repetition
-from identification.replay import replay
-from identification.samples import Samples
-from identification.validation import best_fit, hold_out, torque_errors, validate
+from identification.equations.columns import make_columns
+from identification.equations.equations import Equations
+from identification.equations.noise import Noise, first_noise
+from identification.equations.samples import Samples
+from identification.validation.leg_spreads import leg_spreads
+from identification.validation.repeats import find_repetition, refuse_repetition
+from identification.validation.replay import replay
+from identification.validation.validation import best_fit, hold_out, torque_errors, validate
 from quad_dynamics.errors import ArgumentError
 
 Floats = npt.NDArray[np.float64]

@@ -69,8 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: arguments without the program's name; None for those of the process.
     """
-    # Matrices are small here: threads of the linear algebra get in each other's way. numpy reads it when it is
-    # imported, by the first command.
+    # Matrices are small here: threads of the linear algebra get in each other's way. numpy reads this when
+    # it is imported, by the first command.
     os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
     try:
         return _run(argv)

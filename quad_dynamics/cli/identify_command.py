@@ -101,9 +101,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Identify, write the results and print the summary."""
-    from identification.output_folder import check_output, write_results
     from identification.pipeline import identify
-    from identification.summary import print_summary
+    from identification.report.output_folder import check_output, write_results
+    from identification.report.summary import print_summary
 
     if arguments.output is not None:
         check_output(arguments.output)

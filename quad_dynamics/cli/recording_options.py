@@ -12,8 +12,8 @@ from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.model.loading import load_model
 
 if TYPE_CHECKING:
-    from identification.signal_settings import SignalSettings
-    from identification.topics import Topics
+    from identification.recordings.topics import Topics
+    from identification.signals.signal_settings import SignalSettings
     from quad_dynamics.model.model import Model
 
 MODES = ('auto', 'fixed', 'forces', 'projection', 'base')
@@ -78,7 +78,7 @@ def read_topics(arguments: argparse.Namespace) -> Topics:
     Raises:
         ArgumentError: no '=', or an unknown name.
     """
-    from identification.topics import Topics
+    from identification.recordings.topics import Topics
 
     given: dict[str, Any] = {}
     for text in arguments.topic:
@@ -91,7 +91,7 @@ def read_topics(arguments: argparse.Namespace) -> Topics:
 
 def read_signal_settings(arguments: argparse.Namespace) -> SignalSettings:
     """The filters of the options."""
-    from identification.signal_settings import SignalSettings
+    from identification.signals.signal_settings import SignalSettings
 
     given: dict[str, Any] = {'cutoff': arguments.cutoff, 'delay': arguments.delay}
     if arguments.imu:

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The unknowns: which number stands where in the vector x, what it is called, and what the model says of it.
+
+The torque of the motors and the forces at the feet are linear in x: Y x = S^T tau + J^T (f - bias), and so is
+what small delays change in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+INERTIAL = ('m', 'mcx', 'mcy', 'mcz', 'Ixx', 'Ixy', 'Iyy', 'Ixz', 'Iyz', 'Izz')
+_INERTIAL_UNITS = ('kg', *['kg m'] * 3, *['kg m^2'] * 6)
+
+# What each kind of column of a joint multiplies, and its unit (of a revolute joint).
+#   viscous: velocity; coulomb: its sign; offset: 1;
+#   asymmetric: its absolute value (another viscous friction backwards);
+#   stribeck: sign times exp(-(velocity / stribeck velocity)^2);
+#   rotor: axial inertia of the rotor, before the gear.
+# Coulomb friction that differs between the two directions is Coulomb friction and an offset.
+JOINT_KINDS = {
+    'viscous': 'N m s/rad',
+    'coulomb': 'N m',
+    'offset': 'N m',
+    'asymmetric': 'N m s/rad',
+    'stribeck': 'N m',
+    'rotor': 'kg m^2',
+}
+_GEAR = 100.0  # of rotors of which nothing is known: what counts is their inertia times its square
+NOT_NEGATIVE = ('viscous', 'coulomb', 'stribeck', 'rotor')
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The vector x of all unknowns of a robot.
+
+    These are 10 inertial ones of each body, those of each joint, and errors of sensors.
+
+    Attributes:
+        model: robot, with what is believed before the data.
+        names: of each unknown, such as 'FL_calf.mcz', 'FL_calf_joint.viscous', 'FL_foot.bias_x'.
+        units: likewise.
+        slices: of each kind of unknown: 'pi', the kinds of joints, 'bias', and 'delay': what is left of the
+            delays of torques and forces behind positions.
+        prior: (size,) what the model says: pi of its links without rotors, its friction and rotors; 0 for the
+            others.
+        known: (size,) to be added to x before Y is multiplied: rotors that are carried by links.
+        stribeck_velocity: [rad/s or m/s].
+    """
+
+    model: Model
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    slices: dict[str, slice]
+    prior: Floats
+    known: Floats
+    stribeck_velocity: float
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return len(self.names)
+
+    @property
+    def n_feet(self) -> int:
+        """Feet whose forces may be measured; none with a fixed base."""
+        bias = self.slices['bias']
+        return int(bias.stop - bias.start) // 3
+
+    def joint_columns(self, velocity: Floats, sign: Floats) -> Floats:
+        """(n, nj, kinds) what the unknowns of each joint multiply, in the order of JOINT_KINDS; 0 for rotors.
+
+        Args:
+            velocity: (n, nj) of the joints.
+            sign: (n, nj) of the velocities, filtered.
+        """
+        dip = sign * np.exp(-((velocity / self.stribeck_velocity) ** 2))
+        parts = (velocity, sign, np.ones_like(sign), np.abs(velocity), dip, np.zeros_like(sign))
+        return np.stack(parts, axis=-1)
+
+
+def make_columns(model: Model, stribeck_velocity: float = 0.1) -> Columns:
+    """All unknowns of a robot.
+
+    Args:
+        model: robot.
+        stribeck_velocity: at which the Stribeck column has fallen to 1/e [rad/s or m/s].
+    """
+    model = _with_gears(model)
+    feet = model.foot_names if model.floating_base else ()
+    names = [f'{body}.{name}' for body in model.body_names for name in INERTIAL]
+    units = list(_INERTIAL_UNITS) * model.nb
+    slices = {'pi': slice(0, len(names))}
+    for kind, unit in JOINT_KINDS.items():
+        slices[kind] = slice(len(names), len(names) + model.nj)
+        names += [f'{joint}.{kind}' for joint in model.joint_names]
+        units += [
+            _of_prismatic(unit) if prismatic and kind != 'rotor' else unit for prismatic in model.is_prismatic
+        ]
+    slices['bias'] = slice(len(names), len(names) + 3 * len(feet))
+    names += [f'{foot}.bias_{axis}' for foot in feet for axis in 'xyz']
+    units += ['N'] * (3 * len(feet))
+    delays = ['torques.delay', *['forces.delay'] * bool(feet)]
+    slices['delay'] = slice(len(names), len(names) + len(delays))
+    names += delays
+    units += ['s'] * len(delays)
+    prior, known = np.zeros(len(names)), np.zeros(len(names))
+    prior[slices['pi']], known[slices['pi']] = model.pi, model.rotor_pi
+    prior[slices['viscous']], prior[slices['coulomb']] = model.viscous, model.coulomb
+    prior[slices['rotor']] = model.rotor_inertia
+    return Columns(model, tuple(names), tuple(units), slices, prior, known, stribeck_velocity)
+
+
+def _with_gears(model: Model) -> Model:
+    """The same robot, with a gear where nothing is known of a rotor: motors turn faster than joints."""
+    unknown = (model.rotor_inertia == 0.0) & (model.rotor_gear == 1.0)
+    return model._replace(rotor_gear=np.where(unknown, _GEAR, model.rotor_gear)) if unknown.any() else model
+
+
+def _of_prismatic(unit: str) -> str:
+    return unit.replace('N m s/rad', 'N s/m').replace('N m', 'N')
