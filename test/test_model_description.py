@@ -16,6 +16,7 @@ import pytest
 import yaml
 from closeness import assert_close
 
+from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.errors import ArgumentError, ModelError, ModelWarning
 from quad_dynamics.model.description import ContactPoint, Motor, StandingPose
 from quad_dynamics.model.inertia import full_inertia, rotation_of_rpy, steiner
@@ -518,3 +519,16 @@ def test_every_key_is_documented() -> None:
             assert f'`{key}`' in text, key
     for key in ('gear', 'mass', 'inertia', 'position', 'rpy', 'axis', 'base_height', 'joints'):
         assert f'`{key}`' in text, key
+
+
+def test_with_rotors() -> None:
+    """Another inertia counts times the square of the gear; what links carry stays."""
+    model = load(None, 'mini_cheetah')
+    other = model.with_rotors(2.0 * model.rotor_inertia)
+    q = model.neutral
+    more = np.diag(mass_matrix(other, q) - mass_matrix(model, q))[6:]
+    np.testing.assert_allclose(more, model.rotor_gear**2 * model.rotor_inertia, rtol=1e-9)
+    np.testing.assert_array_equal(other.rotor_pi, model.rotor_pi)
+    np.testing.assert_array_equal(model.with_rotors(gear=np.full(12, 7.0)).rotor_gear, np.full(12, 7.0))
+    with pytest.raises(ArgumentError, match='rotor_inertia'):
+        model.with_rotors([1.0])

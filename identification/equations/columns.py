@@ -121,7 +121,7 @@ def make_columns(model: Model, stribeck_velocity: float = 0.1) -> Columns:
 def _with_gears(model: Model) -> Model:
     """The same robot, with a gear where nothing is known of a rotor: motors turn faster than joints."""
     unknown = (model.rotor_inertia == 0.0) & (model.rotor_gear == 1.0)
-    return model._replace(rotor_gear=np.where(unknown, _GEAR, model.rotor_gear)) if unknown.any() else model
+    return model.with_rotors(gear=np.where(unknown, _GEAR, model.rotor_gear)) if unknown.any() else model
 
 
 def _of_prismatic(unit: str) -> str:

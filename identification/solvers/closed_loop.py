@@ -52,7 +52,7 @@ def model_with(columns: Columns, x: Floats) -> Model:
     """The model with the inertia and the rotors of x, without friction."""
     none = np.zeros(columns.model.nj)
     changed = columns.model.with_pi(x[columns.slices['pi']], check=False).with_friction(none, none)
-    return changed._replace(rotor_inertia=np.array(x[columns.slices['rotor']]))
+    return changed.with_rotors(x[columns.slices['rotor']])
 
 
 class ClosedLoop:

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from identification.equations.columns import JOINT_KINDS, Columns
+from identification.equations.columns import JOINT_KINDS
 from identification.equations.equations import Equations
+from identification.solvers.closed_loop import model_with
 from quad_dynamics.api.dynamics import hybrid_dynamics
 from quad_dynamics.model.model import Model
 
@@ -78,7 +79,7 @@ def replay(equations: Equations, before: Floats, after: Floats, window: float = 
     columns = equations.columns
     nj = columns.model.nj
     sums, counts = np.zeros((2, 2, nj)), np.zeros(nj, dtype=np.int64)
-    models = [_with_unknowns(columns, x) for x in (before, after)]
+    models = [model_with(columns, x) for x in (before, after)]
     for batch, dt in _batches(equations, window):
         counted = equations.samples.layout.get(batch.reshape(-1, batch.shape[-1]), 'use')
         counted = counted.reshape(*batch.shape[:2], nj).mean(axis=1) >= _LEAST_USED
@@ -92,13 +93,6 @@ def replay(equations: Equations, before: Floats, after: Floats, window: float = 
     with np.errstate(invalid='ignore'):
         rms = np.sqrt(sums / counts)
     return Replay(columns.model.joint_names, window, counts, rms[:, 0], rms[:, 1])
-
-
-def _with_unknowns(columns: Columns, x: Floats) -> Model:
-    """The model with the inertias and rotors of x, without friction: that is added apart."""
-    model, none = columns.model, np.zeros(columns.model.nj)
-    changed = model.with_pi(x[columns.slices['pi']], check=False).with_friction(none, none)
-    return changed._replace(rotor_inertia=np.array(x[columns.slices['rotor']]))
 
 
 # ---------------------------------------------------------------- windows

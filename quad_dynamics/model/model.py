@@ -283,6 +283,20 @@ class Model:
             changes[key] = values
         return self._replace(**changes)
 
+    def with_rotors(self, inertia: npt.ArrayLike | None = None, gear: npt.ArrayLike | None = None) -> Model:
+        """The same robot with other rotors (nj,); what is None stays, and so does what links carry of them.
+
+        Args:
+            inertia: axial, before the gear [kg m^2].
+            gear: rotor speed over joint speed.
+
+        Raises:
+            ArgumentError: wrong shape or not finite.
+        """
+        given = {'rotor_inertia': inertia, 'rotor_gear': gear}
+        changes = {key: _vector(values, self.nj, key) for key, values in given.items() if values is not None}
+        return self._replace(**changes)
+
     def with_gravity(self, gravity: npt.ArrayLike) -> Model:
         """The same robot under another gravity (3,) in the world [m/s^2].
 
