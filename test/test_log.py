@@ -385,7 +385,8 @@ def test_rate(cheetah: Any, tmp_path: Path) -> None:
         log.to_bag(tmp_path / str(rate), rate_hz=rate)
         topics = read_bag(tmp_path / str(rate))
         expected = log[::every]
-        assert np.array_equal([m.effort for _, m in topics['/joint_torques']], expected.tau)
+        means = [log.tau[max(k - every + 1, 0) : k + 1].mean(axis=0) for k in range(0, len(log), every)]
+        assert_close([m.effort for _, m in topics['/joint_torques']], means, 1e-14)
         assert_stamps(topics['/odom'], expected, 'odom')
     log[:1].to_bag(tmp_path / 'one', rate_hz=77)
     assert len(read_bag(tmp_path / 'one')['/odom']) == 1

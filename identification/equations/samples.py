@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 _RATES = ('dtau', 'dforce')
 
-CHUNK = 4096  # rows that are worked on at once
+CHUNK = 1024  # rows that are worked on at once
 _MOST_IN_MEMORY = 4 * CHUNK  # rows beyond which a file is used
 
 

@@ -7,6 +7,7 @@ Chunks are added up in a fixed order, so that the sums do not depend on the numb
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -69,6 +70,7 @@ class Summation:
         """
         model = columns.model
         self._columns, self._n_own = columns, len(kinds)
+        self._own = threading.local()
         base = model.nb - model.nj
         places = list(range(10 * base))
         for j in range(model.nj):
@@ -100,7 +102,10 @@ class Summation:
         return out[:, : self.size]
 
     def _run(self, rows: Rows, x_robust: Floats | None, x: Floats | None, *results: Floats) -> None:
-        packed = Packed(self._columns.model)  # one for each thread: there is room to work in it
+        # One robot for each thread: there is room to work in it.
+        packed = getattr(self._own, 'packed', None)
+        if packed is None:
+            packed = self._own.packed = Packed(self._columns.model)
         nv, p = packed.nv, self.width
         room = np.empty(nv * (2 * p + nv + 1) + 12 * p)
         solutions = [None if one is None else self._with_measurement(one) for one in (x_robust, x)]

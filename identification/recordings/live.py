@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -29,6 +30,7 @@ class _Spool:
         self.count = 0
         self.last = -1
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
         self._in_file = 0
         self._rows = np.empty((_IN_MEMORY, width + 1))
         self._new = 0

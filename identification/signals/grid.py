@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -48,6 +49,7 @@ class Grid:
         self._slices = {name: slice(int(ends[i]), int(ends[i + 1])) for i, name in enumerate(self.sizes)}
         self.width = int(ends[-1])
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the grid)
+        weakref.finalize(self, self._file.close)
         self._rows = 0
 
     def __len__(self) -> int:

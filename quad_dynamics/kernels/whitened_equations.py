@@ -94,8 +94,12 @@ def accumulate_whitened(
         write_regressor(A, q, i * nq, u, du, i * nv, ROTOR_COLUMNS, room, raw, compact)
         spread_columns(A, room, raw, compact, p, width, n_shared)
         add_columns(A, own, i * nj * n_own, n_own, shared, i * nv * n_shared, n_shared, room, p, width)
-        factorize(nv, feet, variance, i * nv, J, i * feet * nv, room, U)
-        whiten(A, room, p, width, n_shared, U)
+        if feet > 0:
+            factorize(nv, feet, variance, i * nv, J, i * feet * nv, room, U)
+            whiten(A, room, p, width, n_shared, U)
+        else:  # errors of rows are independent
+            for row in range(nv):
+                scale_row(A, room, row, p, width, n_shared, 1.0 / square_root(variance[i * nv + row]))
         for row in range(nv):
             room[w + row] = 1.0
             if robust:
@@ -214,6 +218,15 @@ def factorize(
 
 
 @routine
+def scale_row(A: Address, room: Address, row: Int, p: Int, width: Int, n_shared: Int, scale: Number) -> None:
+    """Multiply a row by a number."""
+    for c in range(row_begin(A, row, width), row_end(A, row, p, width, n_shared)):
+        room[row * p + c] *= scale
+    for c in range(p - n_shared, p):
+        room[row * p + c] *= scale
+
+
+@routine
 def whiten(A: Address, room: Address, p: Int, width: Int, n_shared: Int, U: Int) -> None:
     """Multiply all rows by U^-1."""
     nv = load_int(A, L.NV)
@@ -225,11 +238,7 @@ def whiten(A: Address, room: Address, p: Int, width: Int, n_shared: Int, U: Int)
                 first, last = row_begin(A, m, width), row_end(A, m, p, width, n_shared)
                 add_scaled(room, k * p, factor, room, m * p, first, last)
                 add_scaled(room, k * p, factor, room, m * p, p - n_shared, p)
-        scale = 1.0 / room[U + k * nv + k]
-        for c in range(row_begin(A, k, width), row_end(A, k, p, width, n_shared)):
-            room[k * p + c] *= scale
-        for c in range(p - n_shared, p):
-            room[k * p + c] *= scale
+        scale_row(A, room, k, p, width, n_shared, 1.0 / room[U + k * nv + k])
 
 
 @routine

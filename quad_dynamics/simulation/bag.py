@@ -104,10 +104,10 @@ def _rows_at(log: Log, rate_hz: float) -> Log:
 
 def _means(values: Floats, every: int) -> Floats:
     """Every so many rows, the mean since the one before."""
-    sums = np.cumsum(np.concatenate([np.zeros_like(values[:1]), values]), axis=0)
-    at = np.arange(0, len(values), every)
-    begin = np.maximum(at + 1 - every, 0)
-    means: Floats = ((sums[at + 1] - sums[begin]).T / (at + 1 - begin)).T
+    last = (len(values) - 1) // every * every
+    begins = np.concatenate([[0], np.arange(1, last + 1, every)])
+    means: Floats = np.add.reduceat(values[: last + 1], begins, axis=0)
+    means[1:] /= every
     return means
 
 
