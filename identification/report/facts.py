@@ -71,7 +71,7 @@ def consistent_bodies(solution: Solution) -> tuple[int, int]:
 
 
 def counts(solution: Solution) -> tuple[int, int, int]:
-    """Numbers of unknowns that were identified alone, that were free, and of all."""
+    """Numbers of unknowns that were identified, that were free, and of all."""
     free = solution.free
     return int((solution.identified & free).sum()), int(free.sum()), len(free)
 

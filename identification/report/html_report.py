@@ -171,9 +171,7 @@ def _cards(result: Result) -> list[Card]:
         Card('Mass', f'{number(mass_before)} → {number(mass_after)} kg', where or 'links and rotors')
     )
     identified, free, _ = counts(solution)
-    cards.append(
-        Card('Identified', f'{identified} of {free}', 'free parameters are determined by the data alone')
-    )
+    cards.append(Card('Identified', f'{identified} of {free}', 'free parameters are determined by the data'))
     good, bodies = consistent_bodies(solution)
     cards.append(Card('Physically consistent', f'{good} of {bodies}', 'bodies have a positive mass density'))
     if validation is not None and validation.replay is not None:

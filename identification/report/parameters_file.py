@@ -58,8 +58,8 @@ def parameters_text(result: Result) -> str:
         'validation': None if result.validation is None else validation_data(result.validation),
     }
     head = (
-        '# Written by quad_dynamics identify. std: standard deviation; interval: 95 %; identified: by the\n'
-        '# data alone; else std and interval are those of data and prior together. Inertia is about the\n'
+        '# Written by quad_dynamics identify. std: standard deviation, by noise and by what the model may\n'
+        '# have wrong; interval: 95 %; identified: much surer than before the data. Inertia is about the\n'
         "# origin of the link's frame.\n"
     )
     return head + yaml.safe_dump(

@@ -86,7 +86,7 @@ def found_lines(solution: Solution) -> list[str]:
     good, bodies = consistent_bodies(solution)
     before, after = total_masses(solution)
     lines = [
-        f'{free} parameters were free, {identified} are determined by the data alone, '
+        f'{free} parameters were free, {identified} are determined by the data, '
         f'in {len(solution.combinations)} independent combinations (condition {solution.condition:.3g})',
         f'mass {number(before)} -> {number(after)} kg; {good} of {bodies} bodies are physically consistent',
     ]

@@ -30,9 +30,8 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _LEVEL = 0.975
-# An unknown is identified where the variance by the prior is below this part of that by the data, and the
-# standard deviation below this part of what it was before the data.
-_LEAK = 0.1
+# An unknown is identified where its standard deviation, by noise and by what the model may have wrong, is
+# below this part of what it was before the data.
 _NEWS = 0.3
 _SOFT = 0.3  # see `prior_precision`
 _TYPICAL = 0.2  # relative error of inertial parameters of models
@@ -107,7 +106,7 @@ def find_confidence(
     v_data, v_prior, v_before = (_variances(freedom, each) for each in (by_data, by_prior, before))
     free = freedom.free
     std = np.where(free, np.sqrt(v_data + v_prior), np.nan)
-    known = free & (v_prior < _LEAK * v_data) & (v_data < _NEWS**2 * v_before)
+    known = free & (v_data + v_prior < _NEWS**2 * v_before)
     reach = float(stdtrit(max(stretches - 1.0, _LEAST_FREEDOM), _LEVEL)) * std
     low, high = x - reach, x + reach
     _cut(problem, low)

@@ -43,9 +43,8 @@ class Solution:
         columns: what they are.
         x: (size,) all of them; those that were not free as the model says.
         free: (size,) which were free.
-        identified: (size,) which the data determine alone: their interval comes from the data.
-        std: (size,) standard deviations; NaN where not free, that of prior and data together where not
-            identified.
+        identified: (size,) which the data determine: they are much surer than before.
+        std: (size,) standard deviations, by noise and by what the model may have wrong; NaN where not free.
         low: (size,) lower end of the 95 % interval; NaN where not free.
         high: (size,) upper end.
         combinations: the base parameters.
