@@ -18,9 +18,8 @@ from identification.recordings.live import LiveRecording, Window
 from identification.settings import IdentificationSettings
 from identification.signals.signal_settings import SignalSettings
 from identification.signals.signals import collect
-from identification.solvers.freedom import make_freedom
+from identification.solvers.freedom import make_freedom, textbook_freedom
 from identification.solvers.kalman import KalmanFilter, KalmanSettings
-from identification.solvers.least_squares import plain_freedom
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
@@ -45,7 +44,7 @@ class LiveFilter:
         """
         self._model, self._settings = model, settings
         self._columns = make_columns(model)
-        self._freedom = plain_freedom(make_freedom(self._columns, settings.free, settings.tie_legs))
+        self._freedom = textbook_freedom(make_freedom(self._columns, settings.free, settings.tie_legs))
         self._filter: KalmanFilter | None = None
         self._done = -1
         self.message = 'no samples yet'

@@ -18,8 +18,8 @@ from identification.equations.columns import make_columns
 from identification.equations.equations import Equations
 from identification.equations.samples import Samples
 from identification.solvers.base_parameters import find_base_parameters
-from identification.solvers.confidence import what_is_missing
 from identification.solvers.freedom import Freedom, make_freedom
+from identification.solvers.missing import what_is_missing
 from identification.solvers.pseudo_inertia import inconsistent_bodies
 from identification.solvers.solution import Solution
 from identification.solvers.solve import SolveSettings, solve

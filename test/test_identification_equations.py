@@ -53,7 +53,7 @@ def test_the_truth_leaves_nothing(name: str, mode: str) -> None:
 
 def test_rows_are_inverse_dynamics_and_forces() -> None:
     """The row of a sample, from functions that were checked against Pinocchio elsewhere."""
-    equations, x = _equations('mini_cheetah', 'forces', seed=2)
+    equations, _ = _equations('mini_cheetah', 'forces', seed=2)
     model, rows = equations.columns.model, equations.samples.all()[:50]
     get = equations.samples.layout.get
     Y, y = equations.raw(rows)
@@ -67,7 +67,6 @@ def test_rows_are_inverse_dynamics_and_forces() -> None:
         J = qd.frame_jacobian(model, get(rows, 'q'), foot)[:, :3] * get(rows, 'stance')[:, i, None, None]
         forces += np.einsum('nkv,nk->nv', J, get(rows, 'force')[:, 3 * i : 3 * i + 3])
     assert np.abs(y + Y @ equations.columns.known - forces).max() < 1e-9
-    del x
 
 
 @pytest.mark.parametrize('robust', [False, True])
@@ -116,7 +115,7 @@ def test_forces_that_are_unknown_do_not_matter() -> None:
 
 
 def test_rows_that_do_not_count_do_not_count() -> None:
-    equations, x = _equations('mini_cheetah', 'forces', seed=6)
+    equations, _ = _equations('mini_cheetah', 'forces', seed=6)
     layout, rows = equations.samples.layout, equations.samples.all()
     layout.get(rows, 'use')[:, 4] = 0.0
     spoilt = rows.copy()
@@ -127,7 +126,6 @@ def test_rows_that_do_not_count_do_not_count() -> None:
         samples.append(each)
         sums.append(Equations(samples, equations.columns, 'forces', equations.noise).accumulate()[0])
     assert np.abs(sums[0].Yty - sums[1].Yty).max() < 1e-6 * np.abs(sums[0].Yty).max()
-    del x
 
 
 def test_sums_depend_neither_on_memory_nor_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,20 @@ class BaseParameters:
         """Number of combinations."""
         return len(self.first)
 
+    def least_change(self) -> tuple[Floats, Floats, Floats]:
+        """How unknowns follow from a change of the combinations, and how far both may be from the model.
+
+        Returns:
+            (nz, rank) G: z = G d changes the combinations by d, and else as little as possible.
+            (rank, rank) information of the weak prior about d: bodies are as the model says, to 100 %.
+            (nz, nz) covariance of that prior about z.
+        """
+        precision = prior_precision(self.freedom, friction_scales(self.freedom.columns))
+        before = _scaled_inverse(precision)
+        carried = before @ self.B.T
+        weak = _scaled_inverse(self.B @ carried)
+        return carried @ weak, weak, before
+
     def texts(self) -> list[str]:
         """Each combination in words, such as 'FL_calf.Ixx + 1.00 FL_thigh.Iyy'."""
         return [self._text(i) for i in range(self.rank)]
@@ -146,3 +160,9 @@ def _independent(root: Floats, order: Ints) -> Ints:
         for _ in range(2):
             left -= np.outer(direction, direction @ left)
         left[:, k] = 0.0
+
+
+def _scaled_inverse(matrix: Floats) -> Floats:
+    """Inverse of a positive definite matrix whose rows have very different units."""
+    d = 1.0 / np.sqrt(np.diag(matrix))
+    return np.asarray(np.linalg.inv(matrix * np.outer(d, d)) * np.outer(d, d))

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from identification.solvers.freedom import Freedom
-from identification.solvers.least_squares import PLAIN
 from identification.solvers.log_cholesky import LogCholesky
 from identification.solvers.prior import friction_scales
 from identification.solvers.solution import Solution
@@ -24,13 +23,6 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _LEARNT = 0.2  # an unknown is identified where the data leave no more of its uncertainty
-
-
-def textbook_freedom(freedom: Freedom) -> Freedom:
-    """What is free without cross-validation: what was asked for, and of the rest what most textbooks free."""
-    return freedom.only(
-        {group for group in freedom.groups if group in PLAIN or group not in freedom.optional}
-    )
 
 
 class Chart:

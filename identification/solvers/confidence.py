@@ -22,7 +22,6 @@ from identification.equations.equations import STRETCH, Equations
 from identification.solvers.consistent import least_weight
 from identification.solvers.consistent_problem import ConsistentProblem
 from identification.solvers.freedom import Freedom
-from identification.solvers.missing import what_is_missing
 from identification.solvers.prior import prior_precision
 from quad_dynamics.api.regression import NormalEquations
 
@@ -193,6 +192,3 @@ def _inverse(matrix: Floats) -> Floats:
     values = np.maximum(values, 1e-13 * values.max(initial=1e-300))
     scaled = d[:, None] * V
     return np.asarray((scaled / values) @ scaled.T)
-
-
-__all__ = ['Confidence', 'count_stretches', 'find_confidence', 'what_is_missing']

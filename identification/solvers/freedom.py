@@ -23,6 +23,7 @@ Ints = npt.NDArray[np.int64]
 # Groups that are freed only where cross-validation finds that it helps, unless they are asked for by name.
 OPTIONAL = ('viscous', 'coulomb', 'offset', 'rotor', 'asymmetric', 'stribeck', 'bias', 'delay')
 TRUNK = 'trunk'
+_TEXTBOOK = frozenset({'inertia', 'viscous', 'coulomb', 'offset'})
 # Errors of sensors: they are free always, these two only where it helps.
 SENSORS = ('offset', 'bias', 'delay')
 _MAY_HELP = ('offset', 'bias')
@@ -101,6 +102,11 @@ class Freedom:
             lead=self.lead[keep],
             groups=tuple(group for group, kept in zip(self.groups, keep, strict=True) if kept),
         )
+
+
+def textbook_freedom(freedom: Freedom) -> Freedom:
+    """What is free without cross-validation: what was asked for, and of the rest what most textbooks free."""
+    return freedom.only({g for g in freedom.groups if g in _TEXTBOOK or g not in freedom.optional})
 
 
 def make_freedom(columns: Columns, free: Sequence[str] = (), tie_legs: bool = False) -> Freedom:

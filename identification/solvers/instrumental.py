@@ -27,12 +27,10 @@ import numpy.typing as npt
 
 from identification.equations.equations import Equations
 from identification.solvers.base_parameters import BaseParameters, find_base_parameters
-from identification.solvers.chart import textbook_freedom
 from identification.solvers.closed_loop import ClosedLoop
 from identification.solvers.closed_loop_settings import ClosedLoopSettings
-from identification.solvers.freedom import Freedom
+from identification.solvers.freedom import Freedom, textbook_freedom
 from identification.solvers.least_squares import BaseFit, solution_of
-from identification.solvers.prior import friction_scales, prior_precision
 from identification.solvers.solution import Solution
 from identification.solvers.solve import noise_variance
 from quad_dynamics.errors import ArgumentError
@@ -98,15 +96,8 @@ def least_change(base: BaseParameters) -> tuple[Floats, Floats]:
         (rank, rank) information of a weak prior of d: bodies are as the model says, to 100 %. It keeps what
         the data hardly determine from becoming absurd.
     """
-    freedom = base.freedom
-    precision = prior_precision(freedom, friction_scales(freedom.columns))
-    scale = 1.0 / np.sqrt(np.diag(precision))
-    before = np.linalg.inv(precision * np.outer(scale, scale)) * np.outer(scale, scale)
-    carried = before @ base.B.T
-    inner = base.B @ carried
-    s = 1.0 / np.sqrt(np.diag(inner))
-    weak = np.linalg.inv(inner * np.outer(s, s)) * np.outer(s, s)
-    return np.asarray(freedom.T @ carried @ weak), np.asarray(weak)
+    G, weak, _ = base.least_change()
+    return np.asarray(base.freedom.T @ G), weak
 
 
 class _Estimator:

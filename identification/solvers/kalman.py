@@ -26,8 +26,8 @@ import numpy.typing as npt
 from scipy.special import chdtri
 
 from identification.equations.equations import Equations
-from identification.solvers.chart import Chart, textbook_freedom
-from identification.solvers.freedom import Freedom
+from identification.solvers.chart import Chart
+from identification.solvers.freedom import Freedom, textbook_freedom
 from identification.solvers.solution import Solution
 from quad_dynamics.model.model import Model
 from quad_dynamics.parameters.parameter import param

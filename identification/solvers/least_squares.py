@@ -16,8 +16,7 @@ from scipy.special import stdtrit
 from identification.equations.equations import Equations
 from identification.equations.noise import Noise
 from identification.solvers.base_parameters import BaseParameters, find_base_parameters
-from identification.solvers.freedom import Freedom
-from identification.solvers.prior import friction_scales, prior_precision
+from identification.solvers.freedom import Freedom, textbook_freedom
 from identification.solvers.pseudo_inertia import inconsistent_bodies
 from identification.solvers.solution import Solution
 from quad_dynamics.api.regression import NormalEquations
@@ -25,8 +24,6 @@ from quad_dynamics.errors import ArgumentError
 
 Floats = npt.NDArray[np.float64]
 
-# What plain least squares frees unless it is told.
-PLAIN = frozenset({'inertia', 'viscous', 'coulomb', 'offset'})
 _MOTION_ERROR = 0.01  # of total least squares, relative
 _MOST_SAMPLES = 20_000  # from which the noise of rows is found
 _ROUNDS = 20  # of reweighting, at most
@@ -48,11 +45,6 @@ class BaseFit:
     covariance: Floats
 
 
-def plain_freedom(freedom: Freedom) -> Freedom:
-    """What is free without cross-validation: where it was left to us, what most textbooks free."""
-    return freedom.only({g for g in freedom.groups if g in PLAIN or g not in freedom.optional})
-
-
 def ols(equations: Equations, freedom: Freedom) -> Solution:
     """Ordinary least squares: all rows count alike, in N and N m.
 
@@ -63,21 +55,21 @@ def ols(equations: Equations, freedom: Freedom) -> Solution:
     Raises:
         ArgumentError: nothing that is free can be determined.
     """
-    freedom = plain_freedom(freedom)
+    freedom = textbook_freedom(freedom)
     fit = fit_base(unweighted(equations).accumulate()[0], freedom)
     return solution_of(fit, 'ols')
 
 
 def wls(equations: Equations, freedom: Freedom) -> Solution:
     """Weighted least squares: each row weighs as certain as it is after ordinary least squares."""
-    freedom = plain_freedom(freedom)
+    freedom = textbook_freedom(freedom)
     fit = fit_base(_weighted(equations, freedom).accumulate()[0], freedom)
     return solution_of(fit, 'wls')
 
 
 def irls(equations: Equations, freedom: Freedom) -> Solution:
     """Weighted least squares, in which rows that the last solution does not explain count less (Huber)."""
-    freedom = plain_freedom(freedom)
+    freedom = textbook_freedom(freedom)
     fit = fit_base(unweighted(equations).accumulate()[0], freedom)
     for _ in range(_ROUNDS):
         x = x_of(fit)
@@ -90,7 +82,7 @@ def irls(equations: Equations, freedom: Freedom) -> Solution:
 
 def tls(equations: Equations, freedom: Freedom) -> Solution:
     """Total least squares: columns of the motion have errors too, of a hundredth of their size."""
-    freedom = plain_freedom(freedom)
+    freedom = textbook_freedom(freedom)
     normal = _weighted(equations, freedom).accumulate()[0]
     fit = fit_base(normal, freedom)
     first = fit.base.first
@@ -182,22 +174,10 @@ def fit_base(normal: NormalEquations, freedom: Freedom) -> BaseFit:
     return BaseFit(base, b, inverse * rss / max(normal.n - base.rank, 1))
 
 
-def _back(base: BaseParameters) -> tuple[Floats, Floats]:
-    """G (nz, rank): least change of unknowns for a change of base parameters; and the prior covariance."""
-    freedom = base.freedom
-    precision = prior_precision(freedom, friction_scales(freedom.columns))
-    d = 1.0 / np.sqrt(np.diag(precision))
-    before = np.linalg.inv(precision * np.outer(d, d)) * np.outer(d, d)
-    carried = before @ base.B.T
-    inner = base.B @ carried
-    s = 1.0 / np.sqrt(np.diag(inner))
-    return (carried * s) @ np.linalg.inv(inner * np.outer(s, s)) * s, before
-
-
 def x_of(fit: BaseFit) -> Floats:
     """(size,) all unknowns: those that fit, and of these the nearest to the model."""
     freedom = fit.base.freedom
-    G, _ = _back(fit.base)
+    G, _, _ = fit.base.least_change()
     return freedom.x(G @ (fit.b - fit.base.B @ freedom.x0[freedom.lead]))
 
 
@@ -206,7 +186,7 @@ def solution_of(fit: BaseFit, method: str) -> Solution:
     base, freedom = fit.base, fit.base.freedom
     columns = freedom.columns
     x = x_of(fit)
-    G, before = _back(base)
+    G, _, before = base.least_change()
     by_data = G @ fit.covariance @ G.T
     left = np.eye(freedom.nz) - G @ base.B
     T = freedom.T

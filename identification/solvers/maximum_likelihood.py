@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from identification.equations.equations import Equations
-from identification.solvers.freedom import Freedom
-from identification.solvers.least_squares import fit_base, plain_freedom, solution_of, unweighted, x_of
+from identification.solvers.freedom import Freedom, textbook_freedom
+from identification.solvers.least_squares import fit_base, solution_of, unweighted, x_of
 from identification.solvers.solution import Solution
 from quad_dynamics.api.regression import NormalEquations
 
@@ -33,7 +33,7 @@ def maximum_likelihood(equations: Equations, freedom: Freedom) -> Solution:
     Raises:
         ArgumentError: nothing that is free can be determined.
     """
-    freedom = plain_freedom(freedom)
+    freedom = textbook_freedom(freedom)
     plain = unweighted(equations)
     fit = fit_base(plain.accumulate()[0], freedom)
     for _ in range(_ROUNDS):

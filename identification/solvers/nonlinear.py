@@ -15,8 +15,8 @@ import numpy.typing as npt
 from scipy.optimize import least_squares
 
 from identification.equations.equations import Equations
-from identification.solvers.chart import Chart, textbook_freedom
-from identification.solvers.freedom import Freedom
+from identification.solvers.chart import Chart
+from identification.solvers.freedom import Freedom, textbook_freedom
 from identification.solvers.solution import Solution
 from identification.solvers.solve import noise_variance
 from identification.solvers.stribeck import search_stribeck_velocity, with_stribeck_velocity

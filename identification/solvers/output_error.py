@@ -22,10 +22,9 @@ import numpy.typing as npt
 from identification.equations.equations import Equations
 from identification.equations.samples import Samples
 from identification.solvers.base_parameters import find_base_parameters
-from identification.solvers.chart import textbook_freedom
 from identification.solvers.closed_loop import ClosedLoop
 from identification.solvers.closed_loop_settings import ClosedLoopSettings
-from identification.solvers.freedom import Freedom
+from identification.solvers.freedom import Freedom, textbook_freedom
 from identification.solvers.instrumental import least_change
 from identification.solvers.least_squares import BaseFit, solution_of
 from identification.solvers.solution import Solution
