@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from identification.equations.columns import Columns, make_columns
 from identification.equations.equations import MODES, Equations
-from identification.equations.noise import Noise, first_noise, fit_noise
+from identification.equations.noise import Noise, first_noise, fit_noise, largest_change
 from identification.equations.samples import Samples
 from identification.recordings.recording import Source, open_source
 from identification.recordings.topics import Topics
@@ -35,7 +35,8 @@ from quad_dynamics.model.model import Model
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[str], object]
 
-_NOISE_PASSES = 2
+# Fits until the noise is known: at most so many, and until it changes by no more than this.
+_NOISE_PASSES, _SAME_NOISE = 8, 0.2
 # Weight of the prior until the noise is known: what the data could mean must not pass for noise.
 _FIRST_WEIGHT = 1e-3
 
@@ -133,8 +134,8 @@ def identify_sources(
     if not sources:
         raise ArgumentError('there is no recording to identify from; expected at least one')
     tell('reading the recordings')
-    samples, report = collect(sources, model, settings.signals)
-    job = _Job(model, settings, _mode(model, settings.mode, report))
+    job = _Job(model, settings)
+    samples, report = collect(sources, model, settings.signals, job.delays_left)
     hashes = [source.sha256 for source in sources]
     other_samples: Samples | None = None
     if others:
@@ -192,24 +193,40 @@ def _mode(model: Model, wanted: str, report: SignalReport) -> str:
 class _Job:
     """What fits to training data and to all data have in common."""
 
-    def __init__(self, model: Model, settings: IdentifySettings, mode: str) -> None:
-        self.settings, self.mode = settings, mode
+    def __init__(self, model: Model, settings: IdentifySettings) -> None:
+        self.settings, self.mode = settings, settings.mode
         self.columns: Columns = make_columns(model, settings.stribeck_velocity)
-        self.freedom: Freedom = make_freedom(self.columns, settings.free, settings.tie_legs)
+        freedom = make_freedom(self.columns, settings.free, settings.tie_legs)
+        if settings.signals.delay is not None:
+            freedom = freedom.only(set(freedom.groups) - {'delay'})
+        self.freedom: Freedom = freedom
+
+    def delays_left(self, samples: Samples, report: SignalReport) -> tuple[float, float]:
+        """What a first fit finds to be left of the delays of torques and of foot forces [s]."""
+        self.mode = _mode(self.columns.model, self.settings.mode, report)
+        _, x = self._settle(samples)
+        left = [*x[self.columns.slices['delay']], 0.0]
+        return float(left[0]), float(left[1])
 
     def fit(self, samples: Samples) -> tuple[Equations, Solution]:
         """Find the noise of the rows, then the unknowns."""
+        equations, x = self._settle(samples)
+        folds = equations.accumulate(self.settings.folds, x)
+        return equations, solve(folds, equations, self.columns, self.freedom, self.settings.solve, x)
+
+    def _settle(self, samples: Samples) -> tuple[Equations, Floats]:
+        """Equations with the noise of their rows, and a first solution."""
         noise = first_noise(self.columns, self.mode == 'projection')
         scales = friction_scales(self.columns)
         x = self.columns.prior
-        for _ in range(_NOISE_PASSES):
+        for k in range(_NOISE_PASSES):
             equations = Equations(samples, self.columns, self.mode, noise)
-            (total,) = equations.accumulate()
+            (total,) = equations.accumulate(1, x if k else None)
             x = solve_consistent(total, self.freedom, _FIRST_WEIGHT, scales)
-            noise = fit_noise(equations, x)
-        equations = Equations(samples, self.columns, self.mode, noise)
-        folds = equations.accumulate(self.settings.folds, x)
-        return equations, solve(folds, equations, self.columns, self.freedom, self.settings.solve, x)
+            before, noise = noise, fit_noise(equations, x)
+            if largest_change(before, noise) < _SAME_NOISE:
+                break
+        return Equations(samples, self.columns, self.mode, noise), x
 
     def check(
         self, samples: Samples, solution: Solution, others: Samples | None, name: str

@@ -152,6 +152,17 @@ def equations_of(
     return Equations(samples, columns, mode, Noise(base, joints, force))
 
 
+def predicted(columns: Columns, x: Floats, q: Floats, u: Floats, du: Floats) -> Floats:
+    """(nv,) generalised forces that the equations say the unknowns x need for a motion in the air."""
+    model, samples = columns.model, Samples(columns.model)
+    parts: dict[str, Any] = {name: np.zeros((1, size)) for name, size in samples.layout.sizes.items()}
+    parts |= {'time': [0.0], 'block': [0.0], 'q': [q], 'u': [u], 'du': [du]}
+    parts['sign'] = np.sign(u[None, model.nv - model.nj :])
+    mode = 'projection' if model.floating_base else 'fixed'
+    Y, y = equations_of(samples, columns, QUIET, mode).raw(samples.layout.join(**parts))
+    return np.asarray((Y @ x - y)[0])
+
+
 # ---------------------------------------------------------------- motion
 
 

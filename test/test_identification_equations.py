@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from identification_data import QUIET, TYPICAL, Levels, make_samples, robot
+from cases import TREES, Case, load
+from closeness import assert_close
+from identification_data import QUIET, TYPICAL, Levels, make_samples, predicted, robot
+from reference_rotors import GearedReference, RotorLink, description, random_rotors
+from states import random_state
 
 import quad_dynamics as qd
 from identification.equations.columns import make_columns
@@ -67,6 +72,38 @@ def test_rows_are_inverse_dynamics_and_forces() -> None:
         J = qd.frame_jacobian(model, get(rows, 'q'), foot)[:, :3] * get(rows, 'stance')[:, i, None, None]
         forces += np.einsum('nkv,nk->nv', J, get(rows, 'force')[:, 3 * i : 3 * i + 3])
     assert np.abs(y + Y @ equations.columns.known - forces).max() < 1e-9
+
+
+def _unknown_rotor(model: Any, i: int, axial: float) -> RotorLink:
+    """A rotor of which the description says nothing: a gear of 100, no mass, no inertia across."""
+    parent = model.urdf.joint(model.joint_names[i]).parent
+    axis = model.frames[parent].R.T @ model.rotor_axis[i]
+    return RotorLink(model.joint_names[i], parent, 100.0, 0.0, np.zeros(3), axis, axial, 0.0)
+
+
+GEARED = [Case('go2', True), Case('anymal_c', True), Case('solo12', False), Case('panda', False), *TREES[:6]]
+
+
+@pytest.mark.parametrize('known', [True, False], ids=['described', 'unknown'])
+@pytest.mark.parametrize('case', GEARED, ids=str)
+def test_rows_are_those_of_rotors_that_links_carry(case: Case, known: bool, seed: int) -> None:
+    """Rotors that are links of their own in Pinocchio, with another axial inertia than was known."""
+    rng = np.random.default_rng(seed)
+    rotors = random_rotors(case.urdf, seed) if known else []
+    model = load(case.urdf, floating_base=case.floating_base, description=description(rotors))
+    columns = make_columns(model)
+    x, axial = columns.prior.copy(), rng.uniform(0.3, 3.0, model.nj)
+    axial *= np.where(model.rotor_inertia > 0.0, model.rotor_inertia, 1e-5)
+    x[columns.slices['rotor']] = axial
+    changed = {r.joint: dataclasses.replace(r, axial=axial[model.joint_names.index(r.joint)]) for r in rotors}
+    links = [changed.get(n) or _unknown_rotor(model, i, axial[i]) for i, n in enumerate(model.joint_names)]
+    q, u, du = random_state(model, seed)
+    reference = GearedReference(case.urdf, case.floating_base, model.joint_names, links)
+    expected, speed = reference.inverse_dynamics(q, u, du), u[model.nv - model.nj :]
+    expected[model.nv - model.nj :] += model.viscous * speed + model.coulomb * np.sign(speed)
+    assert_close(predicted(columns, x, q, u, du), expected, 1e-10, 'rows')
+    other = columns.model.with_rotors(axial)
+    assert_close(qd.inverse_dynamics(other, q, u, du, friction=True), expected, 1e-10, 'model')
 
 
 @pytest.mark.parametrize('robust', [False, True])

@@ -440,7 +440,9 @@ def test_bad_npz(tmp_path: Path, arm: Truth) -> None:
     with pytest.raises(ArgumentError, match='cannot be read'):
         open_source(path, arm.model)
     np.savez(path, time=arm.t, position=arm.q, joint_names=['joint1', 'elbow'])
-    with pytest.raises(ArgumentError, match=r"joint_names lacks \['joint2'\]; it has \['joint1', 'elbow'\]"):
+    with pytest.raises(
+        ArgumentError, match=r"joint_names lacks the joints \['joint2'\]; it has \['joint1', 'elbow'\]"
+    ):
         open_source(path, arm.model)
     np.savez(path, time=arm.t[1:], position=arm.q, joint_names=list(arm.model.joint_names))
     with pytest.raises(ArgumentError, match=r"'position' has the shape \(2500, 2\); expected \(2499, 2\)"):

@@ -13,6 +13,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
+from cases import Case
+from closeness import assert_close
+from reference_rotors import description, random_rotors
+from states import random_state
 
 import quad_dynamics as qd
 from identification.report.output_folder import check_output, write_results
@@ -133,6 +137,47 @@ def test_rotors_reload(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(again.rotor_gear, solution.columns.model.rotor_gear)
     np.testing.assert_allclose(again.rotor_axis, model.rotor_axis, atol=1e-12)
     assert again.total_mass == pytest.approx(data.changed(model, 1).total_mass, rel=1e-12)
+
+
+WITH_ROTORS = [
+    ('two_link_arm', False),
+    ('turned arm', False),
+    *((name, floating) for name in ('mini_cheetah', 'go2', 'go2 with rotors') for floating in (False, True)),
+]
+
+
+@pytest.mark.parametrize(('name', 'floating'), WITH_ROTORS)
+def test_reloaded_rotors_need_the_torques_of_the_solution(
+    name: str, floating: bool, seed: int, tmp_path: Path
+) -> None:
+    """The files predict what the equations predict: links carry the rotors that spin."""
+    source: Any = {'turned arm': robots.TURNED_ARM}.get(name, name)
+    described = None
+    if name.startswith('go2'):
+        source = Case('go2', floating).urdf
+        described = description(random_rotors(source, seed) if name != 'go2' else [])
+    model = robots.load(source, floating_base=floating, description=described)
+    model = model.with_pi(np.concatenate([data.real_body(pi) for pi in model.pi.reshape(-1, 10)]))
+    rotor = np.random.default_rng(seed).uniform(1e-5, 2e-3, model.nj)
+    solution = robots.solved(model, data.changed(model, seed), rotor)
+    again = reloaded(solution, tmp_path, floating_base=floating)
+    for state in range(5):
+        q, u, du = random_state(model, state)
+        found = data.predicted(solution.columns, solution.x, q, u, du)
+        assert_close(found, qd.inverse_dynamics(again, q, u, du, friction=True), 1e-9)
+
+
+def test_a_rotor_that_was_only_mentioned(tmp_path: Path) -> None:
+    """The gear of 1 of a described rotor without inertia is known; it is not made 100 and then forgotten."""
+    described = {'rotors': {'joint2': {'gear': 1.0, 'mass': 0.1, 'position': [0.5, 0.0, 0.0]}}}
+    model = robots.load('two_link_arm', description=described)
+    solution = robots.solved(model, data.changed(model, 1), np.array([1e-3, 2e-3]))
+    assert solution.columns.model.rotor_gear.tolist() == [100.0, 1.0]
+    again = reloaded(solution, tmp_path)
+    np.testing.assert_allclose(again.rotor_gear, [100.0, 1.0])
+    q, u, du = random_state(model, 0)
+    found = data.predicted(solution.columns, solution.x, q, u, du)
+    assert_close(found, qd.inverse_dynamics(again, q, u, du, friction=True), 1e-9)
 
 
 def test_rotor_behind_turned_frames(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ from identification.equations.columns import make_columns
 from identification.equations.equations import Equations
 from identification.equations.noise import Noise, first_noise
 from identification.equations.samples import Samples
+from identification.solvers.freedom import make_freedom
+from identification.solvers.solve import solve
 from identification.validation.leg_spreads import leg_spreads
 from identification.validation.repeats import find_repetition, refuse_repetition
 from identification.validation.replay import replay
@@ -435,6 +438,75 @@ def test_the_bias_of_force_sensors_is_that_of_the_recording() -> None:
     assert validation.errors.after.max() < 1e-6
     assert validation.errors.before.min() > 1e-3
     assert 'bias' in validation.notes[0]
+
+
+def with_offset(samples: Samples, model: Any, joint: int, offset: float) -> Samples:
+    """The same samples, the torque sensor of one joint a little off."""
+    rows, off = samples.all(), Samples(model)
+    samples.layout.get(rows, 'tau')[:, joint] += offset
+    off.append(rows)
+    return off
+
+
+@pytest.mark.parametrize('trained', [0.0, 0.15], ids=['none trained', 'trained'])
+@pytest.mark.parametrize('name', ['two_link_arm', 'mini_cheetah_leg'])
+def test_an_offset_that_changed_is_named_and_not_fitted(name: str, trained: float, seed: int) -> None:
+    """A wrong model and noise make no offset; a sensor that is 0.3 N m off does, and the error has it."""
+    model = data.robot(name)
+    true = data.changed(model, seed)
+    extra = {'offset': trained}
+    training, _ = data.make_samples(true, seed, 20.0, noise=data.TYPICAL, extra=extra)
+    others, _ = data.make_samples(true, seed + 50, 20.0, noise=data.TYPICAL, extra=extra)
+    equations = equations_of(training, model)
+    columns = equations.columns
+    solution = solve(equations.accumulate(5), equations, columns, make_freedom(columns))
+    assert solution.free[columns.slices['offset']].all() == (trained > 0.0)
+    same = validate(equations_of(others, model), solution, 'other')
+    assert not [note for note in same.notes if note.startswith('offset')]
+
+    joint = 1
+    off = validate(equations_of(with_offset(others, model, joint, 0.3), model), solution, 'other')
+    (note,) = [note for note in off.notes if note.startswith('offset')]
+    found = re.match(r"offset of joint '(.+)' changed from (\S+) to (\S+) N m between", note)
+    assert found is not None
+    assert found[1] == model.joint_names[joint]
+    assert (found[2] == 'none') == (trained == 0.0)
+    assert float(found[3]) == pytest.approx(trained + 0.3, abs=0.03)
+    np.testing.assert_array_equal(off.after[columns.slices['offset']], solution.part('offset'))
+    at = off.errors.names.index(model.joint_names[joint])
+    # The old offset may be off by a few of its standard deviations of 0.01 N m.
+    assert off.errors.after[at] == pytest.approx(np.hypot(same.errors.after[at], 0.3), rel=0.1)
+
+
+@pytest.mark.parametrize('mode', ['forces', 'projection'])
+def test_an_offset_on_a_floating_base(mode: str) -> None:
+    """The bias of force sensors, which this recording has for itself, does not pass for offsets."""
+    model = data.robot('mini_cheetah')
+    true = data.changed(model, seed=3)
+    solution = robots.solved(model, true)
+    free, std = solution.free.copy(), solution.std.copy()
+    for kind in ('offset', 'bias') if mode == 'forces' else ('offset',):
+        free[solution.columns.slices[kind]], std[solution.columns.slices[kind]] = True, 0.01
+    solution = dataclasses.replace(solution, free=free, std=std)
+    samples, _ = data.make_samples(true, seed=1, seconds=10.0, noise=data.TYPICAL, feet=mode == 'forces')
+    for offset, named in ((0.0, []), (-0.3, [model.joint_names[4]])):
+        off = with_offset(samples, model, 4, offset)
+        rows, biased = off.all(), Samples(model)
+        off.layout.get(rows, 'force')[...] += 5.0 * (mode == 'forces')  # [N]
+        biased.append(rows)
+        notes = validate(equations_of(biased, model, mode), solution, 'other').notes
+        assert [note.split("'")[1] for note in notes if note.startswith('offset')] == named
+
+
+def test_an_offset_that_is_small_is_not_worth_a_note() -> None:
+    """Sure as it may be, 1 % of the torque is not what makes errors large."""
+    model = data.robot('two_link_arm')
+    solution = robots.solved(model, model)
+    samples, _ = data.make_samples(model, 1, 20.0, noise=data.Levels(tau=0.01))
+    rms = np.sqrt(np.mean(samples.layout.get(samples.all(), 'tau')[:, 1] ** 2))
+    for part, notes in ((0.01, 0), (0.03, 1)):
+        off = with_offset(samples, model, 1, part * rms)
+        assert len(validate(equations_of(off, model), solution, 'other').notes) == notes
 
 
 def test_validation_as_a_whole() -> None:

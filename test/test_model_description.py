@@ -522,13 +522,20 @@ def test_every_key_is_documented() -> None:
 
 
 def test_with_rotors() -> None:
-    """Another inertia counts times the square of the gear; what links carry stays."""
+    """Another inertia counts times the square of the gear, and links carry it; mass and gear stay."""
     model = load(None, 'mini_cheetah')
     other = model.with_rotors(2.0 * model.rotor_inertia)
+    carried = np.zeros((13, 10))
+    for parent, (x, y, z), J in zip(model.parents, model.rotor_axis, model.rotor_inertia, strict=True):
+        carried[parent + 1, 4:] += J * np.array([x * x, x * y, y * y, x * z, y * z, z * z])
+    np.testing.assert_allclose(other.rotor_pi - model.rotor_pi, carried.ravel(), rtol=1e-9, atol=1e-18)
     q = model.neutral
-    more = np.diag(mass_matrix(other, q) - mass_matrix(model, q))[6:]
-    np.testing.assert_allclose(more, model.rotor_gear**2 * model.rotor_inertia, rtol=1e-9)
-    np.testing.assert_array_equal(other.rotor_pi, model.rotor_pi)
+    links = mass_matrix(model.without_rotors().with_pi(model.pi + carried.ravel()), q)
+    more = mass_matrix(other, q) - mass_matrix(model, q) - (links - mass_matrix(model.without_rotors(), q))
+    np.testing.assert_allclose(np.diag(more)[6:], model.rotor_gear**2 * model.rotor_inertia, rtol=1e-9)
+    # However large, a rotor that is carried has no negative energy.
+    assert np.linalg.eigvalsh(mass_matrix(model.with_rotors(np.full(12, 10.0)), q)).min() > 0.0
+    np.testing.assert_array_equal(model.with_rotors().rotor_pi, model.rotor_pi)
     np.testing.assert_array_equal(model.with_rotors(gear=np.full(12, 7.0)).rotor_gear, np.full(12, 7.0))
     with pytest.raises(ArgumentError, match='rotor_inertia'):
         model.with_rotors([1.0])

@@ -51,7 +51,9 @@ class Columns:
             delays of torques and forces behind positions.
         prior: (size,) what the model says: pi of its links without rotors, its friction and rotors; 0 for the
             others.
-        known: (size,) to be added to x before Y is multiplied: rotors that are carried by links.
+        known: (size,) to be added to x before Y is multiplied: what links carry of rotors, but for the axial
+            inertia, which is unknown.
+        carried: (10 nb, nj) what unit axial inertia of rotors adds to the inertia of what carries them.
         stribeck_velocity: [rad/s or m/s].
     """
 
@@ -61,6 +63,7 @@ class Columns:
     slices: dict[str, slice]
     prior: Floats
     known: Floats
+    carried: Floats
     stribeck_velocity: float
 
     @property
@@ -73,6 +76,14 @@ class Columns:
         """Feet whose forces may be measured; none with a fixed base."""
         bias = self.slices['bias']
         return int(bias.stop - bias.start) // 3
+
+    def carry(self, Y: Floats) -> None:
+        """Add to columns of rotors that only spin what moves them with the links that carry them, in place.
+
+        Args:
+            Y: (..., size) rows, or sums of them.
+        """
+        Y[..., self.slices['rotor']] += Y[..., self.slices['pi']] @ self.carried
 
     def joint_columns(self, velocity: Floats, sign: Floats) -> Floats:
         """(n, nj, kinds) what the unknowns of each joint multiply, in the order of JOINT_KINDS; 0 for rotors.
@@ -112,15 +123,18 @@ def make_columns(model: Model, stribeck_velocity: float = 0.1) -> Columns:
     names += delays
     units += ['s'] * len(delays)
     prior, known = np.zeros(len(names)), np.zeros(len(names))
-    prior[slices['pi']], known[slices['pi']] = model.pi, model.rotor_pi
+    carried = model.unit_rotor_pi
+    prior[slices['pi']], known[slices['pi']] = model.pi, model.rotor_pi - carried @ model.rotor_inertia
     prior[slices['viscous']], prior[slices['coulomb']] = model.viscous, model.coulomb
     prior[slices['rotor']] = model.rotor_inertia
-    return Columns(model, tuple(names), tuple(units), slices, prior, known, stribeck_velocity)
+    return Columns(model, tuple(names), tuple(units), slices, prior, known, carried, stribeck_velocity)
 
 
 def _with_gears(model: Model) -> Model:
     """The same robot, with a gear where nothing is known of a rotor: motors turn faster than joints."""
+    described = {*model.description.rotors, *model.description.motors}
     unknown = (model.rotor_inertia == 0.0) & (model.rotor_gear == 1.0)
+    unknown &= [name not in described for name in model.joint_names]
     return model.with_rotors(gear=np.where(unknown, _GEAR, model.rotor_gear)) if unknown.any() else model
 
 

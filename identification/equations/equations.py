@@ -155,9 +155,7 @@ class Equations:
             meat += s[:-1].T @ s[:-1]
             last, last_key = s[-1:], keys[-1]
         meat += last.T @ last
-        full = np.zeros((self.columns.size, self.columns.size))
-        full[np.ix_(self._sums.places, self._sums.places)] = meat
-        return full
+        return self._sums.in_order(meat)
 
     # ---------------------------------------------------------------- rows
 
@@ -225,6 +223,7 @@ class Equations:
         linear = regressor(model, q, u, du, rotors=True)
         Y[..., columns.slices['pi']] = linear[..., : 10 * model.nb]
         Y[..., columns.slices['rotor']] = linear[..., 10 * model.nb :]
+        columns.carry(Y)
         own = columns.joint_columns(u[:, nv - nj :], get(rows, 'sign'))
         joints = np.arange(nj)
         for i, kind in enumerate(JOINT_KINDS):

@@ -30,7 +30,8 @@ _WEIGHTS = 10.0  # standard deviation of a force of which nothing is known, in w
 _MOST_SAMPLES = 1500  # that are looked at
 _ITERATIONS = 60
 _CLOSE = 0.01  # relative change that ends them
-_OUTLIER = 3.0  # whitened residuals beyond this are cut
+_LEAST_ROWS = 20.0  # from fewer no standard deviation is taken: that which was assumed first stays
+_OUTLIER = 4.0  # a sample whose errors are so many standard deviations larger than usual counts little
 _LEAST = 1e-2  # of what was assumed first; rows are never quite certain
 _WARM_UP = 0.01  # what is assumed first, as a part of the weight
 _ARM = 0.2  # of forces [m]
@@ -105,10 +106,10 @@ def fit_noise(equations: Equations, x: Floats) -> Noise:
     k, n_base = r.shape[1], len(noise.base)
     for _ in range(_ITERATIONS):
         W = np.asarray(np.linalg.inv(covariance(noise, J, use)), dtype=np.float64)
-        Wr = (W @ _cut(W, r)[..., None])[..., 0]
+        Wr = (W @ _cut(W, r, use)[..., None])[..., 0]
         own = np.sqrt(np.sum(Wr**2 * use, axis=0) / np.maximum(np.einsum('nii,ni->i', W, use), 1e-300))
         scale = np.ones(n_base + len(noise.joints))
-        scale[:k] = np.sqrt(np.where(use.sum(axis=0) > 0.0, own, 1.0))
+        scale[:k] = np.sqrt(np.where(use.sum(axis=0) >= _LEAST_ROWS, own, 1.0))
         force = noise.force
         if not unknown and J.size:
             trace = np.sum(W * (np.swapaxes(J, 1, 2) @ J))
@@ -119,12 +120,12 @@ def fit_noise(equations: Equations, x: Floats) -> Noise:
             np.maximum(noise.joints * scale[n_base:], first.joints * _LEAST),
             force if unknown else max(force, first.force * _LEAST),
         )
-        if _largest_change(before, noise) < _CLOSE:
+        if largest_change(before, noise) < _CLOSE:
             break
     return noise
 
 
-def _largest_change(before: Noise, after: Noise) -> float:
+def largest_change(before: Noise, after: Noise) -> float:
     """Relative, of any standard deviation."""
     old, new = (np.r_[noise.base, noise.joints, noise.force] for noise in (before, after))
     return float(np.abs(new / old - 1.0).max())
@@ -145,8 +146,14 @@ def _look_at(equations: Equations, x: Floats) -> tuple[Floats, Floats, Floats]:
     return r, J, use
 
 
-def _cut(W: Floats, r: Floats) -> Floats:
-    """Residuals of samples that are too large for their covariance, made smaller."""
-    distance = np.sqrt(np.einsum('ni,nij,nj->n', r, W, r) / r.shape[1])
-    cut: Floats = r * np.minimum(1.0, _OUTLIER / np.maximum(distance, 1e-300))[:, None]
+def _cut(W: Floats, r: Floats, use: Floats) -> Floats:
+    """Residuals; those of outliers are made so small that a few of them, however large, say nothing.
+
+    The size of the residuals of a sample, sqrt(r^T W r / k) with k rows, spreads by 1 / sqrt(2 k). What is
+    usual is the median: the covariance may be wrong by any factor as yet.
+    """
+    k = np.maximum(use.sum(axis=1), 1.0)
+    size = np.sqrt(np.einsum('ni,nij,nj->n', r, W, r) / k)
+    limit = np.median(size) * (1.0 + _OUTLIER / np.sqrt(2.0 * k)) / (1.0 - 2.0 / (9.0 * k)) ** 1.5
+    cut: Floats = r * np.minimum(1.0, limit / np.maximum(size, 1e-300))[:, None] ** 2
     return cut

@@ -121,8 +121,9 @@ class Summation:
 
     def _with_measurement(self, x: Floats) -> Floats:
         """A solution in the order of the kernel, such that rows times it are predicted minus measured."""
-        padded = np.zeros(self.width)
-        padded[: self.size] = (x + self._columns.known)[self.places]
+        padded, total = np.zeros(self.width), x + self._columns.known
+        total[self._columns.slices['pi']] += self._columns.carried @ x[self._columns.slices['rotor']]
+        padded[: self.size] = total[self.places]
         padded[-1] = -1.0
         return padded
 
@@ -140,13 +141,20 @@ class Summation:
         Args:
             YtY: (width, width) sum of what `add` returns.
         """
-        n = self._columns.size
-        full, right = np.zeros((n, n)), np.zeros(n)
-        full[np.ix_(self.places, self.places)] = self.symmetric(YtY[: self.size, : self.size])
-        right[self.places] = YtY[: self.size, -1]
         known = self._columns.known
+        full, right = self.in_order(self.symmetric(YtY[: self.size, : self.size])), np.zeros(len(known))
+        right[self.places] = YtY[: self.size, -1]
+        self._columns.carry(right)
         square = float(YtY[-1, -1]) - 2.0 * float(known @ right) + float(known @ full @ known)
         return full, right - full @ known, square
+
+    def in_order(self, products: Floats) -> Floats:
+        """Sums of products (size, size) of the kernel's columns, whose rotors only spin, as of all."""
+        full = np.zeros((self._columns.size, self._columns.size))
+        full[np.ix_(self.places, self.places)] = products
+        self._columns.carry(full)
+        self._columns.carry(full.T)
+        return self.symmetric(full)
 
     @staticmethod
     def symmetric(upper: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from identification.recordings.bag_messages import Batch, read_batches
 from identification.recordings.recording import Channel, Segment, Source
-from identification.recordings.topics import WORLD_FRAMES
+from identification.recordings.topics import WORLD_FRAMES, lacking_joints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
@@ -129,9 +129,8 @@ class JointReading(Reading):
             ArgumentError: a joint is missing.
         """
         seen = {name for batch in read_batches(raws, self.kind) for name in batch.shape.texts['name']}
-        missing = [name for name in self._model.joint_names if name not in seen]
-        if missing:
-            raise ArgumentError(f'{self.topic} lacks the joints {missing}; it has {sorted(seen)}')
+        if missing := self.source.topics.missing(self._model.joint_names, seen):
+            raise ArgumentError(f'{self.topic} {lacking_joints(missing, sorted(seen))}')
 
 
 def joints_of(model: Model, names: Sequence[str]) -> tuple[tuple[int, ...], list[int]]:

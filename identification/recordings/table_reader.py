@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from identification.recordings.recording import Channel, Segment, Source, digest
-from identification.recordings.topics import WORLD_FRAMES, Topics
+from identification.recordings.topics import WORLD_FRAMES, Topics, lacking_joints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
@@ -72,7 +72,7 @@ class CsvSource(_TableSource):
             names = [name.strip().strip('"') for name in file.readline().split(',')]
             if not file.readline().strip():
                 raise ArgumentError(f'{self.name}: holds no numbers; expected a line for each time')
-        self._columns = _columns(self.name, names, model)
+        self._columns, self._joints = _columns(self.name, names, model, topics)
         self._width = len(names)
         self.force_frames = {
             foot: frame for foot, frame in self.force_frames.items() if f'force/{foot}' in self._columns
@@ -94,7 +94,15 @@ class CsvSource(_TableSource):
                 table = self._numbers(lines, line)
                 line += len(lines)
                 if len(table):
-                    yield _segment(table, self._columns, self.name)
+                    yield self._segment(table)
+
+    def _segment(self, table: Floats) -> Segment:
+        stamps = _stamps(table[:, self._columns['time'][0]], self.name)
+        return {
+            key: Channel(stamps, table[:, where], self._joints if key in JOINT_FIELDS else ())
+            for key, where in self._columns.items()
+            if key != 'time'
+        }
 
     def _numbers(self, lines: Sequence[str], first: int) -> Floats:
         rows = []
@@ -113,11 +121,17 @@ class CsvSource(_TableSource):
         return np.array(rows).reshape(-1, self._width)
 
 
-def _columns(name: str, names: Sequence[str], model: Model) -> dict[str, list[int]]:
-    """Where the columns of each quantity are."""
+def _columns(
+    name: str, names: Sequence[str], model: Model, topics: Topics
+) -> tuple[dict[str, list[int]], tuple[int, ...]]:
+    """Where the columns of each quantity are, and which joints are there (empty: all)."""
     place = {column: i for i, column in enumerate(names)}
+    present = [joint for joint in model.joint_names if f'{joint}.position' in place]
+    if lacking := topics.missing(model.joint_names, present):
+        columns = [f'{joint}.position' for joint in lacking]
+        raise ArgumentError(f'{name}: {lacking_joints(columns, names, "columns")}')
     wanted = {'time': ['time']}
-    wanted |= {field: [f'{joint}.{field}' for joint in model.joint_names] for field in JOINT_FIELDS}
+    wanted |= {field: [f'{joint}.{field}' for joint in present] for field in JOINT_FIELDS}
     if model.floating_base:
         wanted |= {'base': [f'base.{field}' for field in BASE_FIELDS]}
         wanted |= {'imu': [f'imu.{field}' for field in IMU_FIELDS]}
@@ -132,17 +146,19 @@ def _columns(name: str, names: Sequence[str], model: Model) -> dict[str, list[in
         elif key in ('time', 'position') or len(missing) < len(columns):
             raise ArgumentError(f'{name}: lacks the columns {missing}; it has {list(names)}')
     _check_base(name, found, model)
-    return found
+    return found, _places(model, present)
+
+
+def _places(model: Model, joints: Sequence[str]) -> tuple[int, ...]:
+    """Which columns of a quantity these joints are; empty: all."""
+    if len(joints) == model.nj:
+        return ()
+    return tuple(model.joint_names.index(joint) for joint in joints)
 
 
 def _check_base(name: str, found: dict[str, list[int]] | dict[str, Floats], model: Model) -> None:
     if model.floating_base and 'base' not in found and 'imu' not in found:
         raise ArgumentError(f'{name}: has neither base nor imu; expected one of them for a floating base')
-
-
-def _segment(table: Floats, columns: dict[str, list[int]], name: str) -> Segment:
-    stamps = _stamps(table[:, columns['time'][0]], name)
-    return {key: Channel(stamps, table[:, where]) for key, where in columns.items() if key != 'time'}
 
 
 def _stamps(time: Floats, name: str) -> npt.NDArray[np.int64]:
@@ -174,11 +190,11 @@ class NpzSource(_TableSource):
             if key not in arrays:
                 raise ArgumentError(f'{self.name}: lacks the array {key!r}; it has {sorted(arrays)}')
         names = [str(name) for name in np.atleast_1d(arrays['joint_names'])]
-        missing = [name for name in model.joint_names if name not in names]
-        if missing:
-            raise ArgumentError(f'{self.name}: joint_names lacks {missing}; it has {names}')
+        if missing := self.topics.missing(model.joint_names, names):
+            raise ArgumentError(f'{self.name}: joint_names {lacking_joints(missing, names)}')
         n = len(np.atleast_1d(arrays['time']))
-        order = [names.index(name) for name in model.joint_names]
+        joints = [name for name in model.joint_names if name in names]
+        order, self._joints = [names.index(name) for name in joints], _places(model, joints)
         kept = {'time': self._array(arrays, 'time', (n,))}
         for key in JOINT_FIELDS:
             if key in arrays:
@@ -220,7 +236,7 @@ class NpzSource(_TableSource):
         cuts = np.flatnonzero(np.diff((stamps - stamps[0]) // round(self._segment * 1e9))) + 1
         for rows in np.split(np.arange(len(stamps)), cuts):
             yield {
-                key: Channel(stamps[rows], values[rows])
+                key: Channel(stamps[rows], values[rows], self._joints if key in JOINT_FIELDS else ())
                 for key, values in self._arrays.items()
                 if key != 'time'
             }

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from quad_dynamics.errors import ArgumentError
@@ -46,6 +47,29 @@ class Topics(ParameterSet):
     force_frame: str = param(
         '', "axes of foot forces: 'world', or the name of a link; empty: as the messages say"
     )
+    still: tuple[str, ...] = param(
+        (),
+        'joints that do not move and may be missing, such as those of a gripper; with * and ?',
+        kind='texts',
+    )
+
+    def missing(self, joints: Sequence[str], present: Collection[str]) -> list[str]:
+        """Joints that a recording lacks and that cannot be taken as still.
+
+        Args:
+            joints: names of all.
+            present: names that the recording has.
+
+        Raises:
+            ArgumentError: a word of `still` fits no joint.
+        """
+        still: set[str] = set()
+        for word in self.still:
+            found = [name for name in joints if fnmatchcase(name, word)]
+            if not found:
+                raise ArgumentError(f'still is {word!r}; expected a joint of {list(joints)}')
+            still.update(found)
+        return [name for name in joints if name not in present and name not in still]
 
     def gains(self, nj: int) -> tuple[list[float], list[float]]:
         """Gains of all joints, 0 where none were given.
@@ -61,6 +85,14 @@ class Topics(ParameterSet):
                 )
             made.append(list(gains) if len(gains) == nj else [gains[0] if gains else 0.0] * nj)
         return made[0], made[1]
+
+
+def lacking_joints(missing: Sequence[str], present: Collection[str], what: str = 'joints') -> str:
+    """A sentence about joints, or what else there is of them, that are not there, with those that are."""
+    return (
+        f'lacks the {what} {list(missing)}; it has {list(present)}. '
+        'Joints that do not move, such as those of a gripper, may be missing if they are named by --still'
+    )
 
 
 def find_topic(wanted: str, present: Collection[str], namespace: str | None = None) -> str | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,11 @@ def description_text(solution: Solution) -> str:
 
 
 def _with_axial(model: Model, i: int, rotor: Rotor | None, axial: float) -> Rotor:
-    """A rotor with another inertia about its spin axis; a new one, without mass, where there was none."""
+    """A rotor with another inertia about its spin axis; a new one, without mass, where there was none.
+
+    What else there is of it stays: the unknown of a rotor is its axial inertia, with which it spins and which
+    its link carries.
+    """
     joint = model.urdf.joint(model.joint_names[i])
     a_P = model.frames[joint.parent].R.T @ model.rotor_axis[i]
     if rotor is None:
@@ -49,9 +54,7 @@ def _with_axial(model: Model, i: int, rotor: Rotor | None, axial: float) -> Roto
     I_P = R_PR @ full_inertia(rotor.inertia) @ R_PR.T
     I_P = I_P + (axial - a_P @ I_P @ a_P) * np.outer(a_P, a_P)
     xx, xy, yy, xz, yz, zz = flat_inertia(R_PR.T @ I_P @ R_PR).tolist()
-    return Rotor(
-        rotor.joint, rotor.gear, rotor.mass, (xx, xy, yy, xz, yz, zz), rotor.position, rotor.rpy, rotor.axis
-    )
+    return replace(rotor, inertia=(xx, xy, yy, xz, yz, zz))
 
 
 def _as_mapping(description: RobotDescription, rotors: dict[str, Rotor]) -> dict[str, Any]:

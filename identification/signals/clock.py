@@ -209,6 +209,10 @@ class EvenClock:
         places = np.cumsum([0, *self.sizes.values()])
         place = dict(zip(self.sizes, places[:-1], strict=True))
         rows, known = np.zeros((len(at), int(places[-1]))), np.ones(len(at), dtype=np.bool_)
+        # what no channel has is at rest, as near to zero as its joint can be
+        rows[:, place['position'] + np.arange(self._model.nj)] = np.clip(
+            0.0, self._model.q_min, self._model.q_max
+        )
         for key, line in self.lines.items():
             quantity = key.split('#', 1)[0]
             time = (line.stamps - self._anchor).astype(np.float64)
@@ -237,7 +241,7 @@ class EvenClock:
 
 
 def _sizes(source: Source, model: Model, first: Segment) -> dict[str, int]:
-    """Quantities and their sizes; a quantity that only some joints have is an error."""
+    """Quantities and their sizes; a quantity that only some joints have is an error, but for still ones."""
     columns: dict[str, list[int]] = {}
     widths: dict[str, int] = {}
     for key, channel in first.items():
@@ -251,6 +255,9 @@ def _sizes(source: Source, model: Model, first: Segment) -> dict[str, int]:
                 f'{source.name}: {quantity} of {double} comes in messages of several kinds; expected one kind'
             )
         if len(found) < widths[quantity]:
-            lacking = [name for i, name in enumerate(model.joint_names) if i not in found]
-            raise ArgumentError(f'{source.name}: {quantity} of the joints {lacking} is missing')
+            present = [model.joint_names[i] for i in found]
+            if lacking := source.topics.missing(model.joint_names, present):
+                raise ArgumentError(f'{source.name}: {quantity} of the joints {lacking} is missing')
+            still = ', '.join(name for name in model.joint_names if name not in present)
+            source.note(f'joints that are not recorded are taken to be at rest: {still}')
     return widths

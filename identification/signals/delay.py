@@ -25,6 +25,7 @@ Floats = npt.NDArray[np.float64]
 _FINE = 0.1  # distance of the delays that are tried, over the period of the cutoff
 _COARSEST = 2.5e-3  # likewise [s]
 _SURE = 2.0  # standard errors that a delay must have to count
+_SMALLEST = 1e-4  # what may be left of a delay [s]
 _WORST = 1.5e-3  # standard error beyond which nothing can be said [s]
 
 
@@ -43,6 +44,12 @@ class Delay:
     estimate: float
     error: float
     how: str
+
+    def moved(self, left: float) -> Delay:
+        """With what is left of it; the same if that is next to nothing, or if it was given."""
+        if self.how in ('given', 'none') or abs(left) < _SMALLEST:
+            return self
+        return Delay(self.value + left, self.value + left, self.error, 'estimated')
 
     @staticmethod
     def given(value: float) -> Delay:

@@ -29,6 +29,7 @@ Floats = npt.NDArray[np.float64]
 _SAMPLES_PER_CUTOFF = 3.0  # samples that are kept in a period of the cutoff
 _REST_NOISE = 3.0  # standard deviations of velocity below which its sign is unknown
 _LEAST_REST = 2e-3  # likewise, over the root mean square of the velocity
+STILL = 1e-3  # a velocity below this (root mean square) may be the steps of an encoder [rad/s or m/s]
 # Cutoff of the velocity whose sign is taken, over that of the filter, and over the rate.
 _WIDER, _WIDEST = 3.0, 0.4
 _CLEAR = 0.01  # noise of that velocity over its root mean square
@@ -86,6 +87,7 @@ def make_plan(
         fusion = joints.fusion(cutoff)
     wide = _wide_cutoff(log, cutoff)
     rest = np.maximum(_REST_NOISE * log.spectrum.velocity_noise_below(wide), _LEAST_REST * log.speed)
+    rest[log.speed < STILL] = np.inf
     if settings.rest_velocity is not None:
         rest = np.full(model.nj, settings.rest_velocity)
     wanted = settings.sample_rate or _SAMPLES_PER_CUTOFF * cutoff

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,28 +11,34 @@ import numpy.typing as npt
 from identification.equations.samples import Samples
 from identification.recordings.checks import check_effort, check_forces, check_positions
 from identification.recordings.recording import Source
-from identification.signals.delay import estimate_delays
+from identification.signals.delay import Delay, estimate_delays
 from identification.signals.grid import Grid
 from identification.signals.grid_reader import make_grid
-from identification.signals.plans import EvenLog, make_plan
+from identification.signals.plans import STILL, EvenLog, make_plan
 from identification.signals.quantities import Quantities
 from identification.signals.sampling import Counts, Plan, make_samples
 from identification.signals.signal_report import SignalReport, SourceReport
 from identification.signals.signal_settings import SignalSettings
 from identification.signals.spectrum import HIGHEST, choose_cutoff, measure_spectrum
 from identification.signals.stance import find_stance, stance_method
-from identification.signals.velocity_check import VelocityCheck
+from identification.signals.velocity_check import LEAST_WAY, VelocityCheck
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
+Refine = Callable[[Samples, SignalReport], tuple[float, float]]
+
+_REFINEMENTS = 2  # of delays, at most
 _LOWEST_RATE = 20.0  # of joint states, below which nothing can be differentiated [Hz]
 _WINDOW = 20.0  # time that is looked at at once [s]
 
 
 def collect(
-    sources: Sequence[Source], model: Model, settings: SignalSettings | None = None
+    sources: Sequence[Source],
+    model: Model,
+    settings: SignalSettings | None = None,
+    refine: Refine | None = None,
 ) -> tuple[Samples, SignalReport]:
     """Samples of recordings.
 
@@ -40,6 +46,7 @@ def collect(
         sources: recordings.
         model: robot.
         settings: how; None: the usual ones.
+        refine: tells what is left of the delays of torques and of foot forces in samples [s].
 
     Raises:
         ArgumentError: a recording that cannot be used, and why.
@@ -49,28 +56,42 @@ def collect(
         raise ArgumentError('there are no recordings; expected at least one')
     logs = [_read(source, model, settings) for source in sources]
     cutoff = _cutoff(logs, settings)
-    plans, checks = [], []
-    for log in logs:
-        plan, check = make_plan(log, model, settings, cutoff)
-        plans.append(plan)
-        checks.append(check)
+    plans, checks = zip(*(make_plan(log, model, settings, cutoff) for log in logs), strict=True)
     measured = model.floating_base and all(log.chosen.forces for log in logs)
-    given = settings.delay, settings.force_delay
     clean = _delay_plans(logs, plans, model, settings)
-    torque, force = estimate_delays(clean, settings.longest_delay, given[1], given[0], measured)
-    samples = Samples(model)
-    reports, block = [], 0
-    for log, plan, joints in zip(logs, plans, checks, strict=True):
-        counts = Counts()
-        for rows, _, _ in make_samples(plan, samples.layout, torque.value, force.value, block, counts):
-            samples.append(rows)
-        block += len(log.grid.pieces)
-        reports.append(_source_report(log, plan, joints, counts))
-    report = SignalReport(
-        tuple(reports), cutoff, settings.cutoff is None, settings.order, torque, force, measured
-    )
-    _check_samples(samples, reports)
+    delays = estimate_delays(clean, settings.longest_delay, settings.force_delay, settings.delay, measured)
+
+    def make() -> tuple[Samples, SignalReport]:
+        samples, counts = _samples(plans, model, delays)
+        reports = tuple(map(_source_report, logs, plans, checks, counts))
+        _check_samples(samples, reports)
+        automatic = settings.cutoff is None
+        return samples, SignalReport(reports, cutoff, automatic, settings.order, *delays, measured)
+
+    samples, report = make()
+    for _ in range(_REFINEMENTS if refine else 0):
+        left = refine(samples, report) if refine else (0.0, 0.0)
+        moved = delays[0].moved(left[0]), delays[1].moved(left[1])
+        if moved == delays:
+            break
+        delays = moved
+        samples, report = make()
     return samples, report
+
+
+def _samples(
+    plans: Sequence[Plan], model: Model, delays: tuple[Delay, Delay]
+) -> tuple[Samples, list[Counts]]:
+    """Samples of all recordings, and what was counted in each."""
+    samples, found, block = Samples(model), [], 0
+    for plan in plans:
+        counts = Counts()
+        torque, force = (delay.value for delay in delays)
+        for rows, _, _ in make_samples(plan, samples.layout, torque, force, block, counts):
+            samples.append(rows)
+        block += len(plan.grid.pieces)
+        found.append(counts)
+    return samples, found
 
 
 def _read(source: Source, model: Model, settings: SignalSettings) -> EvenLog:
@@ -130,6 +151,7 @@ def _look(source: Source, grid: Grid, model: Model, chosen: Quantities) -> tuple
     check_positions(source, model, low, high)
     check_effort(source, model, largest, chosen.commanded)
     mean, square = sums / len(grid)
+    squares[high - low < LEAST_WAY] = 0.0
     return np.sqrt(squares / len(grid)), largest, np.sqrt(np.maximum(square - mean**2, 0.0))
 
 
@@ -193,7 +215,8 @@ def _check_samples(samples: Samples, reports: Sequence[SourceReport]) -> None:
         raise ArgumentError(f'{names}: no samples are left after gaps, impacts and the ends of the filters')
     used = sum(float(samples.layout.get(rows, 'use').sum()) for rows in samples.chunks())
     if not used:
+        rests = [rest for report in reports for rest in report.rest if np.isfinite(rest)]
         raise ArgumentError(
             f'{names}: no joint moves; nothing can be identified from standstill. Expected joints that turn '
-            f'faster than {max(max(report.rest) for report in reports):.2g} rad/s'
+            f'faster than {max(rests, default=STILL):.2g} rad/s'
         )

@@ -22,13 +22,14 @@ from quad_dynamics.model.model import Model
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-_RISE_TIME, _RISE = (
-    5e-3,
-    0.25,
-)  # a force that grows by so much of the weight in so short a time is an impact [s]
+# A force that grows by so much of the weight in so short a time [s] is an impact.
+_RISE_TIME, _RISE = 5e-3, 0.25
 _SLOW, _LOW = 0.15, 0.03  # a foot stands that is so slow [m/s] and so little above the lowest one [m]
 _JUMP = 12.0  # a jump of velocity is so many standard deviations of what is usual ...
 _SMALLEST_JUMP = 0.5  # ... and at least so large [rad/s or m/s]
+# Where impacts show in velocities, or cannot be, a position is wrong that jumps by more than this [rad or m]
+# and by more than so many steps at the highest speed, which is above this part of all speeds.
+_GLITCH, _LATE, _FASTEST = 0.02, 5.0, 0.99
 _APART = 0.01  # impacts that are nearer to each other are one [s]
 
 
@@ -113,7 +114,7 @@ def find_stance(
     up = -model.gravity / max(float(np.linalg.norm(model.gravity)), 1e-300)
     vertical = 0.0
     size = max(1, round(settings.segment * grid.rate))
-    jumps = _JumpFinder(grid)
+    jumps = _JumpFinder(grid, bool(method))
     before: Bools | None = None
     last: Piece | None = None
     # a few rows more, so that rises across the border of two parts are seen
@@ -205,17 +206,27 @@ def _standing(grid: Grid, rows: Floats, model: Model) -> Bools:
 class _JumpFinder:
     """Finds rows at which velocities of joints, or their positions, jump."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: Grid, feet: bool) -> None:
         self._grid = grid
         first = grid.read(0, min(len(grid), round(20.0 * grid.rate)))
-        bends = self._bends(first)
-        usual = 1.4826 * np.median(np.abs(bends), axis=0) if len(bends) else np.zeros(1)
-        self._limit = np.maximum(_JUMP * usual, _SMALLEST_JUMP)
+        bends = np.abs(self._bends(first))
+        if not len(bends):
+            bends = np.zeros((1, bends.shape[1]))
+        self._limit = np.maximum(_JUMP * 1.4826 * np.median(bends, axis=0), _SMALLEST_JUMP)
+        if not feet or 'velocity' in grid:
+            # Positions that come twice, or a message late, are no impact: they bend by a few speeds.
+            positions = slice(0, grid.sizes['position'])
+            speed = np.quantile(np.abs(self._slopes(first)), _FASTEST, axis=0)
+            self._limit[positions] = np.maximum(self._limit[positions], _LATE * speed + _GLITCH * grid.rate)
+
+    def _slopes(self, rows: Floats) -> Floats:
+        """(n - 1, nj) velocities as positions give them."""
+        return np.diff(self._grid.get(rows, 'position'), axis=0) * self._grid.rate
 
     def _bends(self, rows: Floats) -> Floats:
         """(n - 4, k) how much a step of a velocity is more than the steps beside it."""
         # A position that jumps to and fro is no impact, but must not be filtered either.
-        v = np.diff(self._grid.get(rows, 'position'), axis=0) * self._grid.rate
+        v = self._slopes(rows)
         if 'velocity' in self._grid:
             v = np.hstack([v, self._grid.get(rows, 'velocity')[1:]])
         steps = np.diff(v, axis=0)

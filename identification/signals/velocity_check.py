@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 _FACTOR = 0.02  # by which a velocity may be off to be used
 _LOW, _ALONE = 0.7, 0.25  # lowest corner over the cutoff; below the second, velocities are used alone
 _MOVES = 5.0  # motion over noise at which velocities can be compared
+LEAST_WAY = 1e-3  # what moves less [rad or m] may show nothing but the steps of its encoder
 _WINDOW = 10.0  # time that is looked at at once [s]
 _STEP = 1.25  # factor between corners that are told apart
 _LAG = 0.05  # periods of the cutoff by which it may be late to be used
@@ -76,6 +77,7 @@ def check_velocities(
             empty: each has its own.
     """
     sums: Floats | None = None
+    lowest, highest = np.inf, -np.inf
     count = 0
     noise: list[Floats] = []
     weights: list[int] = []
@@ -84,6 +86,7 @@ def check_velocities(
         if len(rows) < 2 * HALF + 2 * trim + 20:
             continue
         p, v = signals(rows)
+        lowest, highest = np.minimum(lowest, p.min(axis=0)), np.maximum(highest, p.max(axis=0))
         noise.append(np.stack([noise_level(p) ** 2, noise_level(v) ** 2]))
         weights.append(len(rows))
         inner = slice(trim, len(rows) - 2 * HALF - trim)
@@ -107,6 +110,7 @@ def check_velocities(
         levels[0] * (2.0 * np.pi * low_pass.cutoff) ** 2 * 2.0 * low_pass.cutoff / (3.0 * grid.rate)
     )
     moves = (determinant > 1e-12 * np.maximum(xx * aa, 1e-300)) & (xx > _MOVES**2 * noise_of_slope * count)
+    moves &= highest - lowest > LEAST_WAY
     safe = np.where(moves, determinant, 1.0)
     factor = np.where(moves, (aa * xy - xa * ay) / safe, np.nan)
     slope = np.where(moves, (xx * ay - xa * xy) / safe, 0.0)

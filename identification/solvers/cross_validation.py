@@ -27,7 +27,7 @@ _TOLERANCE = 1e-3
 # Prior weight while groups are chosen: the model is trusted to 30 %.
 _FIRST_WEIGHT = 10.0
 # What few robots need must help more surely: by so many standard errors.
-_RARE = {'asymmetric': 2.0, 'stribeck': 2.0, 'delay': 2.0}
+_RARE = {'asymmetric': 2.0, 'stribeck': 2.0}
 # The weight may be so many steps of ten above the best: where noise is filtered, standard errors are unsure.
 _CLIMB = 1
 # Gains below this part of the error are none, however sure they are.
@@ -36,6 +36,8 @@ _WORTH = 1e-3
 _RISE = 0.02
 
 _BODIES = frozenset({'inertia', TRUNK})
+# Inertia is freed only where that helps so surely: the best of many weights helps by chance.
+_SURE_OF_BODIES = 2.0
 # Legs are freed beside the trunk only where that is surer, and helps more, than is asked of others.
 _SURE_OF_LEGS = 2.0
 _WORTH_LEGS = 0.01
@@ -48,7 +50,6 @@ _MEANING = {
     'asymmetric': 'viscous friction that differs between the directions',
     'stribeck': 'Stribeck friction',
     'bias': 'bias of the force sensors',
-    'delay': 'delay of torques and forces that is left',
 }
 
 
@@ -193,7 +194,7 @@ def _choose_groups(
     # What seemed to help may only have stood in for what came later.
     for name in accepted:
         without = validation.errors(groups - {name}, (weight,))[0]
-        if name != accepted[-1] and not _is_better(errors, without):
+        if not _is_better(errors, without):
             groups, errors = groups - {name}, without
             continue
         gain = 1.0 - np.sqrt(np.mean(errors) / max(float(np.mean(without)), 1e-300))
@@ -223,24 +224,18 @@ def _choose_weight(
     errors = np.concatenate([fixed, errors])
     names = [FIXED, *weights]
     means = errors.mean(axis=1)
-    begin = 0 if validation.freedom.optional & _BODIES else 1  # asked for by name: free, if it helps or not
-    best = begin + int(np.argmin(means[begin:]))
-    for i in range(max(begin, best - _CLIMB), best + 1):
+    asked = not validation.freedom.optional & _BODIES  # by name: free, if it helps or not
+    best = 1 + int(np.argmin(means[1:]))
+    best_words = f'least held-out error {np.sqrt(means[best]):.4g} of the noise at weight {names[best]:g}'
+    if not (asked or _is_better(errors[best], errors[0], _SURE_OF_BODIES)):
+        return FIXED, [f'inertia: kept as in the model, for freeing it does not help ({best_words})']
+    for i in range(max(1, best - _CLIMB), best + 1):
         rise = errors[i] - errors[best]
         sure = np.std(rise, ddof=1) / np.sqrt(errors.shape[1])
         if np.mean(rise) <= min(sure, _RISE * means[best]):
-            best_words = (
-                f'least held-out error {np.sqrt(means[best]):.4g} of the noise at {_name(names[best])}'
-            )
-            if names[i] == FIXED:
-                return FIXED, [f'inertia: kept as in the model, for freeing it does not help ({best_words})']
-            gain = 1.0 - np.sqrt(means[i] / means[0])
-            return names[i], [
-                f'inertia: free, held-out error falls by {100 * gain:.2g} % against that of the model',
-                f'prior weight {names[i]:g}: largest within one standard error of the best ({best_words})',
-            ]
-    raise AssertionError('the best is within its own standard error')
-
-
-def _name(weight: float) -> str:
-    return 'fixed inertia' if weight == FIXED else f'weight {weight:g}'
+            break
+    gain = 1.0 - np.sqrt(means[i] / means[0])
+    return names[i], [
+        f'inertia: free, held-out error falls by {100 * gain:.2g} % against that of the model',
+        f'prior weight {names[i]:g}: largest within one standard error of the best ({best_words})',
+    ]

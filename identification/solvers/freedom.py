@@ -21,9 +21,9 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 # Groups that are freed only where cross-validation finds that it helps, unless they are asked for by name.
-OPTIONAL = ('viscous', 'coulomb', 'offset', 'rotor', 'asymmetric', 'stribeck', 'bias', 'delay')
+OPTIONAL = ('viscous', 'coulomb', 'offset', 'rotor', 'asymmetric', 'stribeck', 'bias')
 TRUNK = 'trunk'
-_TEXTBOOK = frozenset({'inertia', 'viscous', 'coulomb', 'offset'})
+_TEXTBOOK = frozenset({'inertia', 'viscous', 'coulomb', 'offset', 'rotor'})
 # Errors of sensors: they are free always, these two only where it helps.
 SENSORS = ('offset', 'bias', 'delay')
 _MAY_HELP = ('offset', 'bias')

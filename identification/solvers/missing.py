@@ -113,10 +113,11 @@ def _of_joints(solution: Solution, moved: Excitation) -> list[str]:
     for i, name in enumerate(columns.model.joint_names):
         unit = 'm' if columns.model.is_prismatic[i] else 'rad'
         if moved.span[i] < _MOVED:
+            way = min(10 * _MOVED, 0.5 * float(columns.model.q_max[i] - columns.model.q_min[i]))
             words.append(
-                f'{name} stood still (it moved by {moved.span[i]:.2g} {unit}): neither its friction nor the '
-                f'inertia that it alone moves can be seen; move it back and forth, by '
-                f'{10 * _MOVED:g} {unit} or more'
+                f'{name} stood still (it moved by {round(moved.span[i], 9):.2g} {unit}): neither its '
+                'friction nor the inertia that it alone moves can be seen; move it back and forth, by '
+                f'{way:.2g} {unit} or more'
             )
             continue
         unknown = {

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from identification.equations.columns import JOINT_KINDS
 from identification.equations.equations import Equations
 from identification.solvers.closed_loop import model_with
-from quad_dynamics.api.dynamics import hybrid_dynamics
+from quad_dynamics.api.dynamics import hybrid_dynamics, mass_matrix
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
@@ -35,6 +35,7 @@ WINDOW = 0.1  # [s]
 _MOST_WINDOWS = 600
 _AT_ONCE = 64  # windows that are simulated together
 _LEAST_USED = 0.5  # part of a window's rows of a joint that must count
+_MOST_STEPS = 100  # from one row of the log to the next
 _FARTHEST = 1e3  # where what runs away is held [rad, rad/s]
 
 
@@ -164,24 +165,43 @@ def _simulate(
     forces = _forces(equations, x, batch.reshape(-1, width)).reshape(n, length, model.nv)
     prescribed = np.arange(model.nv) < model.nv - model.nj
 
-    def acceleration(k: int, e: Floats, de: Floats) -> Floats:
-        """(n, nj) of the difference to the log, at its row k."""
-        rows, nj = batch[:, k], model.nj
+    def acceleration(at: float, e: Floats, de: Floats) -> Floats:
+        """(n, nj) of the difference to the log, at a place between its rows."""
+        rows, nj = _between(batch, at), model.nj
         q, u, du = (np.array(get(rows, name)) for name in ('q', 'u', 'du'))
+        if model.floating_base:
+            q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
         q[:, model.nq - nj :] += e
         u[:, model.nv - nj :] += de
-        tau = forces[:, k] - _friction(equations, x, u, get(rows, 'sign'))
+        tau = _between(forces, at) - _friction(equations, x, u, get(rows, 'sign'))
         found, _ = hybrid_dynamics(model, q, u, du, tau, prescribed)
         return np.asarray((found - du)[:, model.nv - nj :])
 
+    steps = _steps(equations, model, x, batch[:, 0], dt)
+    h = dt / steps
     e, de = np.zeros((n, model.nj)), np.zeros((n, model.nj))
-    for k in range(length - 1):
+    for k in range((length - 1) * steps):
         # Heun's rule: the mean of what both ends of the step say.
-        a = acceleration(k, e, de)
-        ahead = acceleration(k + 1, _held(e + dt * de), _held(de + dt * a))
-        e = _held(e + dt * de + 0.5 * dt**2 * a)
-        de = _held(de + 0.5 * dt * (a + ahead))
+        a = acceleration(k / steps, e, de)
+        ahead = acceleration((k + 1) / steps, _held(e + h * de), _held(de + h * a))
+        e = _held(e + h * de + 0.5 * h**2 * a)
+        de = _held(de + 0.5 * h * (a + ahead))
     return e, de
+
+
+def _between(rows: Floats, at: float) -> Floats:
+    """(n, width) of rows (n, length, width), on the line between the two nearest to a place."""
+    k = min(int(at), rows.shape[1] - 2)
+    return np.asarray(rows[:, k] + (at - k) * (rows[:, k + 1] - rows[:, k]))
+
+
+def _steps(equations: Equations, model: Model, x: Floats, rows: Floats, dt: float) -> int:
+    """Steps from one row to the next, so many that friction stops no joint within one."""
+    columns, nj = equations.columns, model.nj
+    damping = x[columns.slices['viscous']] + np.abs(x[columns.slices['asymmetric']])
+    M = mass_matrix(model, np.array(equations.samples.layout.get(rows, 'q')))[:, -nj:, -nj:]
+    rates = np.abs(np.linalg.eigvals(np.linalg.solve(M, np.diag(damping)[None])))
+    return int(np.clip(np.ceil(dt * np.max(rates, initial=0.0)), 1, _MOST_STEPS))
 
 
 def _held(values: Floats) -> Floats:

@@ -13,6 +13,7 @@ from identification.equations.noise import first_noise
 from identification.equations.samples import Samples
 from identification.solvers.solution import Solution
 from identification.validation.leg_spreads import Spread, leg_spreads
+from identification.validation.offset_changes import offset_notes
 from identification.validation.repeats import find_repetition
 from identification.validation.replay import Replay, replay
 from quad_dynamics.errors import ArgumentError
@@ -105,7 +106,11 @@ def validate(equations: Equations, solution: Solution, on: str, notes: tuple[str
             'the bias of force sensors differs between recordings; it is fitted here, before and after',
         )
     errors = torque_errors(equations, before, after)
-    again = None if equations.mode == 'base' else replay(equations, before, after)
+    again = None
+    if equations.mode != 'base':
+        again = replay(equations, before, after)
+        joints = errors.measured[-solution.columns.model.nj :]
+        notes = (*notes, *offset_notes(equations, solution, after, joints))
     return Validation(on, equations, solution, before, after, errors, again, leg_spreads(solution), notes)
 
 

@@ -48,6 +48,13 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         help='name of a topic, such as joint_states=/robot/joint_states or odom= (not used); also '
         'torque=command, kp=20, kd=0.5, force_frame=world; may be given several times',
     )
+    add(
+        '--still',
+        metavar='JOINT',
+        nargs='+',
+        default=[],
+        help='joints that do not move and may be missing, such as those of a gripper; with * and ?',
+    )
     add('--cutoff', metavar='HZ', type=_positive_or_auto, help='of the filters [Hz] (default: auto)')
     add(
         '--delay',
@@ -80,7 +87,9 @@ def read_topics(arguments: argparse.Namespace) -> Topics:
     """
     from identification.recordings.topics import Topics
 
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {
+        'still': tuple(word for text in arguments.still for word in text.split(',') if word)
+    }
     for text in arguments.topic:
         name, equals, value = text.partition('=')
         if not equals:

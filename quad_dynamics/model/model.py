@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.model.description import ContactPoint, RobotDescription
-from quad_dynamics.model.inertia import implausible_bodies
+from quad_dynamics.model.inertia import flat_inertia, implausible_bodies
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.packing import Packed
 from quad_dynamics.model.urdf import Urdf
@@ -183,6 +183,14 @@ class Model:
         return float(self.pi[::10].sum() + self.rotor_pi[::10].sum())
 
     @property
+    def unit_rotor_pi(self) -> Floats:
+        """(10 nb, nj) what unit axial inertia of each joint's rotor adds to `rotor_pi`."""
+        pi, carrier = np.zeros((self.nb, 10, self.nj)), self.parents + int(self.floating_base)
+        for j in np.flatnonzero(carrier >= 0):
+            pi[carrier[j], 4:, j] = flat_inertia(np.outer(self.rotor_axis[j], self.rotor_axis[j]))
+        return pi.reshape(10 * self.nb, self.nj)
+
+    @property
     def neutral(self) -> Floats:
         """(nq,) base at the origin, joints at zero or at the limit nearest to it."""
         joints = np.clip(np.zeros(self.nj), self.q_min, self.q_max)
@@ -284,10 +292,10 @@ class Model:
         return self._replace(**changes)
 
     def with_rotors(self, inertia: npt.ArrayLike | None = None, gear: npt.ArrayLike | None = None) -> Model:
-        """The same robot with other rotors (nj,); what is None stays, and so does what links carry of them.
+        """The same robot with other rotors (nj,); what is None stays, and so do mass and inertia across axes.
 
         Args:
-            inertia: axial, before the gear [kg m^2].
+            inertia: axial, before the gear [kg m^2]; links that carry the rotors feel the change, too.
             gear: rotor speed over joint speed.
 
         Raises:
@@ -295,6 +303,9 @@ class Model:
         """
         given = {'rotor_inertia': inertia, 'rotor_gear': gear}
         changes = {key: _vector(values, self.nj, key) for key, values in given.items() if values is not None}
+        if inertia is not None:
+            more = changes['rotor_inertia'] - self.rotor_inertia
+            changes['rotor_pi'] = self.rotor_pi + self.unit_rotor_pi @ more
         return self._replace(**changes)
 
     def with_gravity(self, gravity: npt.ArrayLike) -> Model:
