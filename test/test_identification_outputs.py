@@ -23,6 +23,7 @@ from identification.report.output_folder import check_output, write_results
 from identification.report.parameters_file import parameters_text
 from identification.report.rotor_output import description_text
 from identification.report.urdf_output import robot_file_name, write_urdf
+from quad_dynamics.api.drives import motor_limits
 from quad_dynamics.errors import ArgumentError
 
 CLOSE = {'rtol': 1e-9, 'atol': 1e-14}  # what reloading promises; values below 1e-5 have 1e-14 of rounding
@@ -178,6 +179,15 @@ def test_a_rotor_that_was_only_mentioned(tmp_path: Path) -> None:
     q, u, du = random_state(model, 0)
     found = data.predicted(solution.columns, solution.x, q, u, du)
     assert_close(found, qd.inverse_dynamics(again, q, u, du, friction=True), 1e-9)
+
+
+def test_a_motor_keeps_its_gear(tmp_path: Path) -> None:
+    """Limits of a motor are before its gear: one of 100 that is only assumed must not multiply them."""
+    motor = {'torque_limit': 3.0, 'voltage': 24.0, 'torque_constant': 0.05, 'resistance': 0.2}
+    model = robots.load('two_link_arm', description={'motors': {'joint1': motor}})
+    solution = robots.solved(model, data.changed(model, 1), np.array([1e-3, 2e-3]))
+    np.testing.assert_array_equal(motor_limits(reloaded(solution, tmp_path)), motor_limits(model))
+    np.testing.assert_array_equal(motor_limits(solution.model()), motor_limits(model))
 
 
 def test_rotor_behind_turned_frames(tmp_path: Path) -> None:

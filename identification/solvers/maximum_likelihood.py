@@ -2,7 +2,8 @@
 """Maximum likelihood on base parameters: errors of the rows of a sample have a full covariance, found too.
 
 Parameters and covariance are estimated in turn: least squares with the last covariance, then the covariance
-of what is left (Swevers et al.: Optimal robot excitation and identification, T-RA 1997).
+of what is left (Swevers et al.: Optimal robot excitation and identification, T-RA 1997). It is that of rows
+which are whitened already: errors of foot forces enter other rows in each pose, which no one covariance says.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from identification.equations.equations import Equations
 from identification.solvers.freedom import Freedom, textbook_freedom
-from identification.solvers.least_squares import fit_base, solution_of, unweighted, x_of
+from identification.solvers.least_squares import fit_base, solution_of, x_of
 from identification.solvers.solution import Solution
 from quad_dynamics.api.regression import NormalEquations
 
@@ -34,11 +35,10 @@ def maximum_likelihood(equations: Equations, freedom: Freedom) -> Solution:
         ArgumentError: nothing that is free can be determined.
     """
     freedom = textbook_freedom(freedom)
-    plain = unweighted(equations)
-    fit = fit_base(plain.accumulate()[0], freedom)
+    fit = fit_base(equations.accumulate()[0], freedom)
     for _ in range(_ROUNDS):
         x = x_of(fit)
-        last, fit = fit, fit_base(_sums(plain, _covariance(plain, x)), freedom)
+        last, fit = fit, fit_base(_sums(equations, _covariance(equations, x)), freedom)
         if len(last.b) == len(fit.b) and np.linalg.norm(fit.b - last.b) <= _STILL * np.linalg.norm(fit.b):
             break
     return solution_of(fit, 'ml')

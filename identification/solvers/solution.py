@@ -72,14 +72,16 @@ class Solution:
         return self.x[self.columns.slices[kind]]
 
     def model(self) -> Model:
-        """The robot with the inertial parameters and friction that were found.
+        """The robot with the inertial parameters, friction and rotors that were found.
 
-        Rotors, offsets, asymmetric and Stribeck friction are no part of a URDF; see `part`.
+        Offsets, asymmetric and Stribeck friction are no part of a model; see `part`.
 
         Raises:
             ArgumentError: a body is not physically consistent (never with the method 'consistent').
         """
-        friction = [np.maximum(self.part(kind), 0.0) for kind in ('viscous', 'coulomb')]
-        if any(np.any(self.part(kind) < -1e-9) for kind in ('viscous', 'coulomb')):
-            raise ArgumentError(f'{self.method}: some friction is negative, which no model can have')
-        return self.columns.model.with_pi(self.part('pi')).with_friction(*friction)
+        kinds = 'viscous', 'coulomb', 'rotor'
+        viscous, coulomb, rotor = (np.maximum(self.part(kind), 0.0) for kind in kinds)
+        if any(np.any(self.part(kind) < -1e-9) for kind in kinds):
+            raise ArgumentError(f'{self.method}: some friction or rotor is negative, which no model can have')
+        model = self.columns.model.with_pi(self.part('pi')).with_friction(viscous, coulomb)
+        return model.with_rotors(rotor)

@@ -23,7 +23,7 @@ from identification.solvers.output_error import output_error
 from identification.solvers.pseudo_inertia import margins
 from identification.solvers.solution import Solution
 from identification.solvers.solve import solve
-from identification.validation.validation import Errors, hold_out, torque_errors
+from identification.validation.validation import Errors, hold_out, torque_errors, with_own_bias
 from quad_dynamics.errors import QuadDynamicsError
 
 Floats = npt.NDArray[np.float64]
@@ -173,10 +173,11 @@ class _Judge:
         if columns.stribeck_velocity != equations.columns.stribeck_velocity:
             equations = Equations(equations.samples, columns, equations.mode, equations.noise)
         friction = np.concatenate([x[columns.slices[kind]] for kind in NOT_NEGATIVE])
+        here = with_own_bias(equations, x) if 'bias' in self.freedom.groups else x
         return Outcome(
             name,
             solution,
-            torque_errors(equations, columns.prior, x),
+            torque_errors(equations, columns.prior, here),
             int(np.count_nonzero(margins(x[columns.slices['pi']].reshape(-1, 10)) > 0.0)),
             int(np.count_nonzero(friction < _NEGATIVE)),
             float('nan') if self.truth is None else distance_to(self.truth, x, self.freedom),

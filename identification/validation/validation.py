@@ -99,8 +99,7 @@ def validate(equations: Equations, solution: Solution, on: str, notes: tuple[str
     before, after = solution.columns.prior, solution.x
     part = solution.columns.slices['bias']
     if solution.free[part].any():
-        even = _evenly(equations)
-        before, after = with_own_bias(even, before), with_own_bias(even, after)
+        before, after = (with_own_bias(equations, x) for x in (before, after))
         notes = (
             *notes,
             'the bias of force sensors differs between recordings; it is fitted here, before and after',
@@ -128,7 +127,7 @@ def with_own_bias(equations: Equations, x: Floats) -> Floats:
 
     A bias belongs to a recording: sensors drift from day to day, and are zeroed in between.
     """
-    normal, part = equations.accumulate()[0], equations.columns.slices['bias']
+    normal, part = _evenly(equations).accumulate()[0], equations.columns.slices['bias']
     A, own = normal.YtY[part, part], np.array(x)
     own[part] = 0.0
     b = (normal.Yty - normal.YtY @ own)[part]
