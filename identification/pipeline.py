@@ -135,11 +135,18 @@ def identify_sources(
         raise ArgumentError('there is no recording to identify from; expected at least one')
     tell('reading the recordings')
     job = _Job(model, settings)
-    samples, report = collect(sources, model, settings.signals, job.delays_left)
+    samples, report = collect(
+        sources,
+        model,
+        settings.signals,
+        job.delays_left,
+        lambda part: tell(f'reading the recordings: {part}'),
+    )
     hashes = [source.sha256 for source in sources]
     other_samples: Samples | None = None
     if others:
-        tell('reading what to validate on')
+        what = 'reading what to validate on'
+        tell(what)
         # The same filter and delay: errors are to be compared.
         same = replace(
             settings.signals,
@@ -147,7 +154,7 @@ def identify_sources(
             delay=report.delay.value,
             force_delay=report.force_delay.value,
         )
-        other_samples, _ = collect(others, model, same)
+        other_samples, _ = collect(others, model, same, tell=lambda part: tell(f'{what}: {part}'))
         for other in others:
             refuse_repetition(samples, other_samples, model, other.name, (hashes, other.sha256))
     tell('solving')

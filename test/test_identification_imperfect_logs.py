@@ -113,6 +113,32 @@ def test_a_leg_that_is_hit_is_an_impact(tmp_path: Path, velocity: bool) -> None:
     assert report.sources[0].counts.blocks == 2
 
 
+def test_delays_are_moved_by_what_a_fit_finds_left(tmp_path: Path) -> None:
+    truth = arm_truth(duration=5.0)
+    path, asked = npz(tmp_path / 'log.npz', truth), []
+
+    def refine(samples: Samples, report: Any) -> tuple[float, float]:
+        asked.append(report.delay.value)
+        return (1e-3 if len(asked) == 1 else 5e-5), 0.0
+
+    def found(**settings: Any) -> Any:
+        source = open_source(path, truth.model)
+        return collect([source], truth.model, SignalSettings(**settings), refine)[1].delay
+
+    assert found().value == pytest.approx(asked[0] + 1e-3)
+    assert len(asked) == 2  # the second is too little to go on
+    asked.clear()
+    assert found(delay=2e-3).value == 2e-3
+
+
+def test_how_far_a_recording_is_read_is_told(tmp_path: Path) -> None:
+    truth, told = arm_truth(duration=25.0, rate=100.0), []
+    path = npz(tmp_path / 'log.npz', truth)
+    collect([open_source(path, truth.model)], truth.model, tell=told.append)
+    assert [text.split(' s of ')[0] for text in told] == ['10', '20', '24']  # all but the last half second
+    assert all(text.endswith(str(path)) for text in told)
+
+
 # ---------------------------------------------------------------- noise and priors
 
 
@@ -129,6 +155,19 @@ def test_a_joint_of_few_rows_keeps_the_noise_that_was_assumed() -> None:
     noise = fit_noise(data.equations_of(samples, make_columns(model), data.QUIET, floor=0.3), x)
     assert noise.joints[0] == 0.3
     assert noise.joints[1] == pytest.approx(0.05, rel=0.1)  # 2,000 rows: 1.6 %
+
+
+@pytest.mark.parametrize('error', [3.0, 300.0])
+def test_a_few_samples_that_are_all_wrong_do_not_raise_the_noise(error: float) -> None:
+    """One in a hundred: something was touched that is not known."""
+    model = data.robot('two_link_arm')
+    made, x = data.make_samples(model, seed=1, noise=data.Levels(tau=0.05))
+    rows = made.all()
+    made.layout.get(rows, 'tau')[::100, 1] += error
+    samples = Samples(model)
+    samples.append(rows)
+    noise = fit_noise(data.equations_of(samples, make_columns(model), data.QUIET, floor=0.3), x)
+    assert noise.joints == pytest.approx([0.05, 0.05], rel=0.15)
 
 
 def test_the_rotor_of_a_tiny_flange_is_no_tiny_rotor() -> None:

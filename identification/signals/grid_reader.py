@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,16 @@ Floats = npt.NDArray[np.float64]
 _PATIENCE = 12  # segments in which all that a recording has must begin
 
 
-def make_grid(source: Source, model: Model, settings: SignalSettings) -> tuple[Grid, EvenClock, Quantities]:
+def make_grid(
+    source: Source, model: Model, settings: SignalSettings, tell: Callable[[str], object] | None = None
+) -> tuple[Grid, EvenClock, Quantities]:
     """All of a recording that is used, on one even clock.
 
     Args:
         source: recording.
         model: robot.
         settings: what is used.
+        tell: called with how far it is read.
 
     Raises:
         ArgumentError: time goes backwards, a number is not finite, or a quantity is missing for some joints.
@@ -46,6 +49,8 @@ def make_grid(source: Source, model: Model, settings: SignalSettings) -> tuple[G
             grid = Grid(clock.period, _grid_sizes(clock.sizes, model, chosen))
         for rows, start in clock.rows(segment):
             grid.append(_converted(rows, clock, grid, chosen, place), start)
+        if tell is not None:
+            tell(f'{len(grid) * grid.period:.0f} s of {source.name}')
     if clock is None:
         raise ArgumentError(f'{source.name}: holds no messages; expected a recording')
     for rows, start in clock.rows(None):

@@ -39,6 +39,7 @@ def collect(
     model: Model,
     settings: SignalSettings | None = None,
     refine: Refine | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> tuple[Samples, SignalReport]:
     """Samples of recordings.
 
@@ -47,6 +48,7 @@ def collect(
         model: robot.
         settings: how; None: the usual ones.
         refine: tells what is left of the delays of torques and of foot forces in samples [s].
+        tell: called with how far they are read.
 
     Raises:
         ArgumentError: a recording that cannot be used, and why.
@@ -54,7 +56,7 @@ def collect(
     settings = SignalSettings() if settings is None else settings
     if not sources:
         raise ArgumentError('there are no recordings; expected at least one')
-    logs = [_read(source, model, settings) for source in sources]
+    logs = [_read(source, model, settings, tell) for source in sources]
     cutoff = _cutoff(logs, settings)
     plans, checks = zip(*(make_plan(log, model, settings, cutoff) for log in logs), strict=True)
     measured = model.floating_base and all(log.chosen.forces for log in logs)
@@ -94,9 +96,11 @@ def _samples(
     return samples, found
 
 
-def _read(source: Source, model: Model, settings: SignalSettings) -> EvenLog:
+def _read(
+    source: Source, model: Model, settings: SignalSettings, tell: Callable[[str], object] | None
+) -> EvenLog:
     """Bring a recording to an even clock, check it, and find impacts."""
-    grid, clock, chosen = make_grid(source, model, settings)
+    grid, clock, chosen = make_grid(source, model, settings, tell)
     if clock.period <= 0.0 or 1.0 / clock.period < _LOWEST_RATE:
         rate = 1.0 / clock.period if clock.period > 0.0 else 0.0
         raise ArgumentError(

@@ -156,14 +156,14 @@ def _progress(stages: int, quiet: bool) -> Iterator[Callable[[str], None]]:
     hidden = quiet or sys.stderr is None or not sys.stderr.isatty()
     layout = '{desc} {bar:20} {n_fmt}/{total_fmt}, {elapsed}'
     with tqdm(total=stages, bar_format=layout, leave=False, disable=hidden, file=sys.stderr) as bar:
-        begun = False
+        stage = ''
 
         def tell(text: str) -> None:
-            nonlocal begun
+            nonlocal stage
+            before, stage = stage, text.partition(':')[0]  # behind a colon stands how far it is
             bar.set_description_str(text, refresh=False)
-            bar.update(int(begun))
+            bar.update(int(before not in ('', stage)))
             bar.refresh()
-            begun = True
 
         yield tell
 
