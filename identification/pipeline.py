@@ -15,6 +15,7 @@ from identification.equations.columns import Columns, make_columns
 from identification.equations.equations import MODES, Equations
 from identification.equations.noise import Noise, first_noise, fit_noise, largest_change
 from identification.equations.samples import Samples
+from identification.equations.torque_sign import refuse_other_sign
 from identification.recordings.recording import Source, open_source
 from identification.recordings.topics import Topics
 from identification.signals.signal_report import SignalReport
@@ -211,6 +212,9 @@ class _Job:
     def delays_left(self, samples: Samples, report: SignalReport) -> tuple[float, float]:
         """What a first fit finds to be left of the delays of torques and of foot forces [s]."""
         self.mode = _mode(self.columns.model, self.settings.mode, report)
+        noise = first_noise(self.columns, self.mode == 'projection')
+        names = ', '.join(source.name for source in report.sources)
+        refuse_other_sign(Equations(samples, self.columns, self.mode, noise), names)
         _, x = self._settle(samples)
         left = [*x[self.columns.slices['delay']], 0.0]
         return float(left[0]), float(left[1])

@@ -139,6 +139,30 @@ def test_how_far_a_recording_is_read_is_told(tmp_path: Path) -> None:
     assert all(text.endswith(str(path)) for text in told)
 
 
+@pytest.mark.parametrize('scale', [(-1.0,), (14.0, -11.0)], ids=['one', 'each'])
+def test_efforts_of_other_units_or_sign_are_scaled(tmp_path: Path, scale: tuple[float, ...]) -> None:
+    truth = arm_truth(duration=10.0, friction=(0.1, 0.3))
+    right = npz(tmp_path / 'right.npz', truth)
+    raw = npz(tmp_path / 'raw.npz', truth, effort=truth.tau / np.array(scale))
+    wanted = collect([open_source(right, truth.model)], truth.model)[0].all()
+    samples, report = collect([open_source(raw, truth.model, Topics(effort_scale=scale))], truth.model)
+    np.testing.assert_allclose(samples.all(), wanted, atol=1e-9)
+    assert any(note.startswith('efforts are multiplied by -1') for note in report.sources[0].notes)
+    with pytest.raises(ArgumentError, match='effort_scale has 3 numbers; expected 1, or one for each of 2'):
+        collect([open_source(raw, truth.model, Topics(effort_scale=(1.0, 2.0, 3.0)))], truth.model)
+
+
+def test_efforts_of_the_other_sign_are_refused(tmp_path: Path) -> None:
+    """Even where the friction of the model is ten times too large."""
+    truth = arm_truth(duration=10.0, friction=(0.1, 0.3))
+    path = npz(tmp_path / 'log.npz', truth, effort=-truth.tau)
+    model = truth.model.with_friction([5.0, 5.0], [3.0, 3.0])
+    with pytest.raises(ArgumentError, match=r'log\.npz: efforts have the other sign.*effort_scale=-1'):
+        identify([path], model, IdentifySettings(hold_out=False))
+    turned = IdentifySettings(hold_out=False, topics=Topics(effort_scale=(-1.0,)))
+    assert identify([path], model, turned).solution.part('coulomb') == pytest.approx([0.3, 0.3], rel=0.2)
+
+
 # ---------------------------------------------------------------- noise and priors
 
 

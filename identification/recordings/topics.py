@@ -44,6 +44,12 @@ class Topics(ParameterSet):
     kd: tuple[float, ...] = param(
         (), 'gain of the drives on velocities, likewise', kind='numbers', unit='N m s/rad', low=0.0
     )
+    effort_scale: tuple[float, ...] = param(
+        (),
+        'factor of measured efforts, for each joint, or one for all: -1 where they have the other sign, '
+        'torque over current where they are currents',
+        kind='numbers',
+    )
     force_frame: str = param(
         '', "axes of foot forces: 'world', or the name of a link; empty: as the messages say"
     )
@@ -71,20 +77,23 @@ class Topics(ParameterSet):
             still.update(found)
         return [name for name in joints if name not in present and name not in still]
 
-    def gains(self, nj: int) -> tuple[list[float], list[float]]:
-        """Gains of all joints, 0 where none were given.
+    def of_joints(self, name: str, nj: int, default: float) -> list[float]:
+        """Numbers of all joints: 'kp', 'kd' or 'effort_scale'.
+
+        Args:
+            name: which.
+            nj: number of joints.
+            default: where none were given.
 
         Raises:
-            ArgumentError: another number of gains than joints.
+            ArgumentError: another number of them than joints.
         """
-        made = []
-        for name, gains in (('kp', self.kp), ('kd', self.kd)):
-            if len(gains) not in (0, 1, nj):
-                raise ArgumentError(
-                    f'{name} has {len(gains)} numbers; expected 1, or one for each of {nj} joints'
-                )
-            made.append(list(gains) if len(gains) == nj else [gains[0] if gains else 0.0] * nj)
-        return made[0], made[1]
+        given: tuple[float, ...] = getattr(self, name)
+        if len(given) not in (0, 1, nj):
+            raise ArgumentError(
+                f'{name} has {len(given)} numbers; expected 1, or one for each of {nj} joints'
+            )
+        return list(given) if len(given) == nj else [given[0] if given else default] * nj
 
 
 def lacking_joints(missing: Sequence[str], present: Collection[str], what: str = 'joints') -> str:

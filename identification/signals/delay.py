@@ -36,7 +36,7 @@ class Delay:
     Attributes:
         value: that is taken out [s].
         estimate: [s]; NaN if it was given or could not be found.
-        error: standard error of the estimate [s]; NaN likewise.
+        error: standard error of the estimate [s]; NaN likewise, and where a fit has moved it.
         how: 'given', 'estimated', 'not significant', 'not found' or 'none'.
     """
 
@@ -49,7 +49,7 @@ class Delay:
         """With what is left of it; the same if that is next to nothing, or if it was given."""
         if self.how in ('given', 'none') or abs(left) < _SMALLEST:
             return self
-        return Delay(self.value + left, self.value + left, self.error, 'estimated')
+        return Delay(self.value + left, self.value + left, float('nan'), 'estimated')
 
     @staticmethod
     def given(value: float) -> Delay:

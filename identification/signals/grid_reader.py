@@ -84,8 +84,7 @@ def _converted(
     """Rows of the clock as rows of the grid."""
     parts = np.split(rows, np.cumsum(list(clock.sizes.values()))[:-1], axis=1)
     values = dict(zip(clock.sizes, parts, strict=True))
-    if chosen.commanded:
-        values['effort'] = chosen.torques(values)
+    values['effort'] = chosen.torques(values)
     if place is not None:
         values['imu'] = place.in_base_axes(values['imu'])
     made = np.zeros((len(rows), grid.width))

@@ -29,6 +29,7 @@ class Quantities:
         commanded: torques are those of the commands.
         kp: (nj,) gains of the drives.
         kd: (nj,).
+        effort_scale: (nj,) factor of measured efforts.
     """
 
     keys: frozenset[str]
@@ -37,6 +38,7 @@ class Quantities:
     commanded: bool
     kp: Floats
     kd: Floats
+    effort_scale: Floats
 
     @property
     def slopes(self) -> bool:
@@ -44,11 +46,13 @@ class Quantities:
         return self.commanded and bool(np.any(self.kd)) and 'velocity' not in self.keys
 
     def torques(self, values: dict[str, Floats]) -> Floats:
-        """(n, nj) what drives make of commands: effort + kp (position - q) + kd (velocity - qd).
+        """(n, nj) as measured, or of commands: effort + kp (position - q) + kd (velocity - qd).
 
         Args:
             values: (n, nj) of quantities, by name.
         """
+        if not self.commanded:
+            return self.effort_scale * values['effort']
         tau = np.zeros_like(values['position'])
         if 'target_effort' in values:
             tau = tau + values['target_effort']
@@ -78,7 +82,8 @@ def choose_quantities(source: Source, model: Model, settings: SignalSettings, fi
     wanted = {'position', 'velocity'} & present
     commanded = _commanded(source, present)
     wanted |= set(TARGETS) & present if commanded else {'effort'}
-    kp, kd = map(np.array, source.topics.gains(model.nj))
+    numbers = (('kp', 0.0), ('kd', 0.0), ('effort_scale', 1.0))
+    kp, kd, scale = (np.array(source.topics.of_joints(name, model.nj, usual)) for name, usual in numbers)
     if commanded:
         _check_commands(source, present, kp, kd)
     base = _base(source, model, settings, present)
@@ -91,7 +96,9 @@ def choose_quantities(source: Source, model: Model, settings: SignalSettings, fi
         wanted -= {f'force/{foot}' for foot in forces}
         forces = ()
     keys = frozenset(key for key in first if key.split('#', 1)[0] in wanted)
-    return Quantities(keys, base, forces, commanded, kp, kd)
+    if not commanded and np.any(scale != 1.0):
+        source.note(f'efforts are multiplied by {", ".join(f"{factor:g}" for factor in np.unique(scale))}')
+    return Quantities(keys, base, forces, commanded, kp, kd, scale)
 
 
 def _commanded(source: Source, present: set[str]) -> bool:

@@ -223,8 +223,8 @@ def _delay_text(delay: Delay) -> str:
         return f'{1e3 * delay.value:.2f} ms (given)'
     if not math.isfinite(delay.estimate):
         return f'{delay.how}; taken as 0'
-    estimate = f'{1e3 * delay.estimate:.2f} +- {1e3 * delay.error:.2f} ms'
-    return f'{estimate} ({delay.how}{"" if delay.value else "; taken as 0"})'
+    error = f' +- {1e3 * delay.error:.2f}' if math.isfinite(delay.error) else ''
+    return f'{1e3 * delay.estimate:.2f}{error} ms ({delay.how}{"" if delay.value else "; taken as 0"})'
 
 
 def _delay_dict(delay: Delay) -> dict[str, Any]:

@@ -203,11 +203,14 @@ def _choose_groups(
 
 
 def _is_better(new: Floats, old: Floats, sure: float = 1.0) -> bool:
-    """Whether errors fall by more than `sure` standard errors of the difference, and by enough to matter."""
-    gain = old - new
+    """Whether errors fall by enough to matter, and by more than `sure` standard errors of how much they fall.
+
+    How much is a factor: stretches differ, and one that is hard to predict must not make the others unsure.
+    """
+    factors = np.log(np.maximum(old, 1e-300) / np.maximum(new, 1e-300))
     return bool(
-        np.mean(gain) > sure * np.std(gain, ddof=1) / np.sqrt(len(gain))
-        and np.mean(gain) > _WORTH * np.mean(old)
+        np.mean(factors) > sure * np.std(factors, ddof=1) / np.sqrt(len(factors))
+        and np.mean(old - new) > _WORTH * np.mean(old)
     )
 
 

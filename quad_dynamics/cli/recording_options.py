@@ -46,7 +46,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         action='append',
         default=[],
         help='name of a topic, such as joint_states=/robot/joint_states or odom= (not used); also '
-        'torque=command, kp=20, kd=0.5, force_frame=world; may be given several times',
+        'torque=command, kp=20, kd=0.5, effort_scale=-1, force_frame=world; may be given several times',
     )
     add(
         '--still',
@@ -94,7 +94,7 @@ def read_topics(arguments: argparse.Namespace) -> Topics:
         name, equals, value = text.partition('=')
         if not equals:
             raise ArgumentError(f'--topic is {text!r}; expected NAME=TOPIC, such as odom=/robot/odom')
-        given[name] = _numbers(name, value) if name in ('kp', 'kd') else value
+        given[name] = _numbers(name, value) if name in ('kp', 'kd', 'effort_scale') else value
     return Topics.from_dict(given)
 
 
