@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+os.environ.setdefault('OMP_NUM_THREADS', '1')  # before numpy comes: threads of BLAS are in each other's way
+
 
 @pytest.fixture(scope='session')
 def qd() -> Any:
