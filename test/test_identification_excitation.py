@@ -16,6 +16,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import approx_fprime
 
 from force_node.targets import read_targets
+from identification.excitation import swing
 from identification.excitation.descent import descend
 from identification.excitation.excitation import choose_motion, design
 from identification.excitation.excitation_bag import Trajectory, read_trajectory, write_trajectory
@@ -29,13 +30,15 @@ from identification.excitation.fourier import Fourier, chirps, sines
 from quad_dynamics.api.kinematics import difference, frame_pose, frame_velocity
 from quad_dynamics.cli import main
 from quad_dynamics.control.computed_torque import ComputedTorque
+from quad_dynamics.control.contact_forces import balance_forces, contact_torques
 from quad_dynamics.control.guard import Guard
+from quad_dynamics.control.trajectory import JointTrajectory
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.simulation.simulator import Simulator
 
 pytestmark = pytest.mark.filterwarnings('ignore::quad_dynamics.errors.ModelWarning')
 
-FAST = ExcitationSettings(duration=10.0, starts=4)
+FAST = ExcitationSettings(duration=10.0, starts=4, swing=2.0)
 
 
 def model_of(name: str) -> Any:
@@ -298,11 +301,121 @@ def test_a_plane_is_not_touched() -> None:
     assert limits.worst(found.best.states)[1] <= 0.0
 
 
+# ---------------------------------------------------------------- swings
+
+
+def test_swings_belong_together() -> None:
+    """Positions, velocities and accelerations, feet on the ground, and what a follower makes of them."""
+    found = designed('mini_cheetah')
+    model, states = found.model, found.best.states
+    assert found.lifted == ('FL', 'FR', 'RL', 'RR')
+    assert found.notes == ()
+    rest = np.array(model.standing)
+    assert np.abs(states.q[[0, -1]] - rest).max() < 1e-9
+    assert np.abs([states.u[-1], states.du[-1]]).max() < 1e-9
+    velocity = np.array([difference(model, *pair) for pair in zip(states.q, states.q[1:], strict=False)])
+    between = 0.5 * (states.u[1:] + states.u[:-1])
+    assert np.abs(100.0 * velocity - between).max() < 5e-3 * np.abs(between).max()
+    changes = np.diff(states.u, axis=0) * 100.0 - 0.5 * (states.du[1:] + states.du[:-1])
+    assert np.abs(changes).max() < 0.05 * np.abs(states.du).max()
+    assert (states.down.sum(axis=1) >= 3).all()
+    places = [frame_pose(model, rest, foot)[1] for foot in model.foot_names]
+    for i, foot in enumerate(model.foot_names):
+        down = states.down[:, i]
+        assert (~down).sum() == round(100 * (FAST.swing + 2 * 0.8))
+        pressed = np.abs(frame_pose(model, states.q, foot)[1][down] - places[i])
+        assert pressed.max() < 0.031 * motion_length(model)
+        assert np.median(pressed) < 1e-9
+    follower = JointTrajectory(
+        found.time, found.position, found.velocity, found.acceleration, rest[7:], 0 * rest[7:]
+    )
+    times = np.arange(len(states.q)) / 100.0
+    missed = np.abs([follower.sample(t)[0] for t in times] - states.q[:, 7:])
+    assert missed.max() < 1e-4
+
+
+def motion_length(model: Any) -> float:
+    return Standing(model).length
+
+
+def test_swings_keep_limits_by_the_forces_of_the_controller() -> None:
+    """Forces and torques by the laws of control, which know nothing of designs."""
+    found = designed('mini_cheetah')
+    model, states = found.model, found.best.states
+    weight = model.total_mass * 9.81
+    up = np.flatnonzero(~states.down.all(axis=1))
+    lowest = np.array([frame_pose(model, states.q, foot)[1][:, 2] for foot in model.foot_names]).T
+    for k in up[::4]:
+        q, u, du = states.q[k], states.u[k], states.du[k]
+        feet = np.flatnonzero(states.down[k])
+        forces = balance_forces(model, q, u, du, feet.tolist(), 5.0)[feet]
+        assert (np.linalg.norm(forces[:, :2], axis=1) <= FAST.mu * forces[:, 2] + 1e-9).all()
+        assert (forces[:, 2] > 0.1 * weight / 3.0 - 1e-9).all()
+        all_forces = np.zeros((4, 3))
+        all_forces[feet] = forces
+        torque = contact_torques(model, q, u, du, all_forces) + model.viscous * u[6:]
+        torque += model.coulomb * np.clip(u[6:] / 0.05, -1.0, 1.0)
+        assert (np.abs(torque) <= FAST.share * model.effort_limit).all()
+        assert (np.abs(u[6:]) <= FAST.share * model.velocity_limit).all()
+        assert ((q[7:] > model.q_min) & (q[7:] < model.q_max)).all()
+        assert lowest[k, ~states.down[k]].min() > -0.031 * motion_length(model)
+    swinging = ~states.down & (lowest > 0.04 * motion_length(model))
+    assert swinging.sum() > 400 * FAST.swing  # four legs, 100 samples each second
+
+
+def test_swings_say_more_about_friction() -> None:
+    found = designed('mini_cheetah')
+    names = found.best.quality.names
+    viscous = [i for i, name in enumerate(names) if name.endswith('.viscous')]
+    assert len(viscous) == 12
+    ratio = found.best.quality.std[viscous] / found.sway.quality.std[viscous]
+    assert (ratio < 0.7).all()
+    # the sway alone, as long as all of it, would have 0.55
+    assert np.exp(np.log(ratio).mean()) < 0.25
+    assert found.best.quality.log_det > found.sway.quality.log_det + 100.0
+    sway = len(found.sway.states.q)
+    fast = np.abs(found.best.states.u[sway:, 6:]).max(axis=0)
+    assert (fast > 2.0).all()
+
+
+def quick_swings(monkeypatch: pytest.MonkeyPatch, settings: ExcitationSettings) -> swing.Swings:
+    monkeypatch.setattr(swing, 'LEG_ITERATIONS', 1)
+    monkeypatch.setattr(swing, '_STARTS', 2)
+    motion = Standing(load('mini_cheetah'))
+    capsules = Limits(motion, settings).capsules
+    return swing.swing_legs(motion, settings, 100.0, capsules, lambda: None)
+
+
+def test_legs_that_cannot_be_lifted_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = quick_swings(monkeypatch, ExcitationSettings(duration=29.0, rate=100.0, swing=1.0))
+    assert full.parts == []
+    assert full.notes[0] == 'FL stays on the ground: the trajectory would have more than 3000 points'
+    monkeypatch.setattr(swing, '_MARGIN', 1.0)
+    small = ExcitationSettings(duration=2.0, period=2.0, harmonics=2, starts=1, iterations=1)
+    found = design(Standing(load('mini_cheetah')), small)
+    assert found.lifted == ()
+    assert found.best is found.sway
+    assert found.time[-1] == 2.0
+    assert len(found.notes) == 4
+    assert found.notes[3].startswith('RR stays on the ground: there is no place far enough inside')
+
+
+def test_same_seed_same_swings(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, other = (
+        quick_swings(monkeypatch, FAST.replace(swing=1.0, seed=seed)).parts for seed in (0, 0, 1)
+    )
+    for a, b in zip(one, two, strict=True):
+        assert a.q.tobytes() == b.q.tobytes()
+    assert other[2].q.tobytes() != one[2].q.tobytes()
+
+
 def test_settings_that_do_not_go_together() -> None:
     with pytest.raises(ArgumentError, match='at least one period of 5 s'):
         ExcitationSettings(duration=3.0)
-    with pytest.raises(ArgumentError, match='expected at most 10000, which is what force_node takes'):
+    with pytest.raises(ArgumentError, match='expected at most 3000, which is what force_node takes'):
         ExcitationSettings(duration=500.0)
+    with pytest.raises(ArgumentError, match=r'swing is 0.5 s; expected 0, or at least 1 s'):
+        ExcitationSettings(swing=0.5)
     with pytest.raises(ArgumentError, match='expected at most a tenth of the rate'):
         ExcitationSettings(harmonics=30, period=5.0)
 
@@ -365,9 +478,15 @@ def test_the_controller_follows(name: str) -> None:
     assert error.max() < 0.06  # of motions of a radian
     assert (np.abs(log['tau']) < 0.9 * model.effort_limit).all()
     if model.floating_base:
-        assert (log['foot_forces'][moving, :, 2] > 0.0).all()
-        for foot in model.foot_names:
-            place = frame_pose(model, log['q'], foot)[1]
+        rows = np.clip(np.round((log['time'][moving] - 1.0) * 100.0).astype(int), 0, None)
+        down = found.best.states.down[np.minimum(rows, len(found.best.states.q) - 1)]
+        force = log['foot_forces'][moving, :, 2]
+        assert (force[down] > 0.0).all()
+        assert (force[~down] == 0.0).mean() > 0.8
+        at_rest = ~down.all(axis=1)  # then the base stands still, and upright
+        assert np.abs(log['q'][moving][at_rest, 3:5]).max() < 0.05
+        for i, foot in enumerate(model.foot_names):
+            place = frame_pose(model, log['q'][moving], foot)[1][down[:, i]]
             assert np.linalg.norm(place - place[0], axis=1).max() < 0.01
 
 

@@ -16,6 +16,7 @@ from scipy.linalg import qr
 from identification.equations.columns import Columns, make_columns
 from identification.equations.noise import covariance, first_noise
 from identification.excitation.excitation_motion import HeldBase, Standing, States
+from identification.excitation.lifted import Lifted
 from quad_dynamics.api.regression import regressor
 
 Floats = npt.NDArray[np.float64]
@@ -53,7 +54,7 @@ class Information:
         base: indices of the base parameters among them.
     """
 
-    def __init__(self, motion: HeldBase | Standing, seed: int) -> None:
+    def __init__(self, motion: HeldBase | Standing | Lifted, seed: int) -> None:
         """Find the base parameters.
 
         Args:
@@ -63,9 +64,9 @@ class Information:
         self._motion, model = motion, motion.model
         self.columns: Columns = make_columns(model)
         self._noise = first_noise(self.columns, forces_unknown=False)
-        own = motion.joints
-        # Rows of joints that are held say nothing about those that move.
-        self._rows = own if not model.floating_base else np.arange(model.nv)
+        own = self._own = motion.leg if isinstance(motion, Lifted) else motion.joints
+        # Rows of joints that are held say nothing about those that move, nor does a base that rests.
+        self._rows = np.arange(model.nv) if isinstance(motion, Standing) else model.nv - model.nj + own
         kinds = [self.columns.slices[kind].start + own for kind in _KINDS]
         self._all = np.concatenate([np.arange(10 * model.nb), *kinds])
         self.base = np.arange(len(self._all))
@@ -91,7 +92,7 @@ class Information:
 
     def rows(self, states: States) -> Floats:
         """(n, rows, base parameters) rows that are equally certain and independent."""
-        model, own, nv = self._motion.model, self._motion.joints, self._motion.model.nv
+        model, own, nv = self._motion.model, self._own, self._motion.model.nv
         inertial = 10 * model.nb
         first = nv - model.nj
         Y = np.zeros((len(states.q), nv, len(self._all)))
@@ -103,7 +104,7 @@ class Information:
             Y[:, first + own, at] = values
         Y = Y[:, self._rows][..., self.base]
         if not isinstance(self._motion, Standing):
-            return np.asarray(Y / self._noise.joints[self._rows][:, None])
+            return np.asarray(Y / self._noise.joints[own][:, None])
         C = covariance(self._noise, states.contact, np.ones((len(Y), nv)))
         return np.asarray(np.linalg.inv(np.linalg.cholesky(C)) @ Y)
 

@@ -7,6 +7,7 @@ the joints follow from the feet, which stay where they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,8 +38,8 @@ class States:
     Attributes:
         q: (n, nq) configurations; u: (n, nv) velocities; du: (n, nv) accelerations.
         miss: (n,) by how much the worst foot misses its place, over a leg's length; 0 with a held base.
-        contact: (n, 3 feet, nv) Jacobian of the lowest points of the feet, which do not slip; no rows with a
-            held base.
+        contact: (n, 3 feet, nv) Jacobian of the lowest points of the feet, which do not slip; zero for feet
+            in the air, no rows with a held base.
     """
 
     q: Floats
@@ -47,10 +48,31 @@ class States:
     miss: Floats
     contact: Floats
 
+    @property
+    def down(self) -> npt.NDArray[np.bool_]:
+        """(n, feet) which feet are on the ground."""
+        n, rows, nv = self.contact.shape
+        return np.asarray(self.contact.reshape(n, rows // 3, 3 * nv).any(axis=2))
+
     def repeated(self, count: int) -> States:
         """The same states so many times, one after the other."""
-        parts = (self.q, self.u, self.du, self.miss, self.contact)
-        return States(*(np.concatenate([part] * count) for part in parts))
+        return joined([self] * count)
+
+    def without(self, foot: int) -> States:
+        """The same with a foot in the air."""
+        contact = self.contact.copy()
+        contact[:, 3 * foot : 3 * foot + 3] = 0.0
+        return States(self.q, self.u, self.du, self.miss, contact)
+
+    def later(self) -> States:
+        """The same without the first, as they follow others that end there."""
+        return States(self.q[1:], self.u[1:], self.du[1:], self.miss[1:], self.contact[1:])
+
+
+def joined(parts: Sequence[States]) -> States:
+    """States one after the other."""
+    names = ('q', 'u', 'du', 'miss', 'contact')
+    return States(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 class Motion(Protocol):
@@ -112,6 +134,9 @@ class Standing:
     """The base moves in all six directions; the feet stay on the ground, and roll where they are round.
 
     Coordinates are position [m], then roll, pitch and yaw [rad], relative to the standing pose.
+
+    Attributes:
+        down: indices of the feet on the ground: all.
     """
 
     def __init__(self, model: Model) -> None:
@@ -126,6 +151,7 @@ class Standing:
                 'base, or --fixed-base'
             )
         self.model, self.joints = model, np.arange(model.nj)
+        self.down = np.arange(len(model.legs))
         self.rest = np.array(model.standing)
         self.length = leg_length(model)
         self.scale = np.array([0.2 * self.length] * 3 + [0.3] * 3)
@@ -151,7 +177,6 @@ class Standing:
         self, s: Floats, ds: Floats, dds: Floats, near: States | None = None, same: bool = False
     ) -> States:
         """See `Motion`."""
-        nv = self.model.nv
         if near is not None and same:
             q, miss, contact = near.q, near.miss, near.contact
         else:
@@ -160,17 +185,50 @@ class Standing:
             q[:, 3:7] = quaternion(s[:, 3:])
             miss = self._place_feet(q)
             contact = np.concatenate(self._jacobians(q), axis=1)
+        u, du = self._velocities(q, contact, s, ds, dds, np.zeros((3, len(self._feet), 1, 3)))
+        return States(q, u, du, miss, contact)
+
+    def _velocities(
+        self, q: Floats, contact: Floats, s: Floats, ds: Floats, dds: Floats, up: Floats
+    ) -> tuple[Floats, Floats]:
+        """u and du of the base with joints that follow; `up`: (3, feet, n, 3) how the feet move."""
         J = [contact[:, 3 * i : 3 * i + 3] for i in range(len(self._feet))]
-        u, du = np.zeros((len(s), nv)), np.zeros((len(s), nv))
+        u, du = np.zeros((len(s), self.model.nv)), np.zeros((len(s), self.model.nv))
         u[:, :3], du[:, :3] = ds[:, :3], dds[:, :3]
         u[:, 3:6], du[:, 3:6] = angular_motion(s[:, 3:], ds[:, 3:], dds[:, 3:])
         inverses = [_inverse(J_foot[:, :, 6 + own]) for (*_, own), J_foot in zip(self._feet, J, strict=True)]
-        for (*_, own), J_foot, inverse in zip(self._feet, J, inverses, strict=True):
-            u[:, 6 + own] = -_times(inverse, _times(J_foot[:, :, :6], u[:, :6]))
         for i, (*_, own) in enumerate(self._feet):
-            left = _times(J[i][:, :, :6], du[:, :6]) + self._bias(q, u, i)
+            u[:, 6 + own] = -_times(inverses[i], _times(J[i][:, :, :6], u[:, :6]) - up[1, i])
+        for i, (*_, own) in enumerate(self._feet):
+            left = _times(J[i][:, :, :6], du[:, :6]) + self._bias(q, u, i) - up[2, i]
             du[:, 6 + own] = -_times(inverses[i], left)
+        return u, du
+
+    def raised(self, s: Floats, ds: Floats, dds: Floats, foot: int, rise: Floats) -> States:
+        """States in which one foot is above its place, or would be below it if the ground let it.
+
+        Args:
+            s: (n, 6) coordinates of the base.
+            ds: their derivatives.
+            dds: likewise.
+            foot: index of the foot.
+            rise: (3, n) height above its place [m], with its derivatives.
+        """
+        q = np.tile(self.rest, (len(s), 1))
+        q[:, :3] += s[:, :3]
+        q[:, 3:7] = quaternion(s[:, 3:])
+        miss = self._place_feet(q, foot, rise[0])
+        contact = np.concatenate(self._jacobians(q), axis=1)
+        up = np.zeros((3, len(self._feet), len(s), 3))
+        up[:, foot] = rise[:, :, None] * _UP
+        u, du = self._velocities(q, contact, s, ds, dds, up)
         return States(q, u, du, miss, contact)
+
+    def foot_height(self, q: Floats, foot: int) -> Floats:
+        """(n,) of the lowest point of a foot [m]."""
+        frame, position, radius, _ = self._feet[foot]
+        R, p = frame_pose(self.model, q, frame)
+        return np.asarray((p + R @ position)[:, 2] - radius)
 
     def stretch(self, states: States) -> Floats:
         """(n, feet) how far each leg is from being stretched, or folded: 1 in the standing pose, 0 there."""
@@ -199,13 +257,21 @@ class Standing:
         # w x arm, for each column of w
         return np.asarray(J[:, :3] - _cross_matrix(arm) @ J[:, 3:])
 
-    def _place_feet(self, q: Floats) -> Floats:
-        """Move the joints in q until the feet are at their places; by how much they miss, over a leg."""
+    def _place_feet(self, q: Floats, raised: int = -1, rise: Floats | None = None) -> Floats:
+        """Move the joints in q until the feet are at their places; by how much they miss, over a leg.
+
+        Args:
+            q: (n, nq) configurations, which are changed.
+            raised: index of a foot that is above its place.
+            rise: (n,) how far [m].
+        """
         miss = np.zeros((len(q), len(self._feet)))
         for i, (*_, own) in enumerate(self._feet):
             rest = np.arange(len(q))
             for _ in range(_SWEEPS):
                 error = self._error(q[rest], i)
+                if i == raised and rise is not None:
+                    error += rise[rest, None] * _UP
                 miss[rest, i] = np.linalg.norm(error, axis=1)
                 far = miss[rest, i] > _CLOSE * self.length
                 if not far.any():

@@ -44,8 +44,10 @@ class Excitation:
         position: (n, joints) of the joints that move [rad or m].
         velocity: likewise.
         acceleration: likewise.
-        best: the designed motion.
-        naive: single sines, and chirps, within the same limits.
+        best: the designed motion, all of it.
+        sway: its part with all feet on the ground; the same where no leg swings.
+        naive: single sines, and chirps, within the same limits, as long as the sway.
+        lifted: names of the legs that swing after the sway.
         period: of the motion [s].
         criterion: by which it was designed.
         notes: what was assumed.
@@ -58,7 +60,9 @@ class Excitation:
     velocity: Floats
     acceleration: Floats
     best: Candidate
+    sway: Candidate
     naive: tuple[Candidate, ...]
+    lifted: tuple[str, ...]
     period: float
     criterion: str
     notes: tuple[str, ...]
@@ -71,9 +75,10 @@ class Excitation:
     def beats_naive(self) -> bool:
         """Whether the designed motion is better than each naive one, in what it was designed for.
 
-        That is the condition number; or log det, and the standard deviations in the mean.
+        That is the condition number; or log det, and the standard deviations in the mean. What takes the same
+        time is compared: where legs swing, the sway before that.
         """
-        ours = self.best.quality
+        ours = self.sway.quality
         others = [other.quality for other in self.naive]
         if self.criterion == 'condition':
             return all(ours.condition < other.condition for other in others)

@@ -9,14 +9,21 @@ from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
 CRITERIA = ('d-optimal', 'condition')
-MOST_POINTS = 10_000  # of a trajectory that force_node takes
+MOST_POINTS = 3000  # of a trajectory that force_node takes
 
 
 @dataclass(frozen=True)
 class ExcitationSettings(ParameterSet):
     """Everything that can be set about `quad_dynamics excite`."""
 
-    duration: float = param(20.0, 'of the motion', unit='s', low=1.0, high=600.0)
+    duration: float = param(20.0, 'of the motion without swings', unit='s', low=1.0, high=600.0)
+    swing: float = param(
+        8.0,
+        'time that each leg swings in the air after that, where a robot stands; 0: none',
+        unit='s',
+        low=0.0,
+        high=60.0,
+    )
     rate: float = param(
         25.0,
         'points of the trajectory each second; who follows it interpolates by polynomials of order five',
@@ -59,6 +66,8 @@ class ExcitationSettings(ParameterSet):
                 f'duration times rate is {self.duration * self.rate:g} points; expected at most '
                 f'{MOST_POINTS}, which is what force_node takes'
             )
+        if 0.0 < self.swing < 1.0:
+            problems.append(f'swing is {self.swing:g} s; expected 0, or at least 1 s')
         if self.harmonics / self.period > 0.1 * self.rate:
             problems.append(
                 f'the highest frequency, harmonics / period, is {self.harmonics / self.period:g} Hz; '

@@ -26,8 +26,9 @@ Design a motion that says as much as possible about masses, inertias and frictio
 limits of position, velocity and torque, and without links that touch each other (docs/excitation.md).
 It begins and ends at rest. Compare it with sines and chirps within the same limits.
 
-A robot with a floating base stands on all feet and moves its base; with --leg or --fixed-base the base is
-held, as on a stand. The bag is a trajectory that force_node follows in mode computed_torque:
+A robot with a floating base stands on all feet and moves its base; then it swings its legs, one after the
+other, standing on the other feet (--swing 0: it does not). With --leg or --fixed-base the base is held, as on
+a stand. The bag is a trajectory that force_node follows in mode computed_torque:
   quad_dynamics play BAG
 
 bundled robots: {', '.join(bundled_robots())}
@@ -122,23 +123,35 @@ def _summarize(terminal: Terminal, found: Excitation, output: str | None) -> Non
     quality = found.best.quality
     base = 'standing on its feet' if found.model.floating_base else 'base held'
     terminal.line(terminal.paint(f'{found.model.name}, {base}: {len(found.joint_names)} joints move', 'bold'))
-    terminal.line(
-        f'  {found.time[-1]:g} s, repeated every {found.period:g} s; {len(quality.std)} base parameters'
-    )
+    terminal.line(f'  {_times(found)}; {len(quality.std)} base parameters')
     head = ('motion', 'condition', 'log det', 'std', 'surer', 'tightest limit')
     rows = [_row(one, found.best) for one in (found.best, *found.naive)]
+    if found.lifted:
+        rows.insert(1, ('its sway', *_row(found.sway, found.best)[1:]))
     terminal.table(head, rows, right=(1, 2, 3, 4))
     terminal.line('  std: predicted standard deviations, geometric mean, that of the designed motion is 1')
     terminal.line('  surer: how many base parameters are surer than after the designed motion')
+    if found.lifted:
+        terminal.line('  sines and chirps are motions on all feet, as long as the sway, and compared with it')
     for note in found.notes:
         terminal.line(f'  {note}')
     if found.beats_naive:
-        terminal.line(terminal.paint(f'  the designed motion is better ({found.criterion})', 'green'))
+        what = 'sway' if found.lifted else 'motion'
+        terminal.line(terminal.paint(f'  the designed {what} is better ({found.criterion})', 'green'))
     else:
         text = f'  a naive motion is as good ({found.criterion}): try more --iterations, or another --seed'
         terminal.line(terminal.paint(text, 'yellow'))
     if output is not None:
         terminal.line(f'  written: {output}')
+
+
+def _times(found: Excitation) -> str:
+    """How long it is, and of what."""
+    if not found.lifted:
+        return f'{found.time[-1]:g} s, repeated every {found.period:g} s'
+    sway = found.time[-1] * (len(found.sway.states.q) - 1) / (len(found.best.states.q) - 1)
+    legs = ', '.join(found.lifted)
+    return f'{found.time[-1]:g} s: {sway:g} s of sway, repeated every {found.period:g} s; swings of {legs}'
 
 
 def _row(one: Candidate, best: Candidate) -> tuple[str, ...]:

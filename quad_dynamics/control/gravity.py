@@ -23,7 +23,7 @@ class GravityCompensation:
         threshold: share of a foot's part of the weight, from which on it carries.
     """
 
-    def __init__(self, model: Model, mu: float = 0.4, threshold: float = 0.1) -> None:
+    def __init__(self, model: Model, mu: float = 0.4, threshold: float = 0.25) -> None:
         self._model = model
         self.mu, self.threshold = mu, threshold
         self._still = np.zeros(model.nv)

@@ -34,7 +34,7 @@ class ControlSettings(ParameterSet):
     )
     mu: float = param(0.4, 'friction that the feet may count on', unit='-', low=0.0, high=5.0, dynamic=True)
     contact_threshold: float = param(
-        0.1,
+        0.25,
         "share of a foot's part of the weight from which on it carries",
         unit='-',
         low=0.0,
