@@ -13,6 +13,7 @@ from quad_dynamics.model.model import Model
 Floats = npt.NDArray[np.float64]
 
 _DEGREES = 180.0 / np.pi
+_CARRIED = 0.4  # part of the weight that feet carry at least, on the mean
 
 
 def check_channel(name: str, key: str, channel: Channel, last: int | None, start: int, model: Model) -> None:
@@ -125,13 +126,18 @@ def check_forces(source: Source, model: Model, carried: float) -> None:
         carried: mean of the vertical forces over the weight; NaN where they were not measured.
 
     Raises:
-        ArgumentError: they pull it down.
+        ArgumentError: they pull it down, or do not carry it.
     """
     weight = model.total_mass * float(np.linalg.norm(model.gravity))
     if carried < -0.3:
         raise ArgumentError(
             f'{source.name}: foot forces pull down with {-carried * weight:.4g} N; expected forces of the '
             f'ground on the feet, which carry about {weight:.4g} N'
+        )
+    if carried < _CARRIED:
+        raise ArgumentError(
+            f'{source.name}: foot forces carry {carried * weight:.4g} N of {weight:.4g} N: something else '
+            'holds the robot, or it fell; expected a robot on its feet, or --fixed-base for one on a stand'
         )
     if carried < 0.7 or carried > 1.5:
         source.note(f'foot forces carry {carried * weight:.4g} N; the model weighs {weight:.4g} N')

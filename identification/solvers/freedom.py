@@ -21,7 +21,8 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 # Groups that are freed only where cross-validation finds that it helps, unless they are asked for by name.
-OPTIONAL = ('viscous', 'coulomb', 'offset', 'rotor', 'asymmetric', 'stribeck', 'bias')
+# In the order in which they are tried: offsets show only where biases of forces are known.
+OPTIONAL = ('viscous', 'coulomb', 'bias', 'offset', 'rotor', 'asymmetric', 'stribeck')
 TRUNK = 'trunk'
 _TEXTBOOK = frozenset({'inertia', 'viscous', 'coulomb', 'offset', 'rotor'})
 # Errors of sensors: they are free always, these two only where it helps.
