@@ -22,7 +22,7 @@ from identification.signals.signal_report import SignalReport
 from identification.signals.signal_settings import SignalSettings
 from identification.signals.signals import collect
 from identification.solvers.consistent import solve_consistent
-from identification.solvers.freedom import Freedom, make_freedom
+from identification.solvers.freedom import TRUNK, Freedom, make_freedom
 from identification.solvers.missing import what_is_missing
 from identification.solvers.prior import friction_scales
 from identification.solvers.solution import Solution
@@ -215,17 +215,20 @@ class _Job:
         noise = first_noise(self.columns, self.mode == 'projection')
         names = ', '.join(source.name for source in report.sources)
         refuse_other_sign(Equations(samples, self.columns, self.mode, noise), names)
-        _, x = self._settle(samples)
+        freedom = self.freedom
+        if freedom.has_trunk_and_legs:  # what is next to nothing of a leg's inertia would pass for a delay
+            freedom = freedom.only(set(freedom.groups) - {'inertia'} | {TRUNK})
+        _, x = self._settle(samples, freedom)
         left = [*x[self.columns.slices['delay']], 0.0]
         return float(left[0]), float(left[1])
 
     def fit(self, samples: Samples) -> tuple[Equations, Solution]:
         """Find the noise of the rows, then the unknowns."""
-        equations, x = self._settle(samples)
+        equations, x = self._settle(samples, self.freedom)
         folds = equations.accumulate(self.settings.folds, x)
         return equations, solve(folds, equations, self.columns, self.freedom, self.settings.solve, x)
 
-    def _settle(self, samples: Samples) -> tuple[Equations, Floats]:
+    def _settle(self, samples: Samples, freedom: Freedom) -> tuple[Equations, Floats]:
         """Equations with the noise of their rows, and a first solution."""
         noise = first_noise(self.columns, self.mode == 'projection')
         scales = friction_scales(self.columns)
@@ -233,7 +236,7 @@ class _Job:
         for k in range(_NOISE_PASSES):
             equations = Equations(samples, self.columns, self.mode, noise)
             (total,) = equations.accumulate(1, x if k else None)
-            x = solve_consistent(total, self.freedom, _FIRST_WEIGHT, scales)
+            x = solve_consistent(total, freedom, _FIRST_WEIGHT, scales)
             before, noise = noise, fit_noise(equations, x)
             if largest_change(before, noise) < _SAME_NOISE:
                 break
