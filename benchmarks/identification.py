@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,11 @@ from identification.equations.samples import CHUNK, Samples
 from identification.solvers.consistent import solve_consistent
 from identification.solvers.freedom import make_freedom
 from identification.solvers.prior import friction_scales
+from identification.solvers.solve import solve
 
 SAMPLES = (10_000, 1_000_000)
 PEER_SAMPLES = 20_000
+FOLDS = 8  # of cross-validation
 KINDS = ('viscous', 'coulomb')
 _PRIOR = 1e-2  # weight
 
@@ -42,6 +45,7 @@ def measure() -> dict[str, float]:
         'identification_peer_samples_per_s': peer['samples_per_s'],
         'identification_memory_growth': many['memory_mib'] / few['memory_mib'],
         'identification_memory_mib': many['memory_mib'],
+        'identification_solve_s': _in_a_process('whole', SAMPLES[0])['seconds'],
     }
 
 
@@ -62,8 +66,8 @@ def _states(model: Any, count: int, seed: int) -> tuple[Any, ...]:
     return q, u, du, rng.normal(size=(count, model.nj))
 
 
-def run_ours(count: int) -> float:
-    """Seconds for sums and a physically consistent solution of a flying robot's samples."""
+def _equations(count: int, kinds: Sequence[str] | None) -> Equations:
+    """Of a flying robot with 13 links."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', qd.ModelWarning)
         model = qd.load_model('mini_cheetah')
@@ -87,7 +91,22 @@ def run_ours(count: int) -> float:
             )
         )
     columns = make_columns(model)
-    equations = Equations(samples, columns, 'forces', first_noise(columns, False), KINDS)
+    return Equations(samples, columns, 'forces', first_noise(columns, False), kinds)
+
+
+def run_whole(count: int) -> float:
+    """Seconds for all that comes after the sums: cross-validation, the solution and its intervals."""
+    equations = _equations(count, None)
+    folds = equations.accumulate(FOLDS)
+    start = time.perf_counter()
+    solve(folds, equations, equations.columns, make_freedom(equations.columns))
+    return time.perf_counter() - start
+
+
+def run_ours(count: int) -> float:
+    """Seconds for sums and a physically consistent solution."""
+    equations = _equations(count, KINDS)
+    columns = equations.columns
     freedom = make_freedom(columns, ('inertia', 'friction'))
     start = time.perf_counter()
     (total,) = equations.accumulate()
@@ -118,11 +137,11 @@ def run_peer(count: int) -> float:
 def main() -> None:
     """One job, and what it took, as JSON."""
     who, count = sys.argv[1], int(sys.argv[2])
-    run = {'ours': run_ours, 'peer': run_peer}[who]
+    run = {'ours': run_ours, 'peer': run_peer, 'whole': run_whole}[who]
     run(1000)  # compiles, and loads libraries
     seconds = run(count)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-    print(json.dumps({'samples_per_s': count / seconds, 'memory_mib': memory}))
+    print(json.dumps({'samples_per_s': count / seconds, 'seconds': seconds, 'memory_mib': memory}))
 
 
 if __name__ == '__main__':

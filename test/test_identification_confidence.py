@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,7 +19,6 @@ from identification.equations.samples import Samples
 from identification.solvers.base_parameters import find_base_parameters
 from identification.solvers.freedom import Freedom, make_freedom
 from identification.solvers.missing import what_is_missing
-from identification.solvers.pseudo_inertia import inconsistent_bodies
 from identification.solvers.solution import Solution
 from identification.solvers.solve import SolveSettings, solve
 from quad_dynamics.api.regression import NormalEquations
@@ -87,10 +85,9 @@ def coverage(name: str, seeds: range, amount: float, seconds: float, memory: flo
 # ---------------------------------------------------------------- intervals
 
 
-@pytest.mark.parametrize('memory', [0.0, 0.03], ids=['white', 'filtered'])
-def test_intervals_cover_the_truth(memory: float) -> None:
+def test_intervals_cover_the_truth() -> None:
     """12 data sets of some 30 numbers that depend on each other; the slow test is the exact one."""
-    sure, others = coverage('mini_cheetah_leg', range(12), 0.3, 10.0, memory)
+    sure, others = coverage('mini_cheetah_leg', range(12), 0.3, 10.0, 0.0)
     assert 0.85 < sure < 0.995
     assert others > 0.8
 
@@ -202,16 +199,6 @@ def test_the_same_data_give_the_same_solution_to_the_bit() -> None:
     for name in ('x', 'std', 'low', 'high'):
         assert np.array_equal(getattr(first, name), getattr(second, name), equal_nan=True)
     assert first.choices == second.choices
-
-
-def test_thirteen_links_take_less_than_five_seconds() -> None:
-    _, _, equations, freedom = identify('mini_cheetah', 0)
-    folds = equations.accumulate(5)
-    begin = time.process_time()
-    solution = solve(folds, equations, equations.columns, freedom)
-    assert time.process_time() - begin < 5.0
-    assert not inconsistent_bodies(solution.part('pi'), equations.columns.model.body_names)
-    assert solution.model().nb == 13
 
 
 def test_sums_without_data_are_refused() -> None:
