@@ -96,9 +96,9 @@ def test_intervals_cover_the_truth() -> None:
 @pytest.mark.parametrize(
     ('name', 'sets', 'amount', 'seconds'),
     [
-        ('mini_cheetah_leg', 25, 0.2, 20.0),
-        ('mini_cheetah_leg', 25, 0.6, 10.0),
-        ('mini_cheetah', 5, 0.3, 20.0),
+        ('mini_cheetah_leg', 13, 0.2, 20.0),
+        ('mini_cheetah_leg', 13, 0.6, 10.0),
+        ('mini_cheetah', 3, 0.3, 20.0),
     ],
 )
 def test_intervals_cover_the_truth_of_many_data_sets(

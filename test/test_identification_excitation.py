@@ -261,10 +261,9 @@ def test_designed_condition_is_smaller(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', ['mini_cheetah', 'ur5', 'panda'])
-@pytest.mark.parametrize('seed', [0])
-def test_default_design_beats_naive_motion(name: str, seed: int) -> None:
-    assert design(choose_motion(model_of(name)), ExcitationSettings(seed=seed, swing=0.0)).beats_naive
+@pytest.mark.parametrize('name', ['ur5', 'panda'])
+def test_default_design_beats_naive_motion(name: str) -> None:
+    assert design(choose_motion(model_of(name)), ExcitationSettings()).beats_naive
 
 
 def test_limits_are_kept_by_pinocchio() -> None:

@@ -198,4 +198,4 @@ def test_solutions_of_garbage_are_consistent() -> None:
 
 @pytest.mark.slow
 def test_solutions_of_hundreds_of_garbage_data_sets_are_consistent() -> None:
-    check_garbage(range(200, 700))
+    check_garbage(range(200, 400))
