@@ -171,7 +171,7 @@ def _choose_bodies(
     few, many = (validation.errors(each, weights) for each in (trunk, groups))
     least = few[np.argmin(few.mean(axis=1))], many[np.argmin(many.mean(axis=1))]
     gain = 1.0 - np.sqrt(np.mean(least[1]) / max(float(np.mean(least[0])), 1e-300))
-    if _is_better(least[1], least[0], _SURE_OF_LEGS) and gain > _WORTH_LEGS:
+    if is_better(least[1], least[0], _SURE_OF_LEGS) and gain > _WORTH_LEGS:
         return groups, [f'inertia of the legs: free, held-out error is {100 * gain:.2g} % lower with it']
     return trunk, ['inertia of the legs: as in the model, held-out error hardly falls with it']
 
@@ -188,13 +188,13 @@ def _choose_groups(
     for name in (name for name in OPTIONAL if name in optional):
         tried = validation.errors(groups | {name}, (weight,))[0]
         words[name] = f'{_MEANING[name]}: not free, held-out error does not fall'
-        if _is_better(tried, errors, _RARE.get(name, 1.0)):
+        if is_better(tried, errors, _RARE.get(name, 1.0)):
             groups, errors = groups | {name}, tried
             accepted.append(name)
     # What seemed to help may only have stood in for what came later.
     for name in accepted:
         without = validation.errors(groups - {name}, (weight,))[0]
-        if not _is_better(errors, without):
+        if not is_better(errors, without):
             groups, errors = groups - {name}, without
             continue
         gain = 1.0 - np.sqrt(np.mean(errors) / max(float(np.mean(without)), 1e-300))
@@ -202,7 +202,7 @@ def _choose_groups(
     return groups, list(words.values())
 
 
-def _is_better(new: Floats, old: Floats, sure: float = 1.0) -> bool:
+def is_better(new: Floats, old: Floats, sure: float = 1.0) -> bool:
     """Whether errors fall by enough to matter, and by more than `sure` standard errors of how much they fall.
 
     How much is a factor: stretches differ, and one that is hard to predict must not make the others unsure.
@@ -230,7 +230,7 @@ def _choose_weight(
     asked = not validation.freedom.optional & _BODIES  # by name: free, if it helps or not
     best = 1 + int(np.argmin(means[1:]))
     best_words = f'least held-out error {np.sqrt(means[best]):.4g} of the noise at weight {names[best]:g}'
-    if not (asked or _is_better(errors[best], errors[0], _SURE_OF_BODIES)):
+    if not (asked or is_better(errors[best], errors[0], _SURE_OF_BODIES)):
         return FIXED, [f'inertia: kept as in the model, for freeing it does not help ({best_words})']
     for i in range(max(1, best - _CLIMB), best + 1):
         rise = errors[i] - errors[best]
