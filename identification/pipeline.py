@@ -143,6 +143,7 @@ def identify_sources(
         job.delays_left,
         lambda part: tell(f'reading the recordings: {part}'),
     )
+    job.look_at(samples, report)
     hashes = [source.sha256 for source in sources]
     other_samples: Samples | None = None
     if others:
@@ -202,19 +203,25 @@ class _Job:
     """What fits to training data and to all data have in common."""
 
     def __init__(self, model: Model, settings: IdentifySettings) -> None:
-        self.settings, self.mode = settings, settings.mode
+        self.settings, self.mode = settings, ''
         self.columns: Columns = make_columns(model, settings.stribeck_velocity)
         freedom = make_freedom(self.columns, settings.free, settings.tie_legs)
         if settings.signals.delay is not None:
             freedom = freedom.only(set(freedom.groups) - {'delay'})
         self.freedom: Freedom = freedom
 
-    def delays_left(self, samples: Samples, report: SignalReport) -> tuple[float, float]:
-        """What a first fit finds to be left of the delays of torques and of foot forces [s]."""
+    def look_at(self, samples: Samples, report: SignalReport) -> None:
+        """Decide how the equations are made, and refuse torques of the other sign; once."""
+        if self.mode:
+            return
         self.mode = _mode(self.columns.model, self.settings.mode, report)
         noise = first_noise(self.columns, self.mode == 'projection')
         names = ', '.join(source.name for source in report.sources)
         refuse_other_sign(Equations(samples, self.columns, self.mode, noise), names)
+
+    def delays_left(self, samples: Samples, report: SignalReport) -> tuple[float, float]:
+        """What a first fit finds to be left of the delays of torques and of foot forces [s]."""
+        self.look_at(samples, report)
         freedom = self.freedom
         if freedom.has_trunk_and_legs:  # what is next to nothing of a leg's inertia would pass for a delay
             freedom = freedom.only(set(freedom.groups) - {'inertia'} | {TRUNK})

@@ -8,9 +8,7 @@ import numpy as np
 from identification.equations.equations import Equations
 from quad_dynamics.errors import ArgumentError
 
-_OPPOSITE = (
-    -0.7
-)  # correlation of measured torques with those of the model below which they have the other sign
+_OPPOSITE = -0.7  # below this correlation with the model's, measured torques have the other sign
 
 
 def refuse_other_sign(equations: Equations, name: str) -> None:

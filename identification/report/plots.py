@@ -83,17 +83,27 @@ def picture(name: str, height: float, width: float = _WIDTH) -> Iterator[tuple[F
     made.append(re.sub(r' (?:d|x|y)="[^"]*"', lambda match: re.sub(r'(\.\d\d)\d+', r'\1', match[0]), text))
 
 
+def _shape(k: int, most: int) -> tuple[int, int]:
+    """Lines and columns of k pictures, at most so many side by side."""
+    columns = min(most, max(k, 1))
+    return -(-k // columns), columns
+
+
+def _first(grid: npt.NDArray[np.object_], k: int) -> list[Axes]:
+    """The first k places of a grid; the others are hidden."""
+    places: list[Axes] = list(grid.ravel())
+    for axes in places[k:]:
+        axes.set_visible(False)
+    return places[:k]
+
+
 def draw_torques(traces: Traces) -> str:
     """Measured and predicted torques over a few seconds, one picture for each row."""
     k = len(traces.names)
-    columns = 3 if k > 2 else max(k, 1)
-    lines = -(-k // columns)
+    lines, columns = _shape(k, 3)
     with picture('torques', 1.65 * lines + 0.5) as (figure, made):
         grid = figure.subplots(lines, columns, sharex=True, squeeze=False)
-        for i, axes in enumerate(grid.ravel()):
-            if i >= k:
-                axes.set_visible(False)
-                continue
+        for i, axes in enumerate(_first(grid, k)):
             axes.plot(traces.time, traces.before[:, i], color=BEFORE, label='predicted before', linewidth=1.0)
             axes.plot(traces.time, traces.measured[:, i], color=MEASURED, label='measured', linewidth=1.3)
             axes.plot(traces.time, traces.after[:, i], color=AFTER, label='predicted after', linewidth=1.0)
@@ -108,14 +118,10 @@ def draw_torques(traces: Traces) -> str:
 def draw_residuals(traces: Traces) -> str:
     """RMS of residuals over the whole recording, one picture for each row."""
     k = len(traces.names)
-    columns = 3 if k > 2 else max(k, 1)
-    lines = -(-k // columns)
+    lines, columns = _shape(k, 3)
     with picture('residuals', 1.35 * lines + 0.5) as (figure, made):
         grid = figure.subplots(lines, columns, sharex=True, squeeze=False)
-        for i, axes in enumerate(grid.ravel()):
-            if i >= k:
-                axes.set_visible(False)
-                continue
+        for i, axes in enumerate(_first(grid, k)):
             for values, colour, label in (
                 (traces.bin_before, BEFORE, 'before'),
                 (traces.bin_after, AFTER, 'after'),
@@ -141,14 +147,10 @@ def draw_residuals(traces: Traces) -> str:
 def draw_histograms(traces: Traces) -> str:
     """Distribution of residuals, one picture for each row."""
     k = len(traces.names)
-    columns = min(6, max(k, 1))
-    lines = -(-k // columns)
+    lines, columns = _shape(k, 6)
     with picture('histograms', 1.45 * lines + 0.4) as (figure, made):
         grid = figure.subplots(lines, columns, squeeze=False)
-        for i, axes in enumerate(grid.ravel()):
-            if i >= k:
-                axes.set_visible(False)
-                continue
+        for i, axes in enumerate(_first(grid, k)):
             edges = traces.edges[:, i]
             axes.stairs(
                 traces.counts_before[:, i], edges, fill=True, color=BEFORE, alpha=0.55, label='before'
@@ -202,15 +204,11 @@ def save_residuals(traces: Traces, path: str | os.PathLike[str]) -> None:
     from matplotlib.figure import Figure
 
     k = len(traces.names)
-    columns = 3 if k > 2 else max(k, 1)
-    lines = -(-k // columns)
+    lines, columns = _shape(k, 3)
     with mpl.rc_context(_style('residual')):
         figure = Figure(figsize=(_WIDTH, 1.8 * lines + 0.5), layout='constrained')
         grid = figure.subplots(lines, columns, sharex=True, squeeze=False)
-        for i, axes in enumerate(grid.ravel()):
-            if i >= k:
-                axes.set_visible(False)
-                continue
+        for i, axes in enumerate(_first(grid, k)):
             residual = traces.measured[:, i] - traces.before[:, i]
             axes.fill_between(traces.time, residual, color=BEFORE, alpha=0.5, linewidth=0.0, label='residual')
             axes.plot(traces.time, traces.measured[:, i], color=MEASURED, label='measured')

@@ -45,9 +45,14 @@ class Delay:
     error: float
     how: str
 
+    @property
+    def may_move(self) -> bool:
+        """Whether it is an estimate that a fit can better."""
+        return self.how not in ('given', 'none')
+
     def moved(self, left: float) -> Delay:
         """With what is left of it; the same if that is next to nothing, or if it was given."""
-        if self.how in ('given', 'none') or abs(left) < _SMALLEST:
+        if not self.may_move or abs(left) < _SMALLEST:
             return self
         return Delay(self.value + left, self.value + left, float('nan'), 'estimated')
 

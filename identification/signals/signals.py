@@ -71,8 +71,10 @@ def collect(
         return samples, SignalReport(reports, cutoff, automatic, settings.order, *delays, measured)
 
     samples, report = make()
-    for _ in range(_REFINEMENTS if refine else 0):
-        left = refine(samples, report) if refine else (0.0, 0.0)
+    if refine is None or not any(delay.may_move for delay in delays):
+        return samples, report
+    for _ in range(_REFINEMENTS):
+        left = refine(samples, report)
         moved = delays[0].moved(left[0]), delays[1].moved(left[1])
         if moved == delays:
             break

@@ -121,7 +121,8 @@ def compare(
     """Run all methods and put them into one table.
 
     The default chooses by cross-validation what it frees. All others free what textbooks do (inertia, viscous
-    and Coulomb friction, offsets) where it is left open, else what was asked for. One that fails says why.
+    and Coulomb friction, offsets, rotors) where it is left open, else what was asked for. One that fails says
+    why.
 
     Args:
         train: equations to fit.
