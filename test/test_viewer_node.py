@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -27,6 +28,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
+from quad_dynamics.ros.process import CANNOT_SERVE
 from quad_dynamics.ros.qos import COMMAND, STREAM
 from viewer_node.node import ViewerNode
 
@@ -116,8 +118,32 @@ def test_port_that_is_taken_is_named() -> None:
         port = other.getsockname()[1]
         command = [sys.executable, '-m', 'viewer_node', '--ros-args', '-p', f'port:={port}']
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 2
-    assert f'port {port} of 127.0.0.1 is taken' in done.stderr
+    assert done.returncode == CANNOT_SERVE == 3
+    assert f'port {port} of 127.0.0.1 is taken; choose another with --port' in done.stderr
+    assert done.stderr.count('\n') == 1
+
+
+@pytest.mark.parametrize(
+    ('version', 'text'), [('', 'viser is not installed'), ('0.2.7', 'viser 0.2.7 is installed, expected 1.1')]
+)
+def test_without_the_right_viser_one_line_says_what_to_install(
+    tmp_path: Path, version: str, text: str
+) -> None:
+    # A module that is found before the real one: none at all, or one of another version.
+    missing = "raise ModuleNotFoundError(\"No module named 'viser'\", name='viser')"
+    (tmp_path / 'viser.py').write_text('' if version else missing)
+    info = tmp_path / f'viser-{version or "1.1.0"}.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text(f'Metadata-Version: 2.1\nName: viser\nVersion: {version}\n')
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get('PYTHONPATH', '')]))
+    command = [sys.executable, '-m', 'viewer_node', '--ros-args', '-p', 'port:=0']
+    environment = {**os.environ, 'PYTHONPATH': path}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment
+    )
+    assert done.returncode == CANNOT_SERVE, done.stderr
+    advice = "install it with: pip install 'viser>=1.1,<1.2'"
+    assert done.stderr == f'viewer_node: no page in the browser: {text}; {advice}\n'
 
 
 def test_bad_messages_are_counted_and_good_ones_are_shown() -> None:

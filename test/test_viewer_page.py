@@ -28,6 +28,7 @@ from viewer_node.markers import Marker
 from viewer_node.origin import is_own_page, own_pages_only
 from viewer_node.page import Page
 from viewer_node.server import PageServer, address_of, start_server, stop_server
+from viewer_node.serving import CannotServeError
 from viewer_node.settings import ViewerSettings
 
 
@@ -58,7 +59,7 @@ def test_port_that_is_taken_is_named() -> None:
         other.bind(('127.0.0.1', 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(ArgumentError, match=f'port {port} of 127.0.0.1 is taken'):
+        with pytest.raises(CannotServeError, match=f'port {port} of 127.0.0.1 is taken'):
             start_server('127.0.0.1', port, 'test')
 
 

@@ -12,6 +12,7 @@ import viser
 
 from quad_dynamics.errors import ArgumentError
 from viewer_node.origin import own_pages_only
+from viewer_node.serving import port_is_taken
 
 
 class PageServer(viser.ViserServer):  # type: ignore[misc, unused-ignore]
@@ -38,14 +39,15 @@ def start_server(host: str, port: int, title: str) -> PageServer:
         title: of the page.
 
     Raises:
-        ArgumentError: the address is none of this machine, or the port is taken.
+        ArgumentError: the address is none of this machine, or the port is not allowed.
+        CannotServeError: the port is taken.
     """
     _check_address(host, port)
     with _quiet(), own_pages_only(host):
         server = PageServer(host=host, port=port, label=title, verbose=False)
     if port not in (0, server.get_port()):  # viser takes the next one that is free
         stop_server(server)
-        raise ArgumentError(f'port {port} of {host} is taken; expected a free one, or 0 for any')
+        raise port_is_taken(host, port)
     return server
 
 
@@ -79,4 +81,4 @@ def _check_address(host: str, port: int) -> None:
             raise ArgumentError(
                 f'host {host!r}: {error.strerror or error}; expected an address of this machine'
             ) from error
-        raise ArgumentError(f'port {port} of {host} is taken; expected a free one, or 0 for any') from error
+        raise port_is_taken(host, port) from error

@@ -18,6 +18,8 @@ from quad_dynamics.errors import QuadDynamicsError
 # Set by whoever starts nodes as children: the id of the process that they must not outlive.
 PARENT_VARIABLE = 'QUAD_DYNAMICS_PARENT'
 _PR_SET_PDEATHSIG = 1
+# Exit code of a node that nobody depends on and that cannot work here; starting it again would not help.
+CANNOT_SERVE = 3
 
 
 class Runnable(Protocol):
