@@ -36,7 +36,7 @@ ROS_WHEELS = ['pycollada', 'viser>=1.1,<1.2'] + [
     )
 ]
 
-# Setup files of a ROS workspace put bin/ on the PATH, but `setup.cfg` installs programs where `ros2 run` looks.
+# Setup files of a ROS workspace put bin/ on the PATH; setup.cfg installs programs where `ros2 run` looks.
 # A wheel has the program in bin/ anyway.
 IS_WHEEL = bool({'bdist_wheel', 'dist_info', 'editable_wheel'} & set(sys.argv))
 PROGRAMS = [] if IS_WHEEL else [('bin', [f'resource/bin/{PACKAGE_NAME}'])]
