@@ -45,7 +45,6 @@ class Report:
     def publish(self) -> None:
         """Publish everything."""
         owner = self._owner
-        stamp = owner.sensors.inputs.joint_stamp
         level, message = self._level()
         supervisor = owner.supervisor
         times = self._times[: min(self._answers, _KEPT)] * 1e6
@@ -53,7 +52,7 @@ class Report:
         owner.diagnostics.publish(
             level,
             message,
-            stamp if stamp >= 0 else None,  # in the time of the robot, as soon as it is known
+            max(owner.sensors.inputs.joint_stamp, 0),
             robot=owner.model.name,
             mode=supervisor.mode,
             phase=supervisor.phase,

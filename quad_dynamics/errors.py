@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All exceptions and warnings of the library.
+"""All exceptions and warnings of the library, and how programs print the warnings.
 
 Every exception derives from `QuadDynamicsError` and also from the built-in class it is a kind of, so that
 `except ValueError` keeps working.
@@ -7,8 +7,11 @@ Every exception derives from `QuadDynamicsError` and also from the built-in clas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 
 class QuadDynamicsError(Exception):
@@ -71,3 +74,32 @@ class SimulationDiverged(QuadDynamicsError, RuntimeError):  # noqa: N818 (what h
 
 class RosMissing(QuadDynamicsError, RuntimeError):  # noqa: N818 (what is the case, not an error in a call)
     """Something of ROS, or of what the nodes need beside it, is not installed."""
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print each warning once, as a line `warning: ...` on stderr, without file, line number and source code.
+
+    For the command line. Warnings for developers (deprecations, numba's hints) are not printed.
+    """
+    seen: set[str] = set()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        text = ' '.join(str(message).split())
+        for_developers = issubclass(category, (DeprecationWarning, FutureWarning, ResourceWarning))
+        if text in seen or for_developers or category.__module__.partition('.')[0] == 'numba':
+            return
+        seen.add(text)
+        if sys.stderr is not None:
+            print(f'warning: {text}', file=file or sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield

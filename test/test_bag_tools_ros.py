@@ -412,7 +412,5 @@ def test_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(['play', str(tmp_path / 'cut')]) == 1
     assert f'try: quad_dynamics repair {tmp_path / "cut"}' in capsys.readouterr().err
     for wrong in (['--duration', '0'], ['--storage', 'tape'], ['--topics', 'a', '--all']):
-        with pytest.raises(SystemExit) as ended:
-            main(['record', '-o', str(tmp_path / 'bag'), *wrong])
-        assert ended.value.code == 2
+        assert main(['record', '-o', str(tmp_path / 'bag'), *wrong]) == 2
     assert not (tmp_path / 'bag').exists()

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -78,18 +79,6 @@ def test_manifest_and_setup_agree(manifest: ET.Element) -> None:
     assert arguments['maintainer_email'] == maintainer.get('email')
     assert manifest.findtext('export/build_type') == 'ament_python'
     assert 'Apache License' in (ROOT / 'LICENSE').read_text()
-
-
-def test_manifest_is_valid(manifest: ET.Element) -> None:
-    """By the tool that colcon, rosdep and bloom read it with."""
-    package = pytest.importorskip('catkin_pkg.package', reason='colcon is not installed')
-    warnings: list[str] = []
-    parsed = package.parse_package(str(ROOT), warnings=warnings)
-    parsed.validate(warnings=warnings)
-    assert warnings == []
-    assert {url.type for url in parsed.urls} == {'website', 'repository', 'bugtracker'}
-    assert all(re.fullmatch(r'https://\S+', url.url) for url in parsed.urls)
-    assert [bool(re.fullmatch(r'[^@ ]+@[^@ ]+', one.email)) for one in parsed.maintainers] == [True]
 
 
 def test_changelog_has_the_version(manifest: ET.Element) -> None:
@@ -268,6 +257,28 @@ def pip_install(folder: Path) -> Installation:
     return Installation(prefix, prefix, prefix / 'bin' / NAME, (), environment)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize('options', [('--editable',), ()], ids=['editable', 'regular'])
+def test_imports_beside_the_clone(options: tuple[str, ...], tmp_path: Path) -> None:
+    """There, the folder of the clone has the name of the package, and comes first in the path."""
+    environment = clean_environment(tmp_path / 'home')
+    source = copy_of_source(tmp_path)
+    run([sys.executable, '-m', 'venv', '--without-pip', 'env'], tmp_path, environment)
+    python = tmp_path / 'env' / 'bin' / 'python'
+    site = tmp_path / 'env' / SITE_PACKAGES
+    (site / 'dependencies.pth').write_text(f'{sysconfig.get_path("purelib")}\n')
+    install = ['install', '--no-deps', '--no-build-isolation', '--ignore-installed', *options, source]
+    run([python, '-m', 'pip', *install], tmp_path, environment)
+    code = f'import {NAME}; print({NAME}.__file__)'
+    (tmp_path / 'script.py').write_text(code)
+    for folder in (tmp_path, source, Path('/')):
+        for command in (['-c', code], [tmp_path / 'script.py']):
+            found = Path(run([python, *command], folder, environment).stdout.strip())
+            assert found == (source if options else site) / NAME / '__init__.py' or folder == source
+        run([python, '-m', NAME, '--version'], folder, environment)
+        run([tmp_path / 'env' / 'bin' / NAME, '--version'], folder, environment)
+
+
 def set_writeable(folder: Path, writeable: bool) -> None:
     for path in [folder, *folder.rglob('*')]:
         if not path.is_symlink():
@@ -302,19 +313,6 @@ class TestInstallation:
     def test_command_is_there(self, installation: Installation) -> None:
         assert os.access(installation.script, os.X_OK)
         assert 'usage' in installation.run(installation.script, '--help').stdout.lower()
-
-    def test_command_is_on_the_path(self, installation: Installation) -> None:
-        """After the setup file of the workspace; with pip, in bin/ of the prefix, beside its Python."""
-        if not installation.command:
-            assert installation.script == installation.prefix / 'bin' / NAME
-            assert installation.script.read_text().startswith('#!')
-            assert 'exec "$(dirname' not in installation.script.read_text()
-            return
-        found = Path(installation.run('sh', '-c', f'command -v {NAME}').stdout.strip())
-        assert found == installation.prefix / 'bin' / NAME
-        assert (
-            installation.run(NAME, '--help').stdout == installation.run(installation.script, '--help').stdout
-        )
 
     def test_metadata_have_the_readme(self, installation: Installation) -> None:
         # As it stands in the file: Python 3.13.0 cannot print metadata that it has parsed.

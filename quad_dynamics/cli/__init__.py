@@ -15,7 +15,8 @@ import sys
 from collections.abc import Sequence
 
 from quad_dynamics import __version__
-from quad_dynamics.errors import QuadDynamicsError
+from quad_dynamics.cli.parser import CommandParser, UsageError
+from quad_dynamics.errors import QuadDynamicsError, plain_warnings
 
 COMMANDS: dict[str, str] = {
     'doctor': 'quad_dynamics.cli.doctor_command',
@@ -35,22 +36,34 @@ COMMANDS: dict[str, str] = {
 _INTERRUPTED = 130  # what shells report for a process that Ctrl-C ended: 128 + SIGINT
 
 _DESCRIPTION = """\
-Rigid-body dynamics of quadruped robots: from a URDF file to torques, contacts and identified
-parameters.
+Quadruped robots: from a URDF file to simulation, torques, contacts and identified parameters.
 
 'quad_dynamics COMMAND --help' explains a command, with examples.
+
+examples:
+  quad_dynamics doctor                   is everything there?
+  quad_dynamics inspect mini_cheetah     what a robot is; also: inspect path/to/robot.urdf
+  quad_dynamics simulate --gait trot     a few seconds of simulation, without ROS
+  quad_dynamics sim                      simulation, controller and a page in the browser, as ROS nodes
 """
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser with all commands."""
-    parser = argparse.ArgumentParser(
+def make_parser(chosen: str = '') -> CommandParser:
+    """The parser with all commands.
+
+    Args:
+        chosen: the command that will be run: modules of the others are not imported. '': import all.
+    """
+    parser = CommandParser(
         prog='quad_dynamics', description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('--version', action='version', version=f'quad_dynamics {__version__}')
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title='commands', metavar='COMMAND')
     for name, module_name in COMMANDS.items():
+        if chosen in COMMANDS and name != chosen:
+            commands.add_parser(name)
+            continue
         module = importlib.import_module(module_name)
         command = commands.add_parser(
             name,
@@ -73,7 +86,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # it is imported, by the first command.
     os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
     try:
-        return _run(argv)
+        with plain_warnings():
+            return _run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:  # `... | head` has seen enough
@@ -84,9 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run(argv: Sequence[str]) -> int:
     try:
-        parser = make_parser()
+        parser = make_parser(argv[0] if argv else '')
         arguments = parser.parse_args(argv)
         if arguments.run is None:
             parser.print_help(sys.stderr)
@@ -94,7 +108,7 @@ def _run(argv: Sequence[str] | None) -> int:
         return int(arguments.run(arguments))
     except QuadDynamicsError as error:
         _complain(str(error))
-        return 1
+        return 2 if isinstance(error, UsageError) else 1
     finally:
         if sys.stdout is not None:  # None: it was closed before we started
             sys.stdout.flush()

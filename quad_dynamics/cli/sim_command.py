@@ -6,17 +6,14 @@ from __future__ import annotations
 import argparse
 import re
 import signal
-import socket
 import sys
 import threading
 import time
 from typing import Any
 
-import yaml
-
 from quad_dynamics.cli.option_flags import add_flags, given_flags
-from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros.graph import GraphOptions, graph
+from quad_dynamics.cli.record_command import positive
+from quad_dynamics.ros.graph import GraphOptions
 
 HELP = 'start simulation, controller and viewer as ROS nodes'
 DESCRIPTION = """\
@@ -31,10 +28,13 @@ examples:
   quad_dynamics sim --lock-step --headless --record run1 --duration 5
 
 Topics and services are those of docs/nodes: `quad_dynamics topics` lists them while it runs.
+
+exit code: 0 ended as asked, 1 something failed while it ran, 2 wrong usage (nothing was started)
 """
 
 _PAGE = re.compile(r'viewer: (\S+)')
 _LOOK = 0.05  # between two looks at the processes [s]
+_RESTARTED = 1.0  # simulated time that falls back by more than this begins anew [s]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,43 +45,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--duration',
-        type=float,
-        default=0.0,
+        type=positive,
         metavar='S',
-        help='end after so many seconds [s] (default: never); in lock-step with --record: of simulated time',
+        help='end after so much simulated time, from the first time step on [s] (default: never)',
     )
     parser.add_argument('--verbose', action='store_true', help='show all that the nodes say')
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the graph; exit code 1 if it could not go on."""
+    from quad_dynamics.cli.sim_checks import checked_graph, read_parameters
     from quad_dynamics.ros.environment import require_ros
     from quad_dynamics.ros.supervisor import Supervisor
 
     require_ros()
     given = given_flags(arguments, GraphOptions)
-    bag_decides = bool(given.get('lock_step') and given.get('record') and arguments.duration > 0.0)
+    bag_decides = bool(given.get('lock_step') and given.get('record') and arguments.duration)
     if bag_decides:
         given.setdefault('record_duration', arguments.duration)
-    usual = GraphOptions().port
-    port = _free_port(given.get('host', '127.0.0.1'), usual)
-    if 'port' not in given and port != usual:
-        given['port'] = port
-    specs = graph(given, _extra(arguments.param))
+    specs = checked_graph(given, read_parameters(arguments.param))
     screen = _Screen(arguments.verbose)
     supervisor = Supervisor(specs, screen.say)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
-    ends = arguments.duration > 0.0 and not bag_decides
-    deadline = time.monotonic() + arguments.duration if ends else float('inf')
+    watch = _StopWatch(None if bag_decides else arguments.duration)
     names = ', '.join(spec.executable if spec.is_node else spec.arguments[0] for spec in specs)
     screen.say('', f'starting {names}; Ctrl-C ends them')
     try:
         supervisor.start()
         _tell_of_compiling(screen)
         with _watch(given.get('namespace', '')) as status:
-            while not (stop.is_set() or supervisor.failed or time.monotonic() >= deadline):
+            while not (stop.is_set() or supervisor.failed or watch.has_ended(status.simulated_time())):
                 if bag_decides and supervisor.has_ended('record'):
                     break
                 supervisor.look()
@@ -95,6 +90,26 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if supervisor.failed else 0
 
 
+class _StopWatch:
+    """Adds up simulated time, also across resets and restarts of the simulation."""
+
+    def __init__(self, duration: float | None) -> None:
+        self._duration, self._total, self._last = duration, 0.0, 0.0
+
+    def has_ended(self, now: float) -> bool:
+        """Whether the duration has passed.
+
+        Args:
+            now: simulated time, 0 while the simulation is silent [s].
+        """
+        if now > 0.0:
+            if now < self._last - _RESTARTED:
+                self._last = now
+            self._total += max(0.0, now - self._last)
+            self._last = max(now, self._last)
+        return self._duration is not None and self._total >= self._duration
+
+
 def _tell_of_compiling(screen: _Screen) -> None:
     from quad_dynamics.kernels.disk_cache import cache_directory
 
@@ -106,34 +121,6 @@ def _watch(namespace: str) -> Any:
     from quad_dynamics.ros.status import Status
 
     return Status(namespace)
-
-
-def _extra(given: list[str]) -> dict[str, dict[str, Any]]:
-    """Parameters of nodes from `node.name=value`."""
-    found: dict[str, dict[str, Any]] = {}
-    for text in given:
-        name, equals, value = text.partition('=')
-        node, dot, parameter = name.partition('.')
-        if not (equals and dot and node and parameter):
-            raise ArgumentError(f'-p {text}: expected NODE.NAME=VALUE, such as sim_node.mu=0.8')
-        try:
-            found.setdefault(node, {})[parameter] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ArgumentError(f'-p {text}: {value!r} is no value; expected a number or a text') from error
-    return found
-
-
-def _free_port(host: str, wanted: int) -> int:
-    """The port that is wanted, or a free one if it is taken."""
-    for port in (wanted, 0):
-        with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                trial.bind((host, port))
-            except OSError:
-                continue
-            return int(trial.getsockname()[1])
-    return wanted
 
 
 class _Screen:

@@ -15,6 +15,7 @@ import yaml
 from quad_dynamics.model.description import ContactPoint, Motor, RobotDescription, Rotor, StandingPose
 from quad_dynamics.model.problems import Problems, why_unreadable
 from quad_dynamics.model.urdf import Urdf, Vector3
+from quad_dynamics.parameters.yaml_numbers import NumberLoader
 
 TOP_KEY = 'quad_dynamics'
 _KEYS = ('floating_base', 'feet', 'contact_points', 'rotors', 'motors', 'standing')
@@ -63,7 +64,7 @@ def _safe_load(text: str) -> tuple[Any, list[str]]:
         The data, and a sentence for each key that stands twice in one mapping: YAML forbids it, but the
         loader keeps the last value and drops the others without a word.
     """
-    loader = yaml.SafeLoader(text)
+    loader = NumberLoader(text)
     try:
         root = loader.get_single_node()
         if root is None:

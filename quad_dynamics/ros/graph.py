@@ -12,13 +12,15 @@ import yaml
 
 from quad_dynamics.control.settings import MODES
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.parameters.parameter import param
+from quad_dynamics.parameters.parameter import nearest, param
 from quad_dynamics.parameters.parameter_set import ParameterSet
+from quad_dynamics.parameters.yaml_numbers import load_yaml
 from quad_dynamics.ros.environment import share_folder
 from quad_dynamics.simulation.settings import CONTACTS
 
 PACKAGE = 'quad_dynamics'
 RECORDER = 'quad_dynamics_recorder'  # name of the node that `quad_dynamics record` is
+NODES = ('sim_node', 'force_node', 'viewer_node', 'identification')  # of this package
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | Non
     options = GraphOptions.from_dict(given)
     _check_extra(extra or {})
     path = _parameter_file(options)
-    in_file = _read_file(path, 'sim_node')
+    in_file = file_parameters(path, 'sim_node')
     if 'robot' not in given and in_file.get('robot'):  # one robot for all nodes
         given = {**given, 'robot': in_file['robot']}
         options = GraphOptions.from_dict(given)
@@ -203,10 +205,11 @@ class _Maker:
 
 
 def _check_extra(extra: Mapping[str, Any]) -> None:
-    known = ('sim_node', 'force_node', 'viewer_node', 'identification')
     for name in extra:
-        if name not in known:
-            raise ArgumentError(f"there is no node '{name}'; expected one of {', '.join(known)}")
+        if name not in NODES:
+            raise ArgumentError(
+                f"there is no node '{name}'{nearest(name, NODES)}; expected one of {', '.join(NODES)}"
+            )
 
 
 def _parameter_file(options: GraphOptions) -> Path:
@@ -216,10 +219,10 @@ def _parameter_file(options: GraphOptions) -> Path:
     return path.absolute()
 
 
-def _read_file(path: Path, node: str) -> dict[str, Any]:
+def file_parameters(path: Path, node: str) -> dict[str, Any]:
     """The parameters of a node in a file; what is wrong with the file, the node itself says."""
     try:
-        data = yaml.safe_load(path.read_text(encoding='utf-8'))
+        data = load_yaml(path.read_text(encoding='utf-8'))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return {}
     found: dict[str, Any] = {}

@@ -23,7 +23,6 @@ from rclpy.parameter import Parameter as RosParameter
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import Parameter, nearest, raise_problems
 from quad_dynamics.parameters.parameter_set import ParameterSet
-from quad_dynamics.ros.node import OverridableNode
 
 _Set = TypeVar('_Set', bound=ParameterSet)
 # Parameters that every node has.
@@ -49,16 +48,14 @@ class NodeParameters(Generic[_Set]):
         """
         self._declared = settings.parameters()
         self._apply: Callable[[_Set, _Set], None] = lambda new, old: None
-        _check_names(node, self._declared)
-        if isinstance(node, OverridableNode):
-            node.check_overrides()
+        _check_names(node.get_name(), _given(node), self._declared)
         problems: list[str] = []
         for name, declared in self._declared.items():
             problems += _declare(node, name, declared)
         raise_problems(node.get_name(), problems)
         given = {name: node.get_parameter(name).value for name in self._declared}
         try:
-            self.values: _Set = settings.from_dict(self._nested(given))
+            self.values: _Set = settings.from_dict(_nested(self._declared, given))
         except ArgumentError as error:
             raise ArgumentError(f'parameters of {node.get_name()}: {error}') from error
         node.add_on_set_parameters_callback(self._set)
@@ -66,17 +63,6 @@ class NodeParameters(Generic[_Set]):
     def on_change(self, apply: Callable[[_Set, _Set], None]) -> None:
         """Call a function with the new and the old values; if it raises an ArgumentError, nothing changes."""
         self._apply = apply
-
-    def _nested(self, flat: Mapping[str, Any]) -> dict[str, Any]:
-        """Values as ROS has them, by dotted names, as nested mappings of values as the settings have them."""
-        nested: dict[str, Any] = {}
-        for name, value in flat.items():
-            *groups, last = name.split('.')
-            inner = nested
-            for key in groups:
-                inner = inner.setdefault(key, {})
-            inner[last] = _from_ros(self._declared[name], value)
-        return nested
 
     def _set(self, parameters: Iterable[RosParameter]) -> SetParametersResult:
         changes = {one.name: one.value for one in parameters if one.name in self._declared}
@@ -87,7 +73,7 @@ class NodeParameters(Generic[_Set]):
             reason = f'{", ".join(fixed)} can only be set when the node starts'
             return SetParametersResult(successful=False, reason=reason)
         try:
-            new = self.values.replace(**self._nested(changes))
+            new = self.values.replace(**_nested(self._declared, changes))
             self._apply(new, self.values)
         except ArgumentError as error:
             return SetParametersResult(successful=False, reason=str(error))
@@ -97,10 +83,40 @@ class NodeParameters(Generic[_Set]):
         return SetParametersResult(successful=True)
 
 
-def _check_names(node: Node, declared: Mapping[str, Parameter]) -> None:
+def read_values(node: str, settings: type[_Set], given: Mapping[str, Any]) -> _Set:
+    """The settings of a node from values as ROS has them, without the node.
+
+    Args:
+        node: its name, for messages.
+        settings: class that declares its parameters.
+        given: values by dotted names; what is missing takes its default.
+
+    Raises:
+        ArgumentError: everything that the node itself would refuse.
+    """
+    declared = settings.parameters()
+    _check_names(node, given, declared)
+    try:
+        return settings.from_dict(_nested(declared, {k: v for k, v in given.items() if k in declared}))
+    except ArgumentError as error:
+        raise ArgumentError(f'parameters of {node}: {error}') from error
+
+
+def _nested(declared: Mapping[str, Parameter], flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as ROS has them, by dotted names, as nested mappings of values as the settings have them."""
+    nested: dict[str, Any] = {}
+    for name, value in flat.items():
+        *groups, last = name.split('.')
+        inner = nested
+        for key in groups:
+            inner = inner.setdefault(key, {})
+        inner[last] = _from_ros(declared[name], value)
+    return nested
+
+
+def _check_names(name: str, given: Iterable[str], declared: Mapping[str, Parameter]) -> None:
     """Refuse values for parameters that do not exist: rclpy would silently ignore them."""
-    name = node.get_name()
-    strange = [one for one in _given(node) if one not in declared and one.split('.')[0] not in _OF_ROS]
+    strange = [one for one in given if one not in declared and one.split('.')[0] not in _OF_ROS]
     expected = f'expected one of those in docs/nodes/{name}.md'
     problems = [f"unknown parameter '{one}'{nearest(one, declared)}; {expected}" for one in strange]
     raise_problems(name, problems)

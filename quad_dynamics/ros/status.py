@@ -43,6 +43,15 @@ class Status:
         heard, message, values = self._heard.get(f'{self._prefix}{name}', (0.0, '', {}))
         return {**values, 'message': message} if time.monotonic() - heard < _SILENT else {}
 
+    def simulated_time(self) -> float:
+        """Simulated time [s], from the last diagnostics of sim_node and its pace since; 0 if it is silent."""
+        heard, _, values = self._heard.get(f'{self._prefix}sim_node', (0.0, '', {}))
+        age = time.monotonic() - heard
+        if age > _SILENT or not values:
+            return 0.0
+        pace = 0.0 if values.get('paused') == 'True' else float(values.get('real_time_factor', 0.0))
+        return float(values.get('time', 0.0)) + (pace * age if pace > 0.0 else 0.0)
+
     def line(self) -> str:
         """The state of all in one line."""
         sim, force = self.node('sim_node'), self.node('force_node')

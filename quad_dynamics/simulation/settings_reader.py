@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,15 @@ import yaml
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.problems import why_unreadable
 from quad_dynamics.parameters.parameter import nearest, raise_problems, show
+from quad_dynamics.parameters.yaml_numbers import NumberLoader
 from quad_dynamics.simulation.settings import SimulatorSettings
 
 TOP_KEY = 'simulator'
 _MAX_BYTES = 16 * 1024 * 1024  # a height map may be written out in the file
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that refuses aliases (a small file could unfold to gigabytes) and keys that stand twice."""
+class _Loader(NumberLoader):
+    """Loader that refuses aliases (a small file could unfold to gigabytes) and keys that stand twice."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -42,12 +42,6 @@ class _Loader(yaml.SafeLoader):
             if name in lines:
                 self.twice.append(f"line {line}: the key '{name}' stands in line {lines[name]} already")
             lines.setdefault(name, line)
-
-
-# YAML 1.1, as PyYAML reads it, takes 1e-3 for a text, because it has no point. YAML 1.2 and people do not.
-_Loader.add_implicit_resolver(
-    'tag:yaml.org,2002:float', re.compile(r'^[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$'), list('-+0123456789')
-)
 
 
 def read_settings(path: str | os.PathLike[str]) -> SimulatorSettings:

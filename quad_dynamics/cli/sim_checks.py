@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be wrong with `quad_dynamics sim` is found here, before any process is started."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import socket
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from quad_dynamics.cli.parser import UsageError
+from quad_dynamics.errors import ArgumentError, ModelWarning, QuadDynamicsError
+from quad_dynamics.parameters.parameter_set import ParameterSet
+from quad_dynamics.parameters.yaml_numbers import load_yaml
+from quad_dynamics.ros.graph import NODES, GraphOptions, NodeSpec, file_parameters, graph
+
+Parameters = Mapping[str, Mapping[str, Any]]  # of nodes, by the name of the node
+
+
+def checked_graph(given: Mapping[str, Any], extra: Parameters) -> list[NodeSpec]:
+    """The processes to start, after a check of everything that would end them at once.
+
+    Args:
+        given: options, by the names in `GraphOptions`.
+        extra: parameters of nodes that were given besides.
+
+    Raises:
+        UsageError: what is wrong.
+    """
+    try:
+        options = GraphOptions.from_dict(given)
+        _check_params_file(options.params_file)
+        specs = graph(given, extra)
+        values = {spec.executable: _node_settings(spec) for spec in specs if spec.executable in NODES}
+        for name in set(extra) - set(values):
+            _check(name, extra[name])
+            warnings.warn(f'-p {name}.* has no effect: {name} is not started', stacklevel=2)
+        _check_namespace(options.namespace)
+        _check_values(values)
+        _check_record(options.record)
+        free = _page_port(values, given, extra, specs)
+    except QuadDynamicsError as error:
+        raise UsageError(str(error)) from error
+    return specs if free is None else graph({**given, 'port': free}, extra)
+
+
+def read_parameters(given: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Parameters of nodes from `node.name=value`.
+
+    Raises:
+        UsageError: another form.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for text in given:
+        name, equals, value = text.partition('=')
+        node, dot, parameter = name.partition('.')
+        if not (equals and dot and node and parameter):
+            raise UsageError(f'-p {text}: expected NODE.NAME=VALUE, such as sim_node.mu=0.8')
+        try:
+            found.setdefault(node, {})[parameter] = load_yaml(value)
+        except yaml.YAMLError as error:
+            raise UsageError(f'-p {text}: {value!r} is not a value; expected a number or a text') from error
+    return found
+
+
+def _check_params_file(path: str) -> None:
+    if not path or not Path(path).is_file():
+        return  # the graph says that there is none
+    try:
+        data = load_yaml(Path(path).read_text(encoding='utf-8'))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise ArgumentError(f'--params-file {path}: {" ".join(str(error).split())}') from error
+    if not isinstance(data, dict):
+        raise ArgumentError(f'--params-file {path}: expected a mapping of nodes to ros__parameters')
+
+
+def _node_settings(spec: NodeSpec) -> Any:
+    """The settings with which a node will start, from its files and parameters."""
+    values: dict[str, Any] = {}
+    for path in spec.files:
+        values |= file_parameters(path, spec.executable)
+    return _check(spec.executable, {**values, **spec.parameters})
+
+
+def _check(node: str, values: Mapping[str, Any]) -> Any:
+    from quad_dynamics.ros.parameters import read_values
+
+    return read_values(node, _settings_class(node), values)
+
+
+def _settings_class(node: str) -> type[ParameterSet]:
+    """The class with the parameters of a node. Nodes are known by name only: the library imports none."""
+    module = importlib.import_module(f'{node}.settings')
+    [found] = [
+        item
+        for item in vars(module).values()
+        if isinstance(item, type) and issubclass(item, ParameterSet) and item.__module__ == module.__name__
+    ]
+    return found
+
+
+def _check_namespace(namespace: str) -> None:
+    from rclpy.exceptions import InvalidNamespaceException
+    from rclpy.validate_namespace import validate_namespace
+
+    if namespace.strip('/'):
+        try:
+            validate_namespace(f'/{namespace.strip("/")}')
+        except InvalidNamespaceException as error:
+            reason = str(error).partition(':')[2].strip().splitlines()[0].rstrip(':')
+            raise ArgumentError(f"--namespace '{namespace}': {reason}") from error
+
+
+def _check_values(values: Mapping[str, Any]) -> None:
+    """Load what the nodes will load."""
+    from identification.excitation.excitation_bag import read_trajectory
+    from quad_dynamics.contact.terrain import Terrain
+    from quad_dynamics.model.loading import load_model
+
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)  # the nodes say it
+        for robot in dict.fromkeys(settings.robot for settings in values.values() if settings.robot):
+            with _named('--robot'):
+                load_model(robot)
+    if 'sim_node' in values:
+        with _named('--terrain'):
+            Terrain.load(values['sim_node'].terrain)
+    excitation = values['identification'].excitation if 'identification' in values else ''
+    if excitation:
+        with _named('--excitation'):
+            read_trajectory(excitation)
+
+
+@contextlib.contextmanager
+def _named(option: str) -> Any:
+    """Say in errors which option they are about."""
+    try:
+        yield
+    except QuadDynamicsError as error:
+        raise ArgumentError(f'{option}: {error}') from error
+
+
+def _check_record(record: str) -> None:
+    """Make the folder of the bag, and remove it again: nothing else says for sure that it can be made."""
+    if not record:
+        return
+    folder = Path(record).absolute()
+    if os.path.lexists(folder):
+        raise ArgumentError(f'--record: {record} exists already; expected the name of a new folder')
+    new = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    made: list[Path] = []
+    try:
+        for path in reversed(new):
+            path.mkdir()
+            made.append(path)
+    except OSError as error:
+        raise ArgumentError(f'--record: {record} cannot be made: {error.strerror}') from error
+    finally:
+        for path in reversed(made):
+            path.rmdir()
+
+
+def _page_port(
+    values: Mapping[str, Any], given: Mapping[str, Any], extra: Parameters, specs: Sequence[NodeSpec]
+) -> int | None:
+    """A free port where nobody chose one and the usual one is taken; None: nothing has to change.
+
+    Raises:
+        ArgumentError: the port that was chosen cannot be used.
+    """
+    if 'viewer_node' not in values:
+        return None
+    host, port = values['viewer_node'].host, values['viewer_node'].port
+    problem = _why_not_free(host, port)
+    if not problem:
+        return None
+    [spec] = [spec for spec in specs if spec.executable == 'viewer_node']
+    chosen = (given, extra.get('viewer_node', {}), *(file_parameters(f, 'viewer_node') for f in spec.files))
+    if any('port' in source for source in chosen):
+        raise ArgumentError(f'--port {port}: {problem}; expected a free port, or 0 to have one chosen')
+    if _why_not_free(host, 0):
+        raise ArgumentError(f'--host {host}: {problem}; expected an address of this machine')
+    return 0
+
+
+def _why_not_free(host: str, port: int) -> str:
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+        except OSError as error:
+            return error.strerror or str(error)
+    return ''
