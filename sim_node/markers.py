@@ -19,6 +19,7 @@ from quad_dynamics.api.centroidal import center_of_mass
 from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.ros.qos import COMMAND, LATCHED
 from quad_dynamics.simulation.bag import WORLD_FRAME
+from sim_node.terrain_look import look_of
 from sim_node.world import World
 
 Floats = npt.NDArray[np.float64]
@@ -31,7 +32,8 @@ _RED = ColorRGBA(r=0.85, g=0.15, b=0.15, a=1.0)
 _BLUE = ColorRGBA(r=0.15, g=0.40, b=0.85, a=1.0)
 _GREEN = ColorRGBA(r=0.20, g=0.65, b=0.30, a=1.0)
 _PALE_BLUE = ColorRGBA(r=0.15, g=0.40, b=0.85, a=0.25)
-_GROUND = ColorRGBA(r=0.72, g=0.74, b=0.70, a=1.0)
+_GRID = ColorRGBA(r=0.50, g=0.53, b=0.55, a=1.0)
+_EDGE = ColorRGBA(r=0.36, g=0.25, b=0.13, a=1.0)
 
 
 class Markers:
@@ -50,11 +52,20 @@ class Markers:
         self.publish_terrain()
 
     def publish_terrain(self) -> None:
-        """Publish the triangles of the ground; they stay for who comes later."""
-        vertices, faces = self._world.sim.terrain.mesh(plane_size=20.0)
-        marker = _marker('terrain', 0, Marker.TRIANGLE_LIST, _GROUND, (1.0, 1.0, 1.0))
-        marker.points = _points(vertices[faces.ravel()])
-        self._terrain.publish(MarkerArray(markers=[marker]))
+        """Publish the ground in place of the one before; it stays for who comes later."""
+        look = look_of(self._world.sim.terrain)
+        markers = [Marker(action=Marker.DELETEALL)]
+        markers[0].header.frame_id = WORLD_FRAME
+        for i, ((r, g, b), triangles) in enumerate(look.triangles.items()):
+            color = ColorRGBA(r=r, g=g, b=b, a=1.0)
+            marker = _marker('terrain', i, Marker.TRIANGLE_LIST, color, (1.0, 1.0, 1.0))
+            marker.points = _points(triangles.reshape(-1, 3))
+            markers.append(marker)
+        for i, (color, width, lines) in enumerate([(_GRID, 0.003, look.grid), (_EDGE, 0.006, look.edges)]):
+            marker = _marker('terrain_lines', i, Marker.LINE_LIST, color, (width, 0.0, 0.0))
+            marker.points = _points(lines.reshape(-1, 3))
+            markers += [marker] if len(lines) else []
+        self._terrain.publish(MarkerArray(markers=markers))
 
     def publish(self) -> None:
         """Publish what is seen now, if anybody looks."""

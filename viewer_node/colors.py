@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 GREY = (0.72, 0.74, 0.77, 1.0)  # of shapes without a material
 BRAND = (36, 99, 181)
+SKY = (226, 235, 244)
 # Of legs, in plots.
 LINES = ('#2463b5', '#e8590c', '#2f9e44', '#ae3ec9', '#0c8599', '#c92a2a', '#f08c00', '#495057')
 
@@ -26,3 +27,11 @@ def linear(rgba: Iterable[float]) -> npt.NDArray[np.uint8]:
     r, g, b, a = rgba
     light = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in (r, g, b)]
     return np.clip(np.round(np.array([*light, a]) * 255.0), 0, 255).astype(np.uint8)
+
+
+_LINEAR_BYTES = np.array([linear((x / 255.0, 0.0, 0.0, 1.0))[0] for x in range(256)])
+
+
+def linear_bytes(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Colours (..., 3) as viser's lines, arrows and fog want them: it draws those as if they were linear."""
+    return _LINEAR_BYTES[colors]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from viewer_node.colors import linear_bytes
 from viewer_node.marker_batches import Arrows, Batch, Dots, Lines, Solids, Text, Triangles
 
 Floats = npt.NDArray[np.float64]
@@ -90,7 +91,7 @@ class _ArrowNode(MarkerNode):
         return self._scene.add_arrows(
             self._name,
             self._filled(batch.points),
-            self._filled(batch.colors),
+            linear_bytes(self._filled(batch.colors)),
             shaft_radius=batch.shaft,
             head_radius=batch.head,
             head_length=batch.head_length,
@@ -98,7 +99,7 @@ class _ArrowNode(MarkerNode):
 
     def _change(self, batch: Arrows) -> None:
         self._handle.points = self._filled(batch.points)
-        self._handle.colors = self._filled(batch.colors)
+        self._handle.colors = linear_bytes(self._filled(batch.colors))
         self._handle.shaft_radius = batch.shaft
         self._handle.head_radius = batch.head
         self._handle.head_length = batch.head_length
@@ -106,13 +107,14 @@ class _ArrowNode(MarkerNode):
 
 class _LineNode(MarkerNode):
     def _add(self, batch: Lines) -> Any:
+        colors = linear_bytes(self._filled(batch.colors))
         return self._scene.add_line_segments(
-            self._name, self._filled(batch.points), self._filled(batch.colors), thickness=batch.width
+            self._name, self._filled(batch.points), colors, thickness=batch.width
         )
 
     def _change(self, batch: Lines) -> None:
         self._handle.points = self._filled(batch.points)
-        self._handle.colors = self._filled(batch.colors)
+        self._handle.colors = linear_bytes(self._filled(batch.colors))
         self._handle.thickness = batch.width
 
 

@@ -11,7 +11,7 @@ import viser
 from viser._messages import RunJavascriptMessage
 
 from quad_dynamics.model.model import Model
-from viewer_node.colors import BRAND
+from viewer_node.colors import BRAND, SKY, linear_bytes
 from viewer_node.marker_view import MarkerView
 from viewer_node.panel import Panel
 from viewer_node.plots import Plots
@@ -23,7 +23,8 @@ Floats = npt.NDArray[np.float64]
 TITLE = 'quad_dynamics'
 _WORLD = '/world'
 _FRAMES = ('', 'odom', 'world', 'map')  # all of them mean the world: there is no tf here
-_VIEW = np.array([0.85, -1.25, 0.55])  # of the camera from the robot, in radii of the robot
+# Of the camera, in radii of the robot: from behind and from the right, so that what lies ahead is seen.
+_VIEW, _TARGET = np.array([-1.35, -1.5, 1.0]), np.array([0.25, 0.0, 0.2])
 _LIFT = 0.05  # share by which the camera follows the height at each refresh
 
 
@@ -72,6 +73,7 @@ class Page:
     def _add_surroundings(self, scene: Any) -> Any:
         """Light from a bright sky, and a grid for as long as no ground is known."""
         scene.configure_default_lights(cast_shadow=True)
+        scene.set_background_image(np.full((2, 2, 3), SKY, dtype=np.uint8), format='png')
         scene.configure_environment_map('studio', environment_intensity=0.25)
         return scene.add_grid(
             f'{_WORLD}/grid',
@@ -87,13 +89,13 @@ class Page:
 
     def _aim(self, radius: float) -> None:
         """Look at the robot from a distance that fits its size [m]."""
-        target = np.array([0.0, 0.0, 0.3 * radius])
-        self._server.scene.configure_fog(4.0 * radius, 16.0 * radius, color=(255, 255, 255))
+        target = radius * _TARGET
+        self._server.scene.configure_fog(4.0 * radius, 16.0 * radius, color=linear_bytes(np.array(SKY)))
         camera = self._server.initial_camera
         camera.look_at = target
-        camera.position = target + _VIEW * radius
+        camera.position = _VIEW * radius
         for client in self._server.get_clients().values():
-            client.camera.position = target + _VIEW * radius
+            client.camera.position = _VIEW * radius
             client.camera.look_at = target
 
     async def _stop(self, _: Any) -> None:

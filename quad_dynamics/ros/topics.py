@@ -24,7 +24,7 @@ TOPICS: dict[str, str] = {
     'ground_truth/foot_forces/<foot>': 'as foot_forces, without errors; where sensors have any',
     'robot_description': 'the robot as URDF text',
     'markers': 'contact points, forces, cones, support polygon, centre of mass; while somebody looks',
-    'terrain': 'the ground as triangles',
+    'terrain': 'the ground as triangles, with lines on it',
     'push': 'a wrench on the link that frame_id names (none: the base), in world axes, for push_duration',
     'initialpose': 'puts the base there, at rest; below the ground it is lifted onto it',
     '~/summary': 'the last result as YAML: every parameter with unit, value, deviation and interval',
