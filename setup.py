@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build script: an ament_python package for colcon, a plain Python package for pip."""
 
+import sys
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -34,6 +35,11 @@ ROS_WHEELS = ['pycollada', 'viser>=1.1,<1.2'] + [
         'visualization-msgs',
     )
 ]
+
+# Setup files of a ROS workspace put bin/ on the PATH; setup.cfg installs programs where `ros2 run` looks.
+# A wheel has the program in bin/ anyway.
+IS_WHEEL = bool({'bdist_wheel', 'dist_info', 'editable_wheel'} & set(sys.argv))
+PROGRAMS = [] if IS_WHEEL else [('bin', [f'resource/bin/{PACKAGE_NAME}'])]
 
 
 def files_below(folder: str, relative_to: str = '.') -> list[str]:
@@ -90,6 +96,7 @@ setup(
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE_NAME}']),
         (SHARE, ['package.xml']),
+        *PROGRAMS,
         *share_tree(ROBOTS, f'{SHARE}/robots'),
         *(entry for folder in SHARED for entry in share_tree(folder, f'{SHARE}/{folder}')),
     ],

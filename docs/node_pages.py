@@ -23,23 +23,15 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 from quad_dynamics.ros.environment import stay_on_this_machine
 from quad_dynamics.ros.parameters import to_ros
 from quad_dynamics.ros.qos import COMMAND, CONTROL, STREAM, describe
-from quad_dynamics.ros.topics import SERVICES, TOPICS
+from quad_dynamics.ros.topics import NODES, SERVICES, TOPICS
 
 FOLDER = Path(__file__).parent / 'nodes'
 # Module and class of each node, and the class of its parameters.
-NODES = {
+CLASSES = {
     'sim_node': ('SimNode', 'SimNodeSettings'),
     'force_node': ('ForceNode', 'ForceSettings'),
     'viewer_node': ('ViewerNode', 'ViewerSettings'),
     'identification': ('IdentificationNode', 'IdentificationSettings'),
-}
-INTRODUCTIONS = {
-    'sim_node': 'Simulates the robot: torques in, sensors out. One thread, time steps of `dt`, in step with '
-    'the wall clock or with the controller.',
-    'force_node': 'Controls the robot: each message of `joint_states` is answered with `joint_torques`.',
-    'viewer_node': 'Serves the page in the browser: the robot, its contacts, plots and buttons.',
-    'identification': 'Identifies inertia and friction of the robot, live or from a bag: `~/start` records, '
-    '`~/stop` solves, in a thread of its own.',
 }
 # What a node has only with some of its parameters, or where a package is installed.
 _ARRAY = 'std_msgs/Float64MultiArray'
@@ -56,7 +48,7 @@ _FOOT = re.compile(r'((?:ground_truth/)?foot_forces(?:_estimated)?)/\w+$')
 
 def page(name: str) -> str:
     """The text about a node; rclpy is initialised."""
-    of_class, of_settings = NODES[name]
+    of_class, of_settings = CLASSES[name]
     settings = getattr(importlib.import_module(f'{name}.settings'), of_settings)
     made = getattr(importlib.import_module(f'{name}.node'), of_class)()
     try:
@@ -66,7 +58,7 @@ def page(name: str) -> str:
                 warnings.simplefilter('ignore', ModelWarning)
                 made._streams.open(load_model('mini_cheetah'))
         parts = [
-            f'# {name}\n\n{INTRODUCTIONS[name]}\n',
+            f'# {name}\n\n{NODES[name].introduction}\n',
             'This page is made from the code by `make docs`.\n',
             _table('Published topics', node, node.publishers),
             _table('Subscribed topics', node, node.subscriptions),
@@ -93,23 +85,34 @@ def _table(title: str, node: Any, entities: Iterable[Any]) -> str:
         rows[shown] = f'| `{shown}` | {package}/{kind.__name__} | {qos} | {TOPICS[shown]} |'
     for shown, kind, profile in SOMETIMES.get((node.get_name(), title), ()):
         rows[shown] = f'| `{shown}` | {kind} | {describe(profile)} | {TOPICS[shown]} |'
+    known = NODES[node.get_name()]
+    _compare(title, rows, known.publishes if title.startswith('Published') else known.subscribes)
     if not rows:
         return ''
     lines = [f'## {title}\n', '| topic | type | quality of service | |', '|---|---|---|---|', *rows.values()]
     return '\n'.join(lines) + '\n'
 
 
+def _compare(title: str, found: Iterable[str], listed: Iterable[str]) -> None:
+    """Refuse topics or services that `--help` does not list, and those that it lists and a node lacks."""
+    if differ := set(found) ^ set(listed):
+        raise SystemExit(f'{title}: {sorted(differ)} differ between the node and NODES in ros/topics.py')
+
+
 def _services(name: str, node: Any) -> str:
-    rows = []
+    rows = {}
     for service in node.services:
         shown = service.srv_name.replace(f'/{name}/', '~/')
         if shown in SERVICES:
             package = service.srv_type.__module__.split('.')[0]
-            rows.append(f'| `{shown}` | {package}/{service.srv_type.__name__} | {SERVICES[shown]} |')
+            rows[shown] = f'| `{shown}` | {package}/{service.srv_type.__name__} | {SERVICES[shown]} |'
+    _compare(f'services of {name}', rows, NODES[name].services)
     if not rows:
         return ''
     head = ['## Services\n', '| service | type | |', '|---|---|---|']
-    return '\n'.join([*head, *rows]) + '\n\nAnd those that ROS gives every node for its parameters.\n'
+    return (
+        '\n'.join([*head, *rows.values()]) + '\n\nAnd those that ROS gives every node for its parameters.\n'
+    )
 
 
 def _parameters(settings: type[ParameterSet]) -> str:
@@ -136,7 +139,7 @@ def main() -> int:
     stay_on_this_machine()
     rclpy.init(args=ARGUMENTS)
     old = []
-    for name in NODES:
+    for name in CLASSES:
         path, text = FOLDER / f'{name}.md', page(name)
         if not path.is_file() or path.read_text(encoding='utf-8') != text:
             old.append(path.name)

@@ -10,7 +10,7 @@ from quad_dynamics.ros.process import Runnable, run_node
 
 def main() -> int:
     """Run the node."""
-    return run_node(_make)
+    return run_node(_make, usage=_usage)
 
 
 def _make() -> Runnable:
@@ -18,6 +18,13 @@ def _make() -> Runnable:
     from force_node.node import ForceNode
 
     return ForceNode()
+
+
+def _usage() -> str:
+    from force_node.settings import ForceSettings
+    from quad_dynamics.ros.node_help import node_help
+
+    return node_help('force_node', ForceSettings)
 
 
 if __name__ == '__main__':

@@ -11,7 +11,6 @@ import math
 import time
 from typing import Any
 
-from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -27,6 +26,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
+from quad_dynamics.ros.node import OverridableNode
 from quad_dynamics.ros.pacing import come_first, sharpen_timers
 from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.process import StopFlag
@@ -46,11 +46,11 @@ class ForceNode:
         Raises:
             QuadDynamicsError: what is wrong with the parameters or the robot.
         """
-        self.node = Node('force_node')
+        self.node = OverridableNode('force_node')
         self._parameters = NodeParameters(self.node, ForceSettings)
         self.settings = self._parameters.values
         self.model = load_robot(self.node, self.settings.robot)
-        self.diagnostics = Diagnostics(self.node)
+        self.diagnostics = Diagnostics(self.node, self.model.name)
         self.supervisor = Supervisor(self.model, self.settings, self.diagnostics.fault)
         self.output = make_output(self.node, self.model, self.settings)
         self._estimates = EstimateOutput(self.node, self.model, self.settings)

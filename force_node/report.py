@@ -45,6 +45,7 @@ class Report:
     def publish(self) -> None:
         """Publish everything."""
         owner = self._owner
+        stamp = owner.sensors.inputs.joint_stamp
         level, message = self._level()
         supervisor = owner.supervisor
         times = self._times[: min(self._answers, _KEPT)] * 1e6
@@ -52,7 +53,7 @@ class Report:
         owner.diagnostics.publish(
             level,
             message,
-            max(owner.sensors.inputs.joint_stamp, 0),
+            stamp if stamp >= 0 else None,  # in the time of the robot, as soon as it is known
             robot=owner.model.name,
             mode=supervisor.mode,
             phase=supervisor.phase,

@@ -15,7 +15,7 @@ from quad_dynamics.ros.process import Runnable, run_node
 
 def main() -> int:
     """Run the node."""
-    return run_node(_make)
+    return run_node(_make, usage=_usage)
 
 
 def _make() -> Runnable:
@@ -23,6 +23,13 @@ def _make() -> Runnable:
     from identification.node import IdentificationNode
 
     return IdentificationNode()
+
+
+def _usage() -> str:
+    from identification.settings import IdentificationSettings
+    from quad_dynamics.ros.node_help import node_help
+
+    return node_help('identification', IdentificationSettings)
 
 
 if __name__ == '__main__':

@@ -11,7 +11,6 @@ import time
 from typing import Any
 
 import numpy as np
-from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -23,6 +22,7 @@ from identification.subscriptions import Subscriptions
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
+from quad_dynamics.ros.node import OverridableNode
 from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND, LATCHED
@@ -42,13 +42,13 @@ class IdentificationNode:
         Raises:
             QuadDynamicsError: what is wrong with the parameters, the robot, or the bag.
         """
-        self.node = Node('identification')
+        self.node = OverridableNode('identification')
         self._parameters = NodeParameters(self.node, IdentificationSettings)
         self.settings = self._parameters.values
         self.model = load_robot(self.node, self.settings.robot)
         self.experiment = Experiment(self.model, self.settings)
         self._excitation = self._read_excitation()
-        self.diagnostics = Diagnostics(self.node)
+        self.diagnostics = Diagnostics(self.node, self.model.name)
         self.box = make_mailbox(self.node, self.diagnostics.error)
         self._summary = self.node.create_publisher(String, '~/summary', LATCHED)
         self._estimate = self.node.create_publisher(String, '~/estimate', COMMAND)
@@ -183,7 +183,7 @@ class IdentificationNode:
         self.diagnostics.publish(
             level,
             f'{experiment.state}: {experiment.progress}',
-            max(self.inputs.stamp, 0),
+            self.inputs.stamp if self.inputs.stamp >= 0 else None,
             robot=self.model.name,
             state=experiment.state,
             progress=experiment.progress,

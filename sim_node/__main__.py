@@ -10,7 +10,7 @@ from quad_dynamics.ros.process import Runnable, run_node
 
 def main() -> int:
     """Run the node."""
-    return run_node(_make)
+    return run_node(_make, usage=_usage)
 
 
 def _make() -> Runnable:
@@ -18,6 +18,13 @@ def _make() -> Runnable:
     from sim_node.node import SimNode
 
     return SimNode()
+
+
+def _usage() -> str:
+    from quad_dynamics.ros.node_help import node_help
+    from sim_node.settings import SimNodeSettings
+
+    return node_help('sim_node', SimNodeSettings)
 
 
 if __name__ == '__main__':

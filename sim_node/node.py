@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseWithCovarianceStamped, WrenchStamped
-from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.diagnostics import OK, WARN, Crowd, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
+from quad_dynamics.ros.node import OverridableNode
 from quad_dynamics.ros.pacing import Pacer, come_first, sharpen_timers
 from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.process import StopFlag
@@ -51,11 +51,11 @@ class SimNode:
         Raises:
             QuadDynamicsError: what is wrong with the parameters or the robot.
         """
-        self.node = Node('sim_node')
+        self.node = OverridableNode('sim_node')
         self._parameters = NodeParameters(self.node, SimNodeSettings)
         settings = self._parameters.values
         self.world = World(load_robot(self.node, settings.robot), settings)
-        self._diagnostics = Diagnostics(self.node)
+        self._diagnostics = Diagnostics(self.node, self.world.model.name)
         self._box = make_mailbox(self.node, self._diagnostics.error)
         self._outputs = Outputs(self.node, self.world)
         self._markers = Markers(self.node, self.world)

@@ -16,6 +16,7 @@ from quad_dynamics.control.lying import lying_pose
 from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.stand import StandUp
 from quad_dynamics.simulation.command import JointCommand
+from quad_dynamics.simulation.settings import SensorSettings
 from quad_dynamics.simulation.simulator import Simulator
 
 
@@ -49,6 +50,43 @@ def test_gets_up_within_three_seconds_and_does_not_drift(name: str, contact: str
     minute = 60.0 if name in ('mini_cheetah', 'anymal_b') else 10.0
     sim.run(JointCommand(last.tau, last.q, last.qd, *default_gains(sim.model)), minute, 1000, progress=False)
     assert np.linalg.norm(sim.q[:3] - before[:3]) < 1e-3
+
+
+@pytest.mark.parametrize('limit', [0.7, 2.0])
+def test_gets_up_within_slow_velocity_limits(limit: float) -> None:
+    """Robots with hobby servos: the rise takes as long as the limits of the file require."""
+    model = robot('mini_cheetah')._replace(velocity_limit=np.full(12, limit))
+    sim = lying_simulator(model, sensors=SensorSettings())
+    law, guard = StandUp(model), Guard(model)
+    law.start(state_of(sim))
+    log = drive(sim, law, 3.0 + 5.0 / limit, guard=guard)
+    assert law.finished
+    assert_stands(sim, model.standing[2])
+    fastest = np.abs(log['u'][:, 6:]).max()
+    assert 0.3 * limit < fastest < limit  # it uses them, and does not exceed them
+
+
+def test_times_follow_from_the_velocity_limits() -> None:
+    """The largest velocity of the targets is half of the limit, or the times are those that are set."""
+    model, settings = robot('mini_cheetah'), ControlSettings(rise_time=1.5)
+    sim = lying_simulator(model)
+    state = state_of(sim)
+    for limit, bound in ((1.0, True), (15.0, False)):
+        law = StandUp(model._replace(velocity_limit=np.full(12, limit)), settings)
+        law.start(state)
+        fastest, end = 0.0, 0.0
+        for t in np.arange(0.0, 12.0, 0.01):
+            moved = type(state)(state.time + t, state.q, state.u, None, state.tau)
+            fastest = max(fastest, np.abs(law.update(moved).qd).max())
+            end = end if law.finished else float(t)
+        if bound:
+            assert fastest == pytest.approx(0.5 * limit, rel=0.02)
+            assert end > 3.0
+        else:
+            assert fastest < 0.5 * limit
+            assert end == pytest.approx(
+                0.8 * np.abs(law._folded - state.q[7:]).max() / 2.0 + 1.5 + 0.125, abs=0.25
+            )
 
 
 @pytest.mark.parametrize('contact', ['impulse', 'spring_damper'])

@@ -766,6 +766,11 @@ DOUBTS: dict[str, tuple[str, str, str]] = {
         'effort="0"',
         f'joints whose effort limit is 0, which forbids all use of them: {ELBOW}: limit',
     ),
+    'zero_velocity': (
+        'velocity="2"',
+        'velocity="0"',
+        f'joints whose velocity limit is 0 are taken as unlimited in it: {ELBOW}: limit',
+    ),
     'misspelt': (
         '<link name="tool"/>',
         '<link name="tool"><inertail/></link>',

@@ -151,6 +151,18 @@ def test_neutral_is_within_the_limits() -> None:
     np.testing.assert_array_equal(load(text).neutral, [0.5])
 
 
+@pytest.mark.parametrize(
+    ('velocity', 'effort', 'expected'),
+    [('0', '0', (np.inf, np.inf)), ('0', '3', (np.inf, 3.0)), ('2', '0', (2.0, 0.0))],
+)
+def test_limits_of_zero(velocity: str, effort: str, expected: tuple[float, float]) -> None:
+    """Exporters write 0 for a limit that nobody gave; a joint with an effort of 0 alone has no motor."""
+    limit = f'<limit lower="-1" upper="1" velocity="{velocity}" effort="{effort}"/>'
+    text = robot('root', 'a', joints=[('root', 'a', 'revolute', '0 0 0')])
+    model = load(text.replace('<axis', f'{limit}<axis'))
+    assert (model.velocity_limit[0], model.effort_limit[0]) == expected
+
+
 def test_axis_is_normalised() -> None:
     text = robot('root', 'a', joints=[('root', 'a', 'continuous', '0 0 0')]).replace(
         '0 1 0"/></joint>', '3 0 4"/></joint>'

@@ -81,6 +81,18 @@ def test_manifest_and_setup_agree(manifest: ET.Element) -> None:
     assert 'Apache License' in (ROOT / 'LICENSE').read_text()
 
 
+def test_manifest_is_valid(manifest: ET.Element) -> None:
+    """By the tool that colcon, rosdep and bloom read it with."""
+    package = pytest.importorskip('catkin_pkg.package', reason='colcon is not installed')
+    warnings: list[str] = []
+    parsed = package.parse_package(str(ROOT), warnings=warnings)
+    parsed.validate(warnings=warnings)
+    assert warnings == []
+    assert {url.type for url in parsed.urls} == {'website', 'repository', 'bugtracker'}
+    assert all(re.fullmatch(r'https://\S+', url.url) for url in parsed.urls)
+    assert [bool(re.fullmatch(r'[^@ ]+@[^@ ]+', one.email)) for one in parsed.maintainers] == [True]
+
+
 def test_changelog_has_the_version(manifest: ET.Element) -> None:
     version = manifest.findtext('version')
     assert version is not None
@@ -313,6 +325,19 @@ class TestInstallation:
     def test_command_is_there(self, installation: Installation) -> None:
         assert os.access(installation.script, os.X_OK)
         assert 'usage' in installation.run(installation.script, '--help').stdout.lower()
+
+    def test_command_is_on_the_path(self, installation: Installation) -> None:
+        """After the setup file of the workspace; with pip, in bin/ of the prefix, beside its Python."""
+        if not installation.command:
+            assert installation.script == installation.prefix / 'bin' / NAME
+            assert installation.script.read_text().startswith('#!')
+            assert 'exec "$(dirname' not in installation.script.read_text()
+            return
+        found = Path(installation.run('sh', '-c', f'command -v {NAME}').stdout.strip())
+        assert found == installation.prefix / 'bin' / NAME
+        assert (
+            installation.run(NAME, '--help').stdout == installation.run(installation.script, '--help').stdout
+        )
 
     def test_metadata_have_the_readme(self, installation: Installation) -> None:
         # As it stands in the file: Python 3.13.0 cannot print metadata that it has parsed.

@@ -28,7 +28,6 @@ from quad_dynamics.parameters.parameter import group, param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 from quad_dynamics.ros import messages
 from quad_dynamics.ros.cdr import JointReader
-from quad_dynamics.ros.environment import NETWORK_VARIABLE, loopback_settings, profile_path
 from quad_dynamics.ros.mailbox import ExecutorMailbox, Mailbox, make_mailbox
 from quad_dynamics.ros.pacing import Pacer
 from quad_dynamics.ros.parameters import NodeParameters
@@ -331,10 +330,3 @@ def test_a_pacer_drops_a_long_backlog_and_counts_it() -> None:
     begin = time.monotonic()
     pacer.wait()
     assert time.monotonic() - begin > 2e-4  # it goes on from there, without hurry
-
-
-def test_ros_stays_on_this_machine_unless_told_otherwise() -> None:
-    assert loopback_settings({}) == {'FASTRTPS_DEFAULT_PROFILES_FILE': str(profile_path())}
-    assert loopback_settings({NETWORK_VARIABLE: '1'}) == {}
-    assert loopback_settings({'FASTRTPS_DEFAULT_PROFILES_FILE': 'mine.xml'}) == {}
-    assert 'ROS_LOCALHOST_ONLY' in loopback_settings({'RMW_IMPLEMENTATION': 'rmw_cyclonedds_cpp'})

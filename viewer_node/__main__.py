@@ -15,7 +15,7 @@ _PATIENCE = 0.7
 def main() -> int:
     """Run the node; returns its exit code, which is CANNOT_SERVE if there can be no page."""
     try:
-        return run_node(_make, patience=_PATIENCE)
+        return run_node(_make, patience=_PATIENCE, usage=_usage)
     except CannotServeError as error:
         print(f'viewer_node: {error}', file=sys.stderr, flush=True)
         return CANNOT_SERVE
@@ -27,6 +27,13 @@ def _make() -> Runnable:
     from viewer_node.node import ViewerNode
 
     return ViewerNode()
+
+
+def _usage() -> str:
+    from quad_dynamics.ros.node_help import node_help
+    from viewer_node.settings import ViewerSettings
+
+    return node_help('viewer_node', ViewerSettings)
 
 
 if __name__ == '__main__':

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.node import Node
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
@@ -23,6 +22,7 @@ from quad_dynamics.model.loading import load_model
 from quad_dynamics.model.model import Model
 from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
+from quad_dynamics.ros.node import OverridableNode
 from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND, LATCHED
@@ -49,7 +49,7 @@ class ViewerNode:
         Raises:
             QuadDynamicsError: a parameter is wrong, the robot cannot be loaded, or the port is taken.
         """
-        self.node = Node('viewer_node')
+        self.node = OverridableNode('viewer_node')
         self._parameters = NodeParameters(self.node, ViewerSettings)
         settings = self._parameters.values
         self._diagnostics = Diagnostics(self.node)
@@ -271,10 +271,11 @@ class ViewerNode:
 
     def _publish_diagnostics(self) -> None:
         pages = len(self._server.get_clients())
+        self._diagnostics.hardware_id = self._model.name if self._model is not None else ''
         self._diagnostics.publish(
             WARN if self._diagnostics.counts else OK,
             f'{pages} page{"" if pages == 1 else "s"} open',
-            round(1e9 * (self._status.simulated or 0.0)),
+            None if self._status.simulated is None else round(1e9 * self._status.simulated),
             pages=pages,
             address=address_of(self._server),
             robot=self._model.name if self._model is not None else '',

@@ -41,8 +41,22 @@ class ControlSettings(ParameterSet):
         high=1.0,
         dynamic=True,
     )
-    fold_time: float = param(0.8, 'longest time to fold the legs', unit='s', low=0.1, high=10.0, dynamic=True)
-    rise_time: float = param(1.2, 'time to rise', unit='s', low=0.1, high=20.0, dynamic=True)
+    fold_time: float = param(
+        0.8,
+        'time to fold the legs by 2 rad or more; longer if joint velocity limits require it',
+        unit='s',
+        low=0.1,
+        high=10.0,
+        dynamic=True,
+    )
+    rise_time: float = param(
+        1.2,
+        'time to rise; longer if joint velocity limits require it',
+        unit='s',
+        low=0.1,
+        high=20.0,
+        dynamic=True,
+    )
     stand_height: float = param(
         1.0, "height of the base over that of the model's standing pose", unit='-', low=0.3, high=1.2
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.drives import resting_pose
+from quad_dynamics.api.drives import motor_limits, resting_pose
 from quad_dynamics.control.contact_forces import foot_points, torques_and_forces
 from quad_dynamics.control.leg_path import LegPath, solve_legs
 from quad_dynamics.control.lying import folded_joints
@@ -26,9 +26,11 @@ Floats = npt.NDArray[np.float64]
 
 _SHORTEST_FOLD = 0.2  # [s]
 _LOAD_TIME = 0.25  # in which the feet take the weight over from the belly [s]
-_SPEED_SHARE = 0.5  # of the joints' velocity limits that folding uses
+_SPEED_SHARE = 0.5  # of the joints' largest velocities that folding and rising use
+_UNLIMITED_SPEED = 20.0  # where neither the file nor the motor limits a joint's velocity [rad/s or m/s]
 _LONG_WAY = 2.0  # of a joint that folds [rad]
 _PEAK = 1.875  # largest speed of a min-jerk motion over its mean
+_SAMPLES = 101  # of the rise, at which joint velocities are compared with their limits
 # A robot rises at once if its feet are below the base by this share of where they stand, and not farther off
 # to the side than this share of the legs' length; and if it is not tilted by more than this [rad].
 _HIGH_ENOUGH, _NEAR_ENOUGH, _LEVEL_ENOUGH = 0.6, 0.25, 0.4
@@ -63,7 +65,8 @@ class StandUp:
         self._feet = tuple(range(len(model.foot_names)))
         self._still = np.zeros(model.nv)
         self._down = np.ones(len(self._feet), dtype=np.bool_)
-        self._speed = np.where(np.isfinite(model.velocity_limit), model.velocity_limit, 20.0)
+        self._speed = _SPEED_SHARE * _largest_velocities(model)
+        self._rise_needs = self._shortest_rise()
         self._start: Floats = self._folded
         self._begin, self._fold_time, self._rise_time = 0.0, 0.0, self.settings.rise_time
         self._direct = False
@@ -77,17 +80,37 @@ class StandUp:
     def start(self, state: RobotState) -> None:
         """Begin at a state: with folding, or with rising where the feet are in place to push."""
         joints = np.array(state.q[7:])
-        self._begin, self._rise_time = state.time, self.settings.rise_time
+        self._begin = state.time
         self._direct = self._can_push(state)
         self._start = np.clip(joints, self._model.q_min, self._model.q_max)
-        self._fold_time = 0.0
-        if not self._direct:
-            way = np.abs(self._folded - self._start)
-            # within the joints' speed, and at a pace that the eye follows: _LONG_WAY takes the whole time
-            needed = max(_PEAK * float((way / (_SPEED_SHARE * self._speed)).max()), _SHORTEST_FOLD)
-            leisurely = self.settings.fold_time * float(way.max()) / _LONG_WAY
-            self._fold_time = min(max(needed, leisurely), max(self.settings.fold_time, _SHORTEST_FOLD))
+        if self._direct:
+            self._fold_time, needed = 0.0, self._shortest_move(self._standing)
+        else:
+            self._fold_time, needed = self._time_to_fold(), self._rise_needs
+        self._rise_time = max(self.settings.rise_time, needed)
         self.phase = 'rise' if self._direct else 'fold'
+
+    def _time_to_fold(self) -> float:
+        """Time for folding from the start [s].
+
+        At a pace that the eye follows: _LONG_WAY and more takes `fold_time`, a shorter way less. It takes
+        longer where the joints' velocities ask for it.
+        """
+        way = float(np.abs(self._folded - self._start).max())
+        leisurely = self.settings.fold_time * min(way / _LONG_WAY, 1.0)
+        return max(leisurely, self._shortest_move(self._folded), _SHORTEST_FOLD)
+
+    def _shortest_move(self, end: Floats) -> float:
+        """Shortest time of a min-jerk motion of all joints from the start within their velocities [s]."""
+        return _PEAK * float((np.abs(end - self._start) / self._speed).max(initial=0.0))
+
+    def _shortest_rise(self) -> float:
+        """Shortest time of the way from the folded to the standing pose [s]."""
+        shortest = 0.0
+        for t in np.linspace(0.0, 1.0, _SAMPLES):
+            s, ds, _ = min_jerk(float(t))
+            shortest = max(shortest, float((np.abs(ds * self._rise(s)[1]) / self._speed).max(initial=0.0)))
+        return shortest
 
     def update(self, state: RobotState) -> Setpoint:
         """The setpoint at the time of a state."""
@@ -152,3 +175,11 @@ class StandUp:
                 'expected a height that the legs can reach'
             )
         return joints
+
+
+def _largest_velocities(model: Model) -> Floats:
+    """(nj,) velocities that the file and the motors allow, and `_UNLIMITED_SPEED` where neither says."""
+    _, stall, slope = motor_limits(model)
+    no_load = np.divide(stall, slope, out=np.full(model.nj, np.inf), where=slope > 0.0)
+    limit = np.minimum(model.velocity_limit, no_load)
+    return np.where(np.isfinite(limit), np.maximum(limit, 1e-3), _UNLIMITED_SPEED)

@@ -183,8 +183,8 @@ class _Build:
             is_prismatic=np.array([joint.type == 'prismatic' for joint in joints], dtype=np.bool_),
             q_min=limits[:, 0].copy(),
             q_max=limits[:, 1].copy(),
-            velocity_limit=np.array([_or_inf(joint.limit.velocity) for joint in joints]),
-            effort_limit=np.array([_or_inf(joint.limit.effort) for joint in joints]),
+            velocity_limit=np.array([_velocity_limit(joint) for joint in joints]),
+            effort_limit=np.array([_effort_limit(joint) for joint in joints]),
             viscous=viscous,
             coulomb=coulomb,
             pi=pi,
@@ -220,8 +220,15 @@ def _position_limits(joint: Joint) -> tuple[float, float]:
     return -math.inf if lower is None else lower, math.inf if upper is None else upper
 
 
-def _or_inf(limit: float | None) -> float:
-    return math.inf if limit is None else limit
+def _velocity_limit(joint: Joint) -> float:
+    """0 is what exporters write for an unknown limit: a joint that may not move would be a fixed one."""
+    return joint.limit.velocity or math.inf
+
+
+def _effort_limit(joint: Joint) -> float:
+    """0 is an unknown limit where that of the velocity is 0 too, else that of a joint without a motor."""
+    effort = joint.limit.effort
+    return math.inf if effort is None or (effort == 0.0 and joint.limit.velocity == 0.0) else effort
 
 
 def _unit(axis: tuple[float, float, float]) -> Floats:

@@ -300,7 +300,9 @@ class _Reader:
         velocity = self._not_negative(element, 'velocity', where)
         effort = self._not_negative(element, 'effort', where)
         for key, value in (('velocity', velocity), ('effort', effort)):
-            if value == 0.0:
+            if value == 0.0 and velocity == 0.0:
+                self.problems.warn(f'joints whose {key} limit is 0 are taken as unlimited in it: {{}}', where)
+            elif value == 0.0:
                 self.problems.warn(
                     f'joints whose {key} limit is 0, which forbids all use of them: {{}}', where
                 )

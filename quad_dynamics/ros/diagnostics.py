@@ -26,17 +26,20 @@ class Diagnostics:
     """The state of one node: a level, a sentence, and values; and counts of what went wrong.
 
     Attributes:
+        hardware_id: name of the robot that the node works for, '' while it is unknown.
         counts: how often each kind of fault was seen.
         last_fault: the last one in words.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, hardware_id: str = '') -> None:
         """Publish for a node.
 
         Args:
             node: of rclpy.
+            hardware_id: name of the robot that it works for.
         """
         self._node = node
+        self.hardware_id = hardware_id
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', COMMAND)
         self._next = self._last = 0.0
         self._warned: dict[str, float] = {}
@@ -75,24 +78,29 @@ class Diagnostics:
         """The state has changed: the next message is due at once, or as soon as another was not just now."""
         self._next = min(self._next, self._last + SHORTEST_PERIOD)
 
-    def publish(self, level: int, message: str, stamp_ns: int = 0, **values: Any) -> None:
+    def publish(self, level: int, message: str, stamp_ns: int | None = None, **values: Any) -> None:
         """Publish the state now.
 
         Args:
             level: OK, WARN or ERROR.
             message: a few words.
             stamp_ns: time of the message [ns]; one that no message can hold becomes the nearest that it can.
+                None: now, by the clock of the node.
             values: by name.
         """
         self._last = time.monotonic()
         self._next = self._last + PERIOD
         name = self._node.get_fully_qualified_name().lstrip('/')
-        status = DiagnosticStatus(level=bytes([level]), name=name, message=message)
+        status = DiagnosticStatus(
+            level=bytes([level]), name=name, message=message, hardware_id=self.hardware_id
+        )
         values |= {f'faults.{kind}': count for kind, count in sorted(self.counts.items())}
         if self.last_fault:
             values['last_fault'] = self.last_fault
         status.values = [KeyValue(key=key, value=_text(value)) for key, value in values.items()]
         array = DiagnosticArray(status=[status])
+        if stamp_ns is None:
+            stamp_ns = self._node.get_clock().now().nanoseconds
         stamp_ns = min(max(stamp_ns, _FIRST_STAMP), _LAST_STAMP)
         array.header.stamp.sec, array.header.stamp.nanosec = divmod(stamp_ns, 10**9)
         self._publisher.publish(array)

@@ -12,13 +12,21 @@ from pathlib import Path
 from quad_dynamics.errors import RosMissing
 from quad_dynamics.ros.process import PARENT_VARIABLE
 
-# Variables with which people choose their own middleware or profile; then ours stays out of the way.
+# Variables with which people choose their own transport, peers or profile; then ours is not applied.
 _OWN_CHOICE = (
     'FASTRTPS_DEFAULT_PROFILES_FILE',
     'FASTDDS_DEFAULT_PROFILES_FILE',
     'RMW_FASTRTPS_USE_QOS_FROM_XML',
+    'FASTDDS_BUILTIN_TRANSPORTS',
+    'ROS_DISCOVERY_SERVER',
+    'ROS_STATIC_PEERS',
+    'CYCLONEDDS_URI',
+    'ZENOH_SESSION_CONFIG_URI',
 )
-_PROFILE_VARIABLE = 'FASTRTPS_DEFAULT_PROFILES_FILE'
+# Fast DDS 2 (Humble to Jazzy) reads the first, Fast DDS 3 the second.
+_PROFILE_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
+_RANGE_VARIABLE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
+_FAST_DDS = ('', 'rmw_fastrtps_cpp', 'rmw_fastrtps_dynamic_cpp')
 # With it, the nodes use the profile of the shell, and may talk to other machines.
 NETWORK_VARIABLE = 'QUAD_DYNAMICS_NETWORK'
 
@@ -47,15 +55,18 @@ def share_folder() -> Path:
 
 
 def loopback_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that keep ROS on this machine; none where the user has chosen otherwise."""
+    """Variables that keep ROS on this machine; none where the user has chosen otherwise.
+
+    A choice is `QUAD_DYNAMICS_NETWORK`, a profile or transport of one's own, or a discovery range other than
+    LOCALHOST. `ROS_LOCALHOST_ONLY=0` is none: the setup files of Humble export it.
+    """
     if environment.get(NETWORK_VARIABLE) or any(environment.get(name) for name in _OWN_CHOICE):
         return {}
-    if environment.get('RMW_IMPLEMENTATION', 'rmw_fastrtps_cpp') not in (
-        'rmw_fastrtps_cpp',
-        'rmw_fastrtps_dynamic_cpp',
-    ):
-        return {'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST', 'ROS_LOCALHOST_ONLY': '1'}
-    return {_PROFILE_VARIABLE: str(profile_path())}
+    if environment.get(_RANGE_VARIABLE, '').upper() not in ('', 'LOCALHOST'):
+        return {}
+    if environment.get('RMW_IMPLEMENTATION', '') not in _FAST_DDS:
+        return {_RANGE_VARIABLE: 'LOCALHOST', 'ROS_LOCALHOST_ONLY': '1'}
+    return dict.fromkeys(_PROFILE_VARIABLES, str(profile_path()))
 
 
 def stay_on_this_machine() -> None:

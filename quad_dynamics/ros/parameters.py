@@ -23,6 +23,7 @@ from rclpy.parameter import Parameter as RosParameter
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import Parameter, nearest, raise_problems
 from quad_dynamics.parameters.parameter_set import ParameterSet
+from quad_dynamics.ros.node import OverridableNode
 
 _Set = TypeVar('_Set', bound=ParameterSet)
 # Parameters that every node has.
@@ -49,6 +50,8 @@ class NodeParameters(Generic[_Set]):
         self._declared = settings.parameters()
         self._apply: Callable[[_Set, _Set], None] = lambda new, old: None
         _check_names(node.get_name(), _given(node), self._declared)
+        if isinstance(node, OverridableNode):
+            node.check_overrides()
         problems: list[str] = []
         for name, declared in self._declared.items():
             problems += _declare(node, name, declared)

@@ -59,7 +59,10 @@ class StopFlag:
 
 
 def run_node(
-    make: Callable[[], Runnable], argv: Sequence[str] | None = None, patience: float = math.inf
+    make: Callable[[], Runnable],
+    argv: Sequence[str] | None = None,
+    patience: float = math.inf,
+    usage: Callable[[], str] | None = None,
 ) -> int:
     """Run a node until it is asked to end (SIGINT, SIGTERM, or the death of the process that started it).
 
@@ -67,18 +70,29 @@ def run_node(
         make: makes the node; what it raises about its parameters ends the process with exit code 2.
         argv: arguments of the process with its name; None: those of the interpreter.
         patience: how long it may take to end [s].
+        usage: text for `--help`, which starts nothing; None where the command line prints its own.
 
     Returns:
         exit code: 0 ended as asked, 2 wrong parameters.
     """
     # What starts may be compiling, which no handler interrupts; nothing of it must be ended in order yet.
     _handle_signals(signal.SIG_DFL)
+    words = list(sys.argv if argv is None else argv)
+    if usage is not None and (own := own_arguments(words)):
+        return _answer(own, usage)
     if not _die_with_parent():
         return 0
+    from quad_dynamics.ros.environment import require_ros, stay_on_this_machine
+
+    try:
+        require_ros()
+        stay_on_this_machine()
+    except QuadDynamicsError as error:
+        print(f'error: {error}', file=sys.stderr, flush=True)
+        return 2
     import rclpy
     from rclpy.signals import SignalHandlerOptions
 
-    words = list(sys.argv if argv is None else argv)
     try:
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:  # a file of parameters that is no YAML, a name that is none
@@ -88,6 +102,33 @@ def run_node(
         return _run(make, patience)
     finally:
         rclpy.try_shutdown()
+
+
+def own_arguments(words: Sequence[str]) -> list[str]:
+    """The arguments of a process that are not for ROS: those outside of `--ros-args ... --`."""
+    own, of_ros = [], False
+    for word in words[1:]:
+        if word == '--ros-args':
+            of_ros = True
+        elif of_ros:
+            of_ros = word != '--'
+        else:
+            own.append(word)
+    return own
+
+
+def _answer(own: Sequence[str], usage: Callable[[], str]) -> int:
+    """Print help where it is asked for; refuse other arguments, which rclpy would silently ignore."""
+    if '-h' in own or '--help' in own:
+        print(usage(), end='', flush=True)
+        return 0
+    print(
+        f"error: unknown argument '{own[0]}'; parameters are given as --ros-args -p name:=value, and --help "
+        'lists them',
+        file=sys.stderr,
+        flush=True,
+    )
+    return 2
 
 
 def _run(make: Callable[[], Runnable], patience: float) -> int:

@@ -45,6 +45,7 @@ _SETTLED, _PATIENCE = 0.6, 2.0
 # A clock that jumps back by more than this has been set [ns].
 _CLOCK_WAS_SET = 500_000_000
 _CLOCK = '/clock'
+_DIAGNOSTICS = '/diagnostics'
 # A simulation in lock-step begins when somebody listens to its states. With --sim-time they are subscribed
 # last, when whoever sends commands is there: at most so long after the start [s].
 _GATE, _COMMANDS = '/joint_states', '/joint_torques'
@@ -173,7 +174,9 @@ class Recorder:
         topic = Topic(name, kind, qos_text(map(offer, publishers)), definition, digest)
         source = Source(topic, found, publishers)
         if self._order is not None:
-            offset, latched = stamp_offset(kind, fields_of), is_latched(publishers)
+            # Diagnostics come by the wall clock, and a node that knows no simulated time yet stamps them so.
+            offset = None if name == _DIAGNOSTICS else stamp_offset(kind, fields_of)
+            latched = is_latched(publishers)
             source.ordered = StampedTopic(topic, offset, latched, len(publishers) > 1, name == _CLOCK)
             source.ordered.unwanted = not self._options.selection.wants(name)
         else:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the topics and services of the nodes mean, for the docs.
+"""What the nodes, their topics and their services mean, for the docs and for `--help`.
 
-Names, types and quality of service come from the nodes themselves; `make docs` puts both together.
+Types and quality of service come from the nodes themselves; `make docs` puts both together, and refuses
+topics that are not listed here.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 TOPICS: dict[str, str] = {
     'joint_states': 'position, velocity and motor torque of each joint',
@@ -42,4 +45,70 @@ SERVICES: dict[str, str] = {
     '~/start': 'begin to record, and send the excitation if there is one; with a bag: identify from it',
     '~/stop': 'end the recording and identify; the result comes on ~/summary and in the output folder',
     '~/recover': 'go on after a fall or a violated limit; the answer says what was wrong',
+}
+
+
+@dataclass(frozen=True)
+class NodeDescription:
+    """What a node does, and its topics and services; some of them exist with some parameters only.
+
+    Attributes:
+        introduction: one or two sentences.
+        publishes: names of topics.
+        subscribes: likewise.
+        services: names of services.
+    """
+
+    introduction: str
+    publishes: tuple[str, ...]
+    subscribes: tuple[str, ...]
+    services: tuple[str, ...] = ()
+
+
+_SENSORS = ('joint_states', 'foot_forces/<foot>', 'odom', 'imu/data')
+
+NODES: dict[str, NodeDescription] = {
+    'sim_node': NodeDescription(
+        'Simulates the robot: torques in, sensors out. One thread, time steps of `dt`, in step with the wall '
+        'clock or with the controller.',
+        (
+            '/diagnostics',
+            *_SENSORS,
+            *(f'ground_truth/{name}' for name in _SENSORS),
+            '/clock',
+            'robot_description',
+            'markers',
+            'terrain',
+            '/tf',
+        ),
+        ('joint_torques', 'initialpose', 'push', 'effort_controller/commands'),
+        ('~/reset', '~/pause', '~/step'),
+    ),
+    'force_node': NodeDescription(
+        'Controls the robot: each message of `joint_states` is answered with `joint_torques`.',
+        ('/diagnostics', 'joint_torques', 'foot_forces_estimated/<foot>', 'effort_controller/commands'),
+        ('odom', 'foot_forces/<foot>', 'joint_states', 'joint_commands', 'joint_targets'),
+        ('~/recover',),
+    ),
+    'viewer_node': NodeDescription(
+        'Serves the page in the browser: the robot, its contacts, plots and buttons.',
+        ('/diagnostics', 'push', 'cmd_vel'),
+        (
+            '/diagnostics',
+            'terrain',
+            'robot_description',
+            'joint_states',
+            'odom',
+            'foot_forces/<foot>',
+            'foot_forces_estimated/<foot>',
+            'markers',
+        ),
+    ),
+    'identification': NodeDescription(
+        'Identifies inertia and friction of the robot, live or from a bag: `~/start` records, `~/stop` '
+        'solves, in a thread of its own.',
+        ('/diagnostics', '~/summary', '~/estimate', 'joint_targets'),
+        ('joint_states', 'odom', 'imu/data', 'foot_forces/<foot>'),
+        ('~/start', '~/stop'),
+    ),
 }
