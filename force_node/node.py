@@ -49,7 +49,7 @@ class ForceNode:
         self.node = OverridableNode('force_node')
         self._parameters = NodeParameters(self.node, ForceSettings)
         self.settings = self._parameters.values
-        self.model = load_robot(self.node, self.settings.robot)
+        self.model = load_robot(self.node, self.settings.robot, self.settings.xacro_args)
         self.diagnostics = Diagnostics(self.node, self.model.name)
         self.supervisor = Supervisor(self.model, self.settings, self.diagnostics.fault)
         self.output = make_output(self.node, self.model, self.settings)

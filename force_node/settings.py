@@ -14,6 +14,7 @@ class ForceSettings(ControlSettings):
     """Everything that can be set about force_node."""
 
     robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
+    xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
     mode: str = param(
         'stand',
         'gravity: carry the weight; stand: get up and stand; computed_torque: follow joint_targets; damping: '

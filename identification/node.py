@@ -45,7 +45,7 @@ class IdentificationNode:
         self.node = OverridableNode('identification')
         self._parameters = NodeParameters(self.node, IdentificationSettings)
         self.settings = self._parameters.values
-        self.model = load_robot(self.node, self.settings.robot)
+        self.model = load_robot(self.node, self.settings.robot, self.settings.xacro_args)
         self.experiment = Experiment(self.model, self.settings)
         self._excitation = self._read_excitation()
         self.diagnostics = Diagnostics(self.node, self.model.name)

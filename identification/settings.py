@@ -14,6 +14,7 @@ class IdentificationSettings(ParameterSet):
     """Everything that can be set about the node."""
 
     robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
+    xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
     free: tuple[str, ...] = param(
         (),
         'what may change: inertia, friction, payload, names of links or joints ...; none: everything, where '

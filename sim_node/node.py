@@ -54,7 +54,7 @@ class SimNode:
         self.node = OverridableNode('sim_node')
         self._parameters = NodeParameters(self.node, SimNodeSettings)
         settings = self._parameters.values
-        self.world = World(load_robot(self.node, settings.robot), settings)
+        self.world = World(load_robot(self.node, settings.robot, settings.xacro_args), settings)
         self._diagnostics = Diagnostics(self.node, self.world.model.name)
         self._box = make_mailbox(self.node, self._diagnostics.error)
         self._outputs = Outputs(self.node, self.world)

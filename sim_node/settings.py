@@ -14,6 +14,7 @@ class SimNodeSettings(SimulatorSettings):
     """Everything that can be set about sim_node."""
 
     robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
+    xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
     initial_pose: str = param('lying', 'how the robot begins', choices=('lying', 'standing'))
     real_time_factor: float = param(
         1.0,

@@ -623,7 +623,8 @@ def test_file_with_xacro_is_told_its_name(tmp_path: Path) -> None:
     path.write_text(GOOD.replace('lower="-1"', 'lower="${min}"').replace('upper="1"', 'upper="${max}"'))
     with pytest.raises(ModelError) as caught:
         load_model(path)
-    assert caught.value.problems == ("this looks like xacro: name it .urdf.xacro (line 10 has '${min}')",)
+    (problem,) = caught.value.problems
+    assert problem == "this looks like xacro: let its name end with .xacro (line 10 has '${min}')"
 
 
 def test_what_only_resembles_xacro_loads() -> None:

@@ -39,6 +39,7 @@ SETTINGS: dict[str, Any] = {
 # Where an option goes as a parameter of the same name: a value that is not the default, and the nodes.
 REACHES: dict[str, tuple[Any, set[str]]] = {
     'robot': ('/tmp/my robots/a: b.urdf', {'sim_node', 'force_node', 'viewer_node'}),
+    'xacro_args': ("kind=go1 name='my dog'", {'sim_node', 'force_node', 'viewer_node'}),
     'contact': ('spring_damper', {'sim_node'}),
     'terrain': ('stairs', {'sim_node'}),
     'initial_pose': ('standing', {'sim_node'}),

@@ -20,6 +20,7 @@ from visualization_msgs.msg import MarkerArray
 from quad_dynamics.errors import ArgumentError, ModelError, ModelWarning, QuadDynamicsError
 from quad_dynamics.model.loading import load_model
 from quad_dynamics.model.model import Model
+from quad_dynamics.model.xacro_files import parse_xacro_args
 from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode
@@ -54,7 +55,7 @@ class ViewerNode:
         settings = self._parameters.values
         self._diagnostics = Diagnostics(self.node)
         self._mailbox = make_mailbox(self.node, self._on_error)
-        model = _load_chosen(settings.robot) if settings.robot else None
+        model = _load_chosen(settings.robot, settings.xacro_args) if settings.robot else None
         self._server = start_server(settings.host, settings.port, TITLE)
         self.page = Page(self._server, settings)
         print(f'viewer: {address_of(self._server)}', flush=True)
@@ -287,14 +288,14 @@ class ViewerNode:
         self.node.destroy_node()
 
 
-def _load(source: str) -> Model:
+def _load(source: str, xacro_args: str = '') -> Model:
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # whoever simulates the robot says what is doubtful
-        return load_model(source)
+        return load_model(source, xacro_args=parse_xacro_args(xacro_args))
 
 
-def _load_chosen(robot: str) -> Model:
+def _load_chosen(robot: str, xacro_args: str) -> Model:
     try:
-        return _load(robot)
+        return _load(robot, xacro_args)
     except QuadDynamicsError as error:
         raise ArgumentError(f'parameter robot: {error}') from error

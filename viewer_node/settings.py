@@ -17,6 +17,7 @@ class ViewerSettings(ParameterSet):
         '',
         'name of a bundled robot or path of its URDF; empty: as robot_description says, without its meshes',
     )
+    xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
     host: str = param('127.0.0.1', 'address that the page is served at; 0.0.0.0: for the whole network')
     port: int = param(8080, 'of the page; 0: a free one', low=0, high=65535)
     rate: float = param(30.0, 'at which the scene is refreshed', unit='Hz', low=1.0, high=60.0, dynamic=True)

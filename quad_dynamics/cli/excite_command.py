@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from identification.excitation.excitation_settings import ExcitationSettings
 from quad_dynamics.cli.option_flags import add_flags, given_flags
+from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.model.loading import bundled_robots, load_model
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
     add('--robot', metavar='R', default='mini_cheetah', help='file or bundled robot (default: %(default)s)')
+    add_xacro_option(parser)
     part = parser.add_mutually_exclusive_group()
     part.add_argument('--leg', metavar='NAME', default='', help='move this leg alone; the base is held')
     part.add_argument('--whole', action='store_true', help='move everything, standing on all feet (default)')
@@ -70,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ArgumentError('--whole stands on its feet, --fixed-base holds the base; expected one of them')
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # `inspect` tells them
-        model = load_model(arguments.robot, False if held else True if arguments.whole else None)
+        floating = False if held else True if arguments.whole else None
+        model = load_model(arguments.robot, floating, xacro_args=xacro_args(arguments))
         motion = choose_motion(model, arguments.leg)
         found = design(motion, settings, arguments.ground, _progress(arguments.quiet))
     if arguments.output is not None:

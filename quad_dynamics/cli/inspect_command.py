@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ModelError, ModelWarning
 from quad_dynamics.model.loading import bundled_robots, load_model
@@ -28,7 +29,7 @@ bundled robots: {', '.join(bundled_robots())}
 examples:
   quad_dynamics inspect mini_cheetah                         a bundled robot
   quad_dynamics inspect robot.urdf                           a file, and robot.yaml beside it
-  quad_dynamics inspect robot.urdf.xacro                     xacro is expanded first
+  quad_dynamics inspect robot.xacro --xacro-arg type=a1      xacro is expanded first
   quad_dynamics inspect robot.urdf --strict                  doubts are problems, too (for CI)
   quad_dynamics inspect arm.urdf --fixed-base                the base does not float
   quad_dynamics inspect robot.urdf --description other.yaml  with this robot description
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--description', metavar='YAML', help='robot description (default: FILE with .yaml, if it exists)'
     )
+    add_xacro_option(parser)
     base = parser.add_mutually_exclusive_group()
     base.add_argument(
         '--fixed-base', dest='floating_base', action='store_false', default=None, help='fix the root link'
@@ -62,7 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', ModelWarning)  # they are part of the report
             model = load_model(
-                arguments.robot, arguments.floating_base, arguments.description, strict=arguments.strict
+                arguments.robot,
+                arguments.floating_base,
+                arguments.description,
+                strict=arguments.strict,
+                xacro_args=xacro_args(arguments),
             )
     except ModelError as error:
         _print_problems(terminal, error)

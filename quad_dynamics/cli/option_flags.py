@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from typing import Any
 
 from quad_dynamics.parameters.parameter import Parameter
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
 
-def add_flags(parser: argparse.ArgumentParser, settings: type[ParameterSet]) -> None:
+def add_flags(
+    parser: argparse.ArgumentParser, settings: type[ParameterSet], leave_out: Collection[str] = ()
+) -> None:
     """Add a flag for each parameter; what is not given is not in the namespace."""
     for name, declared in settings.parameters().items():
+        if name in leave_out:
+            continue
         flag, text = f'--{name.replace("_", "-")}', _help(declared)
         if declared.kind == 'flag':
             parser.add_argument(

@@ -8,6 +8,7 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.model.loading import load_model
 
@@ -32,6 +33,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add('--robot', metavar='URDF', required=True, help='file or bundled robot')
     add('--description', metavar='YAML', help='robot description (default: URDF with .yaml, if it exists)')
+    add_xacro_option(parser)
     base = parser.add_mutually_exclusive_group()
     base.add_argument(
         '--fixed-base', dest='floating_base', action='store_false', default=None, help='the root link is held'
@@ -76,7 +78,12 @@ def load_robot(arguments: argparse.Namespace) -> Model:
     """The robot of the options; what is doubtful about its file is told by `inspect`."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
-        return load_model(arguments.robot, arguments.floating_base, arguments.description)
+        return load_model(
+            arguments.robot,
+            arguments.floating_base,
+            arguments.description,
+            xacro_args=xacro_args(arguments),
+        )
 
 
 def read_topics(arguments: argparse.Namespace) -> Topics:

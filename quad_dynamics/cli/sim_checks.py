@@ -122,12 +122,14 @@ def _check_values(values: Mapping[str, Any]) -> None:
     from identification.excitation.excitation_bag import read_trajectory
     from quad_dynamics.contact.terrain import Terrain
     from quad_dynamics.model.loading import load_model
+    from quad_dynamics.model.xacro_files import parse_xacro_args
 
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # the nodes say it
-        for robot in dict.fromkeys(settings.robot for settings in values.values() if settings.robot):
+        robots = [(node.robot, node.xacro_args) for node in values.values() if node.robot]
+        for robot, xacro_args in dict.fromkeys(robots):
             with _named('--robot'):
-                load_model(robot)
+                load_model(robot, xacro_args=parse_xacro_args(xacro_args))
     if 'sim_node' in values:
         with _named('--terrain'):
             Terrain.load(values['sim_node'].terrain)

@@ -13,6 +13,8 @@ from typing import Any
 
 from quad_dynamics.cli.option_flags import add_flags, given_flags
 from quad_dynamics.cli.record_command import positive
+from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
+from quad_dynamics.model.xacro_files import format_xacro_args
 from quad_dynamics.ros.graph import GraphOptions
 
 HELP = 'start simulation, controller and viewer as ROS nodes'
@@ -39,7 +41,8 @@ _RESTARTED = 1.0  # simulated time that falls back by more than this begins anew
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    add_flags(parser, GraphOptions)
+    add_flags(parser, GraphOptions, leave_out=('xacro_args',))
+    add_xacro_option(parser)
     parser.add_argument(
         '-p', '--param', action='append', default=[], metavar='NODE.NAME=VALUE', help='a parameter of a node'
     )
@@ -60,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     require_ros()
     given = given_flags(arguments, GraphOptions)
+    if arguments.xacro_arg:
+        given['xacro_args'] = format_xacro_args(xacro_args(arguments))
     bag_decides = bool(given.get('lock_step') and given.get('record') and arguments.duration)
     if bag_decides:
         given.setdefault('record_duration', arguments.duration)

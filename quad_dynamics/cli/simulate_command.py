@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ArgumentError, ModelWarning, SimulationDiverged
 from quad_dynamics.model.loading import bundled_robots, load_model
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
     add('--robot', metavar='R', default='mini_cheetah', help='file or bundled robot (default: %(default)s)')
+    add_xacro_option(parser)
     add('--contact', choices=_CONTACTS, help='contact model (default: impulse; none with a fixed base)')
     add('--terrain', metavar='T', help='name or path of a YAML file: docs/terrain.md (default: flat)')
     add(
@@ -96,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     from quad_dynamics.simulation.simulator import Simulator
 
     _check_paths(arguments)
-    model = _load(arguments.robot, arguments.floating_base)
+    model = _load(arguments)
     sim = Simulator(model, _settings(arguments, model))
     _place(sim, arguments.drop)
     controller = _controller(sim, arguments)
@@ -158,10 +160,10 @@ def _check_paths(arguments: argparse.Namespace) -> None:
         check_picture(arguments.plot)
 
 
-def _load(robot: str, floating_base: bool | None) -> Model:
+def _load(arguments: argparse.Namespace) -> Model:
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # `inspect` tells them
-        return load_model(robot, floating_base)
+        return load_model(arguments.robot, arguments.floating_base, xacro_args=xacro_args(arguments))
 
 
 def _settings(arguments: argparse.Namespace, model: Model) -> SimulatorSettings:

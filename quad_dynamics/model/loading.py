@@ -19,6 +19,7 @@ from quad_dynamics.model.description_reader import as_description_mapping, load_
 from quad_dynamics.model.model import STANDARD_GRAVITY, Model, _vector
 from quad_dynamics.model.problems import Problems, why_unreadable
 from quad_dynamics.model.urdf_reader import read_urdf
+from quad_dynamics.model.xacro_files import check_xacro_args, expand_xacro
 from quad_dynamics.model.xml_tree import MAX_CHARACTERS, XmlError, decode_xml
 
 _EXPECTED = 'a .urdf or .xacro file'
@@ -40,6 +41,7 @@ def load_model(
     description: Description = None,
     strict: bool = False,
     gravity: npt.ArrayLike | None = None,
+    xacro_args: Mapping[str, str | float | bool] | None = None,
 ) -> Model:
     """Load a robot.
 
@@ -51,6 +53,7 @@ def load_model(
             if it exists and has the key `quad_dynamics:`.
         strict: refuse files that are only doubtful, too.
         gravity: (3,) in the world [m/s^2], default (0, 0, -9.81).
+        xacro_args: arguments of a .xacro file, by name.
 
     Returns:
         The model. What was doubtful is in `model.warnings` and was issued as ModelWarning, one for each kind.
@@ -62,8 +65,15 @@ def load_model(
     g = _vector(STANDARD_GRAVITY if gravity is None else gravity, 3, 'gravity')
     if floating_base is not None and not isinstance(floating_base, bool):
         raise ArgumentError(f'floating_base is {floating_base!r}; expected True, False or None')
+    given = check_xacro_args({} if xacro_args is None else xacro_args)
     text, path, shown = _find(source)
     problems = Problems(shown)
+    if path.lower().endswith('.xacro'):
+        text, missing = expand_xacro(Path(path), given)
+        for name in missing:
+            problems.warn('packages that the file names are not found; nothing of them is read: {}', name)
+    elif given:
+        raise ArgumentError(f'xacro_args is given, but {shown} is no .xacro file; expected none')
     urdf = read_urdf(text, problems, path)
     if urdf is None:
         problems.raise_errors()
@@ -91,8 +101,8 @@ def _find(source: str | os.PathLike[str]) -> tuple[str, str, str]:
     if not name or not _exists(path):
         shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + '...'
         raise ModelError(shown, [_no_such_file(shown)])
-    text = _read_file(path, name)  # xacro reads the file itself, but says less clearly what is wrong with it
-    return _expand_xacro(path) if path.suffix.lower() == '.xacro' else text, str(path), name
+    # xacro reads the file itself, but says less clearly what is wrong with it
+    return _read_file(path, name), str(path), name
 
 
 def _exists(path: Path) -> bool:
@@ -122,22 +132,6 @@ def _read_file(path: Path, shown: str) -> str:
         raise ModelError(shown, [f'cannot be read: {error.strerror}']) from error
     except XmlError as error:
         raise ModelError(shown, [str(error)]) from error
-
-
-def _expand_xacro(path: Path) -> str:
-    try:
-        import xacro
-    except ImportError as error:
-        fix = "install it with 'pip install xacro', or expand the file to a .urdf first"
-        raise ModelError(
-            str(path), [f'the file needs the package xacro, which is not installed; {fix}']
-        ) from error
-    try:
-        return str(xacro.process_file(str(path)).toprettyxml(indent='  '))
-    except Exception as error:  # xacro raises whatever its expressions raise
-        raise ModelError(
-            str(path), [f'xacro cannot expand the file: {str(error) or type(error).__name__}']
-        ) from error
 
 
 def _description_data(description: Description, path: str, problems: Problems) -> Mapping[str, Any] | None:

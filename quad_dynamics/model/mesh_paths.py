@@ -44,6 +44,7 @@ class MeshPaths:
         """
         self._folder = os.path.normpath(Path.cwd() / urdf_path / '..') if urdf_path else '/package/urdf'
         self._package = package_folder(urdf_path) if urdf_path else '/package'
+        self._has_file = bool(urdf_path)
         self._roots = [self._package] if urdf_path else []
         for variable in ('AMENT_PREFIX_PATH', 'ROS_PACKAGE_PATH'):
             roots = os.environ.get(variable, '').split(os.pathsep)
@@ -65,6 +66,23 @@ class MeshPaths:
         if kind == 'file':
             return self._absolute_problem(filename, '/' + rest.lstrip('/'))
         return f"'{filename}' has the scheme {kind}:; {_EXPECTED}"
+
+    def in_own_package(self, filename: str) -> Path | None:
+        """The file that an absolute path of another machine most likely means.
+
+        Files that were expanded on another machine say /home/somebody/NAME/meshes/leg.stl; what is meant is
+        meshes/leg.stl in the package. The longest end of the path that exists there is taken; the file's name
+        alone is not enough.
+        """
+        path = re.sub(r'^file:/*', '/', unquote(filename).replace('\\', '/').strip(), flags=re.IGNORECASE)
+        parts = path.split('/')
+        if not self._has_file or not re.match(r'/|[A-Za-z]:', path) or '..' in parts or '\0' in path:
+            return None
+        for i in range(1, len(parts) - 1):
+            candidate = Path(self._package, *parts[i:])
+            if candidate.is_file():
+                return candidate
+        return None
 
     def _plain_problem(self, filename: str, path: str) -> str:
         if path.startswith(('~', '$')):

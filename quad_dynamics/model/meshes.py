@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.mesh_paths import MeshPaths, package_folder
+from quad_dynamics.model.packages import package_folders
 from quad_dynamics.model.problems import why_unreadable
 from quad_dynamics.model.stance import rotation_about
 from quad_dynamics.model.xml_tree import XmlError, decode_xml, parse_xml
@@ -27,9 +28,7 @@ from quad_dynamics.model.xml_tree import XmlError, decode_xml, parse_xml
 Ints = npt.NDArray[np.int64]
 
 MOST_BYTES = 256 * 1024 * 1024
-_LEVELS_UP = 8  # folders above the URDF that may be the package that a path names
 _MOST_NODES = 10_000  # of a COLLADA scene
-_PACKAGE_NAME = re.compile(rb'<name>\s*([^<\s]+)\s*</name>')
 _FACE = re.compile(rb'^[ \t]*f[ \t]+([^\r\n]*)', re.MULTILINE)
 _FACES = ('triangles', 'polylist', 'polygons', 'tristrips', 'trifans')
 _NUMBERS = re.compile(rb'^[ \t]*v(?:ertex)?[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)', re.MULTILINE)
@@ -42,8 +41,8 @@ class MeshError(Exception):
 def find_mesh(filename: str, urdf_path: str) -> Path:
     """The file that a path in a URDF means.
 
-    A `package://NAME/...` is looked for in the folders above the URDF that are the package NAME or hold it,
-    then in `AMENT_PREFIX_PATH` and `ROS_PACKAGE_PATH`, then in the URDF's own package under whatever name.
+    A `package://NAME/...` is looked for in the package NAME (see `packages`), then in the URDF's own package
+    under whatever name. An absolute path of another machine is looked for in the URDF's own package.
 
     Args:
         filename: as written in the URDF.
@@ -52,14 +51,20 @@ def find_mesh(filename: str, urdf_path: str) -> Path:
     Raises:
         MeshError: there is no such file, or the path leaves the package.
     """
-    problem = MeshPaths(urdf_path).problem(filename)
+    paths = MeshPaths(urdf_path)
+    problem = paths.problem(filename)
     if problem:
-        raise MeshError(problem)
+        moved = paths.in_own_package(filename)
+        if moved is None:
+            raise MeshError(problem.removeprefix(f"'{filename}' "))
+        return moved
     path = unquote(filename).replace('\\', '/').strip()
     scheme, _, rest = path.partition('://')
     if scheme.lower() in ('package', 'model'):
         name, _, inner = rest.lstrip('/').partition('/')
-        candidates = [folder / inner for folder in _package_folders(name, urdf_path)]
+        folders = package_folders(name, urdf_path)
+        folders += [Path(package_folder(urdf_path))] if urdf_path else []
+        candidates = [folder / inner for folder in folders]
     else:
         plain = re.sub(r'^file:/*', '/', path, flags=re.IGNORECASE)
         folder = Path(os.path.normpath(Path.cwd() / urdf_path)).parent
@@ -93,30 +98,6 @@ def read_vertices(path: Path) -> Floats:
     if not np.isfinite(vertices).all():
         raise MeshError('has vertices that are not finite')
     return vertices
-
-
-def _package_folders(name: str, urdf_path: str) -> list[Path]:
-    folders: list[Path] = []
-    if urdf_path:
-        urdf = Path(os.path.normpath(Path.cwd() / urdf_path))
-        for folder in urdf.parents[:_LEVELS_UP]:
-            if folder.name == name or _package_name(folder) == name:
-                folders.append(folder)
-            if (folder / name / 'package.xml').is_file():
-                folders.append(folder / name)
-    for root in filter(None, os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)):
-        folders.append(Path(root) / 'share' / name)
-    for root in filter(None, os.environ.get('ROS_PACKAGE_PATH', '').split(os.pathsep)):
-        folders.append(Path(root) if Path(root).name == name else Path(root) / name)
-    return [*folders, Path(package_folder(urdf_path))] if urdf_path else folders
-
-
-def _package_name(folder: Path) -> str:
-    manifest = folder / 'package.xml'
-    if why_unreadable(manifest, 'a manifest', 1024 * 1024):
-        return ''
-    found = _PACKAGE_NAME.search(manifest.read_bytes())
-    return found.group(1).decode('utf-8', 'replace') if found else ''
 
 
 def _read_stl(raw: bytes) -> Floats:

@@ -76,7 +76,7 @@ def read_urdf(text: str, problems: Problems, path: str = '') -> Urdf | None:
         return None
     sign = '' if path.lower().endswith('.xacro') else _xacro_sign(tree)
     if sign:  # each of its expressions would be a problem of its own
-        cure = 'name it .urdf.xacro' if path else 'expand it first'
+        cure = 'let its name end with .xacro' if path else 'expand it first'
         problems.error(f'this looks like xacro: {cure} ({sign})')
         return None
     return _Reader(tree, problems, path).read(text)

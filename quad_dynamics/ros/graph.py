@@ -19,6 +19,7 @@ from quad_dynamics.ros.environment import share_folder
 from quad_dynamics.simulation.settings import CONTACTS
 
 PACKAGE = 'quad_dynamics'
+_ROBOT = ('robot', 'xacro_args')  # what all nodes have in common
 RECORDER = 'quad_dynamics_recorder'  # name of the node that `quad_dynamics record` is
 NODES = ('sim_node', 'force_node', 'viewer_node', 'identification')  # of this package
 
@@ -28,6 +29,7 @@ class GraphOptions(ParameterSet):
     """What can be chosen when the graph is started."""
 
     robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
+    xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
     contact: str = param('auto', 'contact model', choices=CONTACTS)
     terrain: str = param('flat', 'name of a terrain, or the path of a YAML file')
     initial_pose: str = param('lying', 'how the robot begins', choices=('lying', 'standing'))
@@ -99,7 +101,7 @@ def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | Non
     path = _parameter_file(options)
     in_file = file_parameters(path, 'sim_node')
     if 'robot' not in given and in_file.get('robot'):  # one robot for all nodes
-        given = {**given, 'robot': in_file['robot']}
+        given = {**{name: in_file[name] for name in _ROBOT if in_file.get(name)}, **given}
         options = GraphOptions.from_dict(given)
     make = _Maker(options, given, path, extra or {}, 'wait_for_commands' not in in_file)
     specs = [make.sim_node(), make.force_node()]
@@ -142,8 +144,8 @@ class _Maker:
 
     def sim_node(self) -> NodeSpec:
         options = self.options
-        names = ('robot', 'contact', 'terrain', 'initial_pose', 'real_time_factor', 'lock_step', 'seed')
-        parameters = self._chosen(*names)
+        names = ('contact', 'terrain', 'initial_pose', 'real_time_factor', 'lock_step', 'seed')
+        parameters = self._chosen(*_ROBOT, *names)
         if self.waits:
             parameters['wait_for_commands'] = True
         if options.lock_step:
@@ -155,13 +157,13 @@ class _Maker:
         return self._node('sim_node', parameters, noisy)
 
     def force_node(self) -> NodeSpec:
-        return self._node('force_node', self._chosen('robot', 'mode', 'lock_step'))
+        return self._node('force_node', self._chosen(*_ROBOT, 'mode', 'lock_step'))
 
     def viewer_node(self) -> NodeSpec:
-        return self._node('viewer_node', self._chosen('robot', 'host', 'port'))
+        return self._node('viewer_node', self._chosen(*_ROBOT, 'host', 'port'))
 
     def identification(self) -> NodeSpec:
-        return self._node('identification', self._chosen('robot', 'excitation'))
+        return self._node('identification', self._chosen(*_ROBOT, 'excitation'))
 
     def recorder(self) -> NodeSpec:
         options = self.options
@@ -175,7 +177,10 @@ class _Maker:
         """What a ROS installation has: robot_state_publisher and, if asked for, rviz2."""
         specs = []
         if _installed('robot_state_publisher'):
-            parameters = {'robot_description': _urdf(self.options.robot), **self._clock()}
+            parameters = {
+                'robot_description': _urdf(self.options.robot, self.options.xacro_args),
+                **self._clock(),
+            }
             specs.append(self._foreign('robot_state_publisher', parameters))
         if self.options.rviz and not self.options.headless:
             if not _installed('rviz2'):
@@ -250,13 +255,14 @@ def prefix_of(package: str) -> Path | None:
         return None
 
 
-def _urdf(robot: str) -> str:
+def _urdf(robot: str, xacro_args: str) -> str:
     """The robot as URDF text, for robot_state_publisher."""
     import warnings
 
     from quad_dynamics.errors import ModelWarning
     from quad_dynamics.model.loading import load_model
+    from quad_dynamics.model.xacro_files import parse_xacro_args
 
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # the nodes say it
-        return load_model(robot).to_urdf()
+        return load_model(robot, xacro_args=parse_xacro_args(xacro_args)).to_urdf()

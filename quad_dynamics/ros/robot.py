@@ -10,14 +10,16 @@ from rclpy.node import Node
 from quad_dynamics.errors import ArgumentError, ModelWarning, QuadDynamicsError
 from quad_dynamics.model.loading import bundled_robots, load_model
 from quad_dynamics.model.model import Model
+from quad_dynamics.model.xacro_files import parse_xacro_args
 
 
-def load_robot(node: Node, source: str) -> Model:
+def load_robot(node: Node, source: str, xacro_args: str = '') -> Model:
     """Load a robot; what is doubtful about it goes to the log of the node.
 
     Args:
         node: of rclpy.
         source: name of a bundled robot, or path of a URDF or xacro file.
+        xacro_args: arguments of a xacro file, as `parse_xacro_args` reads them.
 
     Raises:
         ArgumentError: there is none, or everything that is wrong with it.
@@ -25,7 +27,7 @@ def load_robot(node: Node, source: str) -> Model:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always', ModelWarning)
         try:
-            model = load_model(source)
+            model = load_model(source, xacro_args=parse_xacro_args(xacro_args))
         except QuadDynamicsError as error:
             raise ArgumentError(f'parameter robot: {error}') from error
     if source not in bundled_robots():  # what is doubtful about those is known, and in the docs
