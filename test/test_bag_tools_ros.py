@@ -295,6 +295,26 @@ def test_play_a_part(tmp_path: Path, started: list[bags.Process]) -> None:
     assert numbers == set(range(250, 300))
 
 
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda one: one.name)
+def test_repeated_signals_leave_a_whole_bag(
+    tmp_path: Path, started: list[bags.Process], number: signal.Signals
+) -> None:
+    """As `timeout -s INT` and `ros2 launch` send them, and as fast as they can come."""
+    folder = tmp_path / 'bag'
+    recorder = bags.command('record', '-o', folder)
+    publisher = bags.traffic('steady', RATE, 20.0, tmp_path / 'sent.npy', 1)
+    started += [recorder, publisher]
+    bags.wait_line(publisher, 'sending')
+    time.sleep(0.5)
+    while recorder.poll() is None:
+        recorder.send_signal(number)
+        time.sleep(0.005)
+    assert recorder.returncode == 0
+    with Reader(folder) as reader:  # it refuses a file without an end
+        assert reader.message_count > 0.2 * RATE
+        assert sum(1 for _ in reader.messages()) == reader.message_count
+
+
 @pytest.mark.slow
 def test_full_disk_ends_the_recorder(tmp_path: Path, started: list[bags.Process]) -> None:
     """It says why, and what was written can be read."""

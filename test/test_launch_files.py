@@ -17,9 +17,10 @@ from force_node.settings import ForceSettings
 from identification.settings import IdentificationSettings
 from quad_dynamics import load_model
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros import graph as graph_module
+from quad_dynamics.ros import node_spec
 from quad_dynamics.ros.environment import share_folder
-from quad_dynamics.ros.graph import GraphOptions, NodeSpec
+from quad_dynamics.ros.graph import GraphOptions
+from quad_dynamics.ros.node_spec import NodeSpec
 from quad_dynamics.ros.topics import TOPICS
 from quad_dynamics.simulation.bag import WORLD_FRAME
 from sim_node.settings import SimNodeSettings
@@ -39,7 +40,7 @@ SETTINGS: dict[str, Any] = {
 @pytest.fixture
 def no_ros(monkeypatch: pytest.MonkeyPatch) -> None:
     """No installation of ROS, whatever this machine has."""
-    monkeypatch.setattr(graph_module, 'prefix_of', lambda package: None)
+    monkeypatch.setattr(node_spec, 'prefix_of', lambda package: None)
 
 
 # ---------------------------------------------------------------- files
@@ -228,30 +229,61 @@ def test_values_stay_as_they_are(launching: Any, value: Any) -> None:
     from launch import LaunchContext
 
     spec = NodeSpec('sim_node', module='sim_node', namespace='a', parameters={'p': value})
-    action = launching._action(spec, {})
+    action = launching._Process(spec, {}).start()
     action._perform_substitutions(LaunchContext())
     [(file, is_file)] = action._Node__expanded_parameter_arguments
     assert is_file
     assert yaml.safe_load(Path(file).read_text()) == {'/a/sim_node': {'ros__parameters': {'p': value}}}
 
 
+class Event:
+    """What launch tells of a process that has ended."""
+
+    def __init__(self, returncode: int) -> None:
+        self.returncode = returncode
+
+
+def kinds(actions: list[Any]) -> list[str]:
+    return [type(action).__name__ for action in actions]
+
+
 def test_exit_codes_that_end_the_launch(launching: Any) -> None:
     from launch import LaunchContext
 
-    class Event:
-        def __init__(self, returncode: int) -> None:
-            self.returncode = returncode
-
-    on_exit = launching._when_ended(NodeSpec('sim_node'))
+    process = launching._Process(NodeSpec('sim_node', module='sim_node'), {})
     for _ in range(4):
-        assert on_exit(Event(-9), LaunchContext()) == []
+        assert kinds(process.ended(Event(-9), LaunchContext())) == ['LogInfo', 'TimerAction']
     with pytest.raises(ArgumentError, match='sim_node died 5 times within 20 s'):
-        on_exit(Event(1), LaunchContext())
+        process.ended(Event(1), LaunchContext())
     with pytest.raises(ArgumentError, match='sim_node refused to start'):
-        on_exit(Event(2), LaunchContext())
-    recorder = launching._when_ended(NodeSpec('x', arguments=['record'], is_node=False, respawn=False))
-    assert recorder(Event(0), LaunchContext()) == []
-    with pytest.raises(ArgumentError, match='record ended with exit code 1'):
-        recorder(Event(1), LaunchContext())
-    rviz = launching._when_ended(NodeSpec('rviz2', respawn=False))
-    assert [rviz(Event(0), LaunchContext()) for _ in range(9)] == [[]] * 9
+        process.ended(Event(2), LaunchContext())
+
+
+def test_what_the_launch_goes_on_without(launching: Any) -> None:
+    from launch import LaunchContext
+
+    viewer = launching._Process(NodeSpec('viewer_node', module='viewer_node', needed=False), {})
+    assert kinds(viewer.ended(Event(3), LaunchContext())) == ['LogInfo']  # not started again
+    assert kinds(viewer.ended(Event(-11), LaunchContext())) == ['LogInfo', 'TimerAction']
+    arguments = {'arguments': ['record'], 'is_node': False, 'respawn': False, 'needed': False}
+    recorder = launching._Process(NodeSpec('x', module='x', **arguments), {})
+    for code in (0, 1, -9):
+        assert kinds(recorder.ended(Event(code), LaunchContext())) == ['LogInfo']
+    closing = LaunchContext()
+    closing._set_is_shutdown(True)
+    assert viewer.ended(Event(1), closing) == []
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_a_program_that_is_not_installed_is_announced(launching: Any) -> None:
+    [sim_node, rviz] = started(launching, {'controller': 'none', 'viewer': 'false', 'rviz': 'true'})
+    assert kinds([sim_node, rviz]) == ['Node', 'LogInfo']
+    assert 'rviz2 is not installed' in rviz.msg[0].text
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_defaults_of_a_launch_file_are_not_for_nodes_that_are_not_there(launching: Any) -> None:
+    defaults = {'mode': 'computed_torque', 'headless': True}
+    assert list(commands(started(launching, {'controller': 'none'}, defaults))) == ['sim_node']
+    with pytest.raises(ArgumentError, match='mode is given, but controller is none'):
+        started(launching, {'controller': 'none', 'mode': 'stand'}, defaults)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ from force_node.settings import ForceSettings
 from identification.settings import IdentificationSettings
 from quad_dynamics import load_model
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros import graph as graph_module
+from quad_dynamics.ros import node_spec
+from quad_dynamics.ros.deaths import Deaths, Next
 from quad_dynamics.ros.environment import share_folder
-from quad_dynamics.ros.graph import RECORDER, GraphOptions, NodeSpec, graph
-from quad_dynamics.ros.supervisor import Deaths, Supervisor, command_line
+from quad_dynamics.ros.graph import RECORDER, GraphOptions, graph
+from quad_dynamics.ros.node_spec import NodeSpec
+from quad_dynamics.ros.supervisor import Supervisor, command_line
 from quad_dynamics.simulation.settings import SensorSettings
 from sim_node.settings import SimNodeSettings
 from viewer_node.settings import ViewerSettings
@@ -52,7 +55,7 @@ REACHES: dict[str, tuple[Any, set[str]]] = {
 }
 # The other options have tests of their own.
 CHANGE_THE_GRAPH = {'noise', 'headless', 'viewer', 'rviz', 'record', 'record_duration', 'storage'}
-CHANGE_THE_GRAPH |= {'namespace', 'params_file', 'use_sim_time', 'identification', 'excitation'}
+CHANGE_THE_GRAPH |= {'controller', 'namespace', 'params_file', 'use_sim_time', 'identification', 'excitation'}
 
 
 def by_name(specs: list[NodeSpec]) -> dict[str, NodeSpec]:
@@ -62,7 +65,7 @@ def by_name(specs: list[NodeSpec]) -> dict[str, NodeSpec]:
 @pytest.fixture
 def no_ros(monkeypatch: pytest.MonkeyPatch) -> None:
     """No installation of ROS, whatever this machine has."""
-    monkeypatch.setattr(graph_module, 'prefix_of', lambda package: None)
+    monkeypatch.setattr(node_spec, 'prefix_of', lambda package: None)
 
 
 @pytest.fixture
@@ -75,8 +78,7 @@ def with_ros(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         program.write_text('#!/bin/sh\n')
         program.chmod(0o755)
         installed[package] = tmp_path
-    monkeypatch.setattr(graph_module, 'prefix_of', installed.get)
-    monkeypatch.setattr('quad_dynamics.ros.supervisor.prefix_of', installed.get)
+    monkeypatch.setattr(node_spec, 'prefix_of', installed.get)
     return tmp_path
 
 
@@ -114,6 +116,7 @@ def test_what_is_not_given_is_left_to_the_nodes_and_their_files(option: str) -> 
         ({}, ['sim_node', 'force_node', 'viewer_node']),
         ({'headless': True}, ['sim_node', 'force_node']),
         ({'viewer': False}, ['sim_node', 'force_node']),
+        ({'controller': 'none'}, ['sim_node', 'viewer_node']),
         ({'headless': True, 'rviz': True}, ['sim_node', 'force_node']),
         ({'headless': True, 'record': 'bag'}, ['sim_node', 'force_node', 'quad_dynamics']),
         ({'headless': True, 'identification': True}, ['sim_node', 'force_node', 'identification']),
@@ -139,6 +142,24 @@ def test_lock_step_waits_for_all_who_take_part() -> None:
     assert partners() is None
     assert partners(lock_step=True) == ['force_node']  # the viewer listens while a page is open
     assert partners(lock_step=True, record='bag') == ['force_node', RECORDER]
+    assert partners(lock_step=True, controller='none') is None  # any controller
+    assert partners(lock_step=True, controller='none', record='bag') == [RECORDER]
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_options_of_a_node_that_is_not_started() -> None:
+    with pytest.raises(ArgumentError, match='mode is given, but controller is none'):
+        graph({'controller': 'none', 'mode': 'stand'})
+    with pytest.raises(ArgumentError, match='a parameter of force_node is given, but controller is none'):
+        graph({'controller': 'none'}, {'force_node': {'mu': 0.5}})
+
+
+def test_what_nothing_goes_on_without(with_ros: Path) -> None:
+    given = {'rviz': True, 'record': 'bag', 'identification': True}
+    needed = [spec.name for spec in graph(given) if spec.needed]
+    assert needed == ['sim_node', 'force_node', 'identification']
+    in_lock_step = [spec.name for spec in graph({**given, 'lock_step': True}) if spec.needed]
+    assert in_lock_step == [*needed, 'record']  # a partner: lock-step does not begin without it
 
 
 @pytest.mark.usefixtures('no_ros')
@@ -207,12 +228,6 @@ def test_file_of_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert spec.files == [tmp_path / 'mine.yaml']  # absolute: nodes may run elsewhere
 
 
-@pytest.mark.usefixtures('no_ros')
-def test_rviz_that_is_not_installed() -> None:
-    with pytest.raises(ArgumentError, match='rviz2 is not installed'):
-        graph({'rviz': True})
-
-
 def test_with_an_installation_of_ros(with_ros: Path) -> None:
     specs = by_name(graph({'rviz': True}))
     assert list(specs) == ['sim_node', 'force_node', 'viewer_node', 'robot_state_publisher', 'rviz2']
@@ -225,9 +240,24 @@ def test_with_an_installation_of_ros(with_ros: Path) -> None:
     command = command_line(specs['rviz2'])
     assert command[0] == str(with_ros / 'lib' / 'rviz2' / 'rviz2')
     assert command.index('-d') < command.index('--ros-args')
-    (with_ros / 'lib' / 'rviz2' / 'rviz2').unlink()
-    with pytest.raises(ArgumentError, match='rviz2 of rviz2 is not installed'):
+
+
+def test_programs_that_are_not_installed(with_ros: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ('robot_state_publisher', 'rviz2'):  # in the index, but without their executables
+        (with_ros / 'lib' / package / package).unlink()
+    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
+    specs = by_name(graph({'rviz': True}))
+    assert 'robot_state_publisher' not in specs  # sim_node publishes the description instead
+    assert 'publish_description' not in specs['sim_node'].parameters
+    advice = 'rviz2 is not installed; install it with: sudo apt install ros-jazzy-rviz2'
+    assert specs['rviz2'].lack == advice
+    with pytest.raises(ArgumentError, match=advice):
         command_line(specs['rviz2'])
+    said: list[str] = []
+    supervisor = Supervisor([specs['rviz2']], lambda name, line: said.append(line))
+    supervisor.start()
+    assert said == supervisor.losses == [advice]
+    assert supervisor.pids == {}
 
 
 @pytest.mark.parametrize('namespace', ['robot1', '/robot1', 'herd/robot1'])
@@ -293,7 +323,7 @@ def test_values_reach_a_node(ros_domain: int, tmp_path: Path) -> None:
 
 def test_deaths_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr('quad_dynamics.ros.supervisor.time.monotonic', lambda: now)
+    monkeypatch.setattr('quad_dynamics.ros.deaths.time.monotonic', lambda: now)
     deaths = Deaths()
     for _ in range(20):
         now += 5.1  # the fifth is 20.4 s after the first
@@ -304,7 +334,7 @@ def test_deaths_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_deaths_by_somebody_else_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr('quad_dynamics.ros.supervisor.time.monotonic', lambda: now)
+    monkeypatch.setattr('quad_dynamics.ros.deaths.time.monotonic', lambda: now)
     deaths = Deaths()
     for _ in range(20):
         now += 1.0
@@ -314,6 +344,13 @@ def test_deaths_by_somebody_else_do_not_count(monkeypatch: pytest.MonkeyPatch) -
         assert not deaths.too_many(-signal.SIGKILL)
     assert deaths.too_many(-signal.SIGKILL)
     assert Deaths().too_many(-signal.SIGSEGV) is False
+
+
+def until(condition: Any, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def run_to_end(spec: NodeSpec) -> tuple[Supervisor, list[str]]:
@@ -331,18 +368,123 @@ def run_to_end(spec: NodeSpec) -> tuple[Supervisor, list[str]]:
     return supervisor, said
 
 
-def test_nothing_goes_on_without_the_recorder() -> None:
-    spec = NodeSpec('r', module='no_such_module', arguments=['record'], is_node=False, respawn=False)
+VIEWER = NodeSpec('viewer_node', module='x', needed=False)
+RECORD = NodeSpec('r', module='x', arguments=['record'], is_node=False, respawn=False, needed=False)
+
+
+@pytest.mark.parametrize(
+    ('spec', 'code', 'what', 'text'),
+    [
+        (NodeSpec('sim_node'), 1, Next.RESTART, 'sim_node died (exit code 1); it is started again'),
+        (NodeSpec('sim_node'), 0, Next.RESTART, 'sim_node died (exit code 0); it is started again'),
+        (NodeSpec('sim_node'), 2, Next.END, 'sim_node refused to start'),
+        (VIEWER, -9, Next.RESTART, 'viewer_node died (signal SIGKILL); it is started again'),
+        (VIEWER, 2, Next.DO_WITHOUT, 'viewer_node refused to start; everything else goes on without it'),
+        (VIEWER, 3, Next.GO_ON, 'viewer_node cannot work here (see its message); everything else goes on'),
+        (RECORD, 0, Next.GO_ON, 'record has ended'),
+        (RECORD, 1, Next.DO_WITHOUT, 'record ended with exit code 1; everything else goes on without it'),
+        (RECORD, -9, Next.DO_WITHOUT, 'record ended with signal SIGKILL; everything else goes on without it'),
+        (replace(RECORD, needed=True), 2, Next.END, 'record ended with exit code 2'),
+    ],
+)
+def test_what_follows_an_end(spec: NodeSpec, code: int, what: Next, text: str) -> None:
+    found, said = Deaths().judge(spec, code)
+    assert found is what
+    assert said.startswith(text)
+
+
+def test_what_follows_many_ends() -> None:
+    for spec, what in ((NodeSpec('sim_node'), Next.END), (VIEWER, Next.DO_WITHOUT)):
+        deaths = Deaths()
+        assert [deaths.judge(spec, 1)[0] for _ in range(4)] == [Next.RESTART] * 4
+        found, text = deaths.judge(spec, 1)
+        assert found is what
+        assert text.startswith(f'{spec.name} died 5 times within 20 s, the last time with exit code 1')
+
+
+@pytest.mark.parametrize(('needed', 'failed'), [(True, 'record ended with exit code 1'), (False, '')])
+def test_a_recorder_that_dies(needed: bool, failed: str) -> None:
+    spec = replace(RECORD, module='no_such_module', needed=needed)
     supervisor, said = run_to_end(spec)
-    assert supervisor.failed == 'record ended with exit code 1'
+    assert supervisor.failed == failed
+    assert len(supervisor.losses) == (not needed)
+    assert supervisor.restarts == 0
     assert any('No module named' in line for line in said)
 
 
 def test_what_may_end_is_not_started_again() -> None:
-    supervisor, said = run_to_end(NodeSpec('rviz2', module='platform', respawn=False))
+    supervisor, said = run_to_end(NodeSpec('rviz2', module='platform', respawn=False, needed=False))
     assert not supervisor.failed
+    assert not supervisor.losses
     assert supervisor.restarts == 0
     assert sum('has ended' in line for line in said) == 1
+
+
+def test_an_end_takes_bounded_time(tmp_path: Path) -> None:
+    """One process ignores everything, another is asked only once and then takes its time."""
+    (tmp_path / 'deaf.py').write_text(
+        'import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint("up", flush=True)\n'
+        'time.sleep(60)\n'
+    )
+    said: list[str] = []
+    spec = NodeSpec('deaf', module='deaf', patience=0.2)
+    supervisor = Supervisor([spec], lambda name, line: said.append(line))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('PYTHONPATH', str(tmp_path))
+        supervisor.start()
+    until(lambda: 'up' in said)
+    begin = time.monotonic()
+    supervisor.stop()
+    assert 1.0 < time.monotonic() - begin < 4.0
+    assert said[-1] == 'deaf does not end; it is killed'
+
+
+NODE = """
+import time
+from quad_dynamics.ros.process import run_node
+class Node:
+    def spin(self, stop):
+        print('spins', flush=True)
+        while not stop():
+            time.sleep(0.01)
+    def close(self):
+        print('closes', flush=True)
+        time.sleep({closing})
+        print('closed', flush=True)
+raise SystemExit(run_node(Node, patience={patience}))
+"""
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda one: one.name)
+def test_signals_are_not_heard_twice(ros_domain: int, number: signal.Signals) -> None:
+    """As `timeout`, `ros2 launch` and impatient people send them: the end goes on as it began."""
+    code = NODE.format(closing=0.5, patience=20.0)
+    process = subprocess.Popen(
+        [sys.executable, '-c', code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == 'spins\n'
+    process.send_signal(number)
+    assert process.stdout.readline() == 'closes\n'
+    while process.poll() is None:  # until the very end of the interpreter
+        for again in (number, signal.SIGINT, signal.SIGTERM):
+            process.send_signal(again)
+        time.sleep(0.01)
+    assert process.stdout.read() == 'closed\n'
+    assert process.returncode == 0
+
+
+def test_a_node_that_does_not_end_is_ended(ros_domain: int) -> None:
+    code = NODE.format(closing=60.0, patience=0.5)
+    process = subprocess.Popen(
+        [sys.executable, '-c', code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == 'spins\n'
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10.0)
+    assert process.returncode == 1
+    assert 'it did not end within 0.5 s' in errors
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)

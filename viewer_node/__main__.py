@@ -15,7 +15,7 @@ _PATIENCE = 0.7
 def main() -> int:
     """Run the node; returns its exit code, which is CANNOT_SERVE if there can be no page."""
     try:
-        return run_node(_make, patience=_PATIENCE, usage=_usage)
+        return run_node(_make, patience=_PATIENCE, usage=_usage, nothing_to_lose=True)
     except CannotServeError as error:
         print(f'viewer_node: {error}', file=sys.stderr, flush=True)
         return CANNOT_SERVE

@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f'not played: {skipped}', file=sys.stderr)
         return made[0]
 
-    code = run_node(make, ['quad_dynamics'])
+    code = run_node(make, ['quad_dynamics'], starts_at_once=True)
     for player in made:
         late = f'; {player.late} were late, by at most {player.latest * 1e3:.0f} ms' if player.late else ''
         print(f'published {player.count} messages{late}', flush=True)

@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Record until asked to end."""
     from quad_dynamics.bags.writers import BagWriter, check_new
     from quad_dynamics.ros.environment import require_ros, stay_on_this_machine
-    from quad_dynamics.ros.process import run_node
+    from quad_dynamics.ros.process import CLOSING, run_node
 
     require_ros()
     folder = Path(arguments.output or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S'))
@@ -106,5 +106,5 @@ def run(arguments: argparse.Namespace) -> int:
         made.append(Recorder(BagWriter(folder, arguments.storage), options))
         return made[0]
 
-    code = run_node(make, ['quad_dynamics'])
+    code = run_node(make, ['quad_dynamics'], patience=CLOSING, starts_at_once=True)
     return code or int(any(recorder.failed for recorder in made))

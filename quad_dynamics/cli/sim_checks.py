@@ -18,7 +18,8 @@ from quad_dynamics.cli.parser import UsageError
 from quad_dynamics.errors import ArgumentError, ModelWarning, QuadDynamicsError
 from quad_dynamics.parameters.parameter_set import ParameterSet
 from quad_dynamics.parameters.yaml_numbers import load_yaml
-from quad_dynamics.ros.graph import NODES, GraphOptions, NodeSpec, file_parameters, graph
+from quad_dynamics.ros.graph import NODES, GraphOptions, file_parameters, graph
+from quad_dynamics.ros.node_spec import NodeSpec
 
 Parameters = Mapping[str, Mapping[str, Any]]  # of nodes, by the name of the node
 

@@ -28,6 +28,7 @@ examples:
   quad_dynamics sim --headless --record my_bag        no page; a bag of everything
   quad_dynamics sim --contact spring_damper -p sim_node.mu=0.8 -p force_node.rise_time=2.0
   quad_dynamics sim --lock-step --headless --record run1 --duration 5
+  quad_dynamics sim --controller none                 torques come from your own node, on joint_torques
 
 Topics and services are those of docs/nodes: `quad_dynamics topics` lists them while it runs.
 
@@ -73,14 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
     supervisor = Supervisor(specs, screen.say)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop.set())
+        if signal.getsignal(number) is not signal.SIG_IGN or number != signal.SIGHUP:  # as of nohup
+            signal.signal(number, lambda *_: stop.set())
     watch = _StopWatch(None if bag_decides else arguments.duration)
-    names = ', '.join(spec.executable if spec.is_node else spec.arguments[0] for spec in specs)
+    names = ', '.join(spec.name for spec in specs)
     screen.say('', f'starting {names}; Ctrl-C ends them')
     try:
         supervisor.start()
         _tell_of_compiling(screen)
-        with _watch(given.get('namespace', '')) as status:
+        with _watch(given) as status:
             while not (stop.is_set() or supervisor.failed or watch.has_ended(status.simulated_time())):
                 if bag_decides and supervisor.has_ended('record'):
                     break
@@ -90,9 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         screen.show('')
         supervisor.stop()
-    if supervisor.failed:
-        print(f'error: {supervisor.failed}', file=sys.stderr)
-    return 1 if supervisor.failed else 0
+    problems = [*supervisor.losses, *filter(None, [supervisor.failed])]
+    for problem in problems:
+        print(f'error: {problem}', file=sys.stderr)
+    return 1 if problems else 0
 
 
 class _StopWatch:
@@ -122,10 +125,10 @@ def _tell_of_compiling(screen: _Screen) -> None:
         screen.say('', 'the first start on this machine compiles, which takes about a minute')
 
 
-def _watch(namespace: str) -> Any:
+def _watch(given: dict[str, Any]) -> Any:
     from quad_dynamics.ros.status import Status
 
-    return Status(namespace)
+    return Status(given.get('namespace', ''), given.get('controller') != 'none')
 
 
 class _Screen:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from quad_dynamics.parameters.parameter import nearest, param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 from quad_dynamics.parameters.yaml_numbers import load_yaml
 from quad_dynamics.ros.environment import share_folder
+from quad_dynamics.ros.node_spec import PACKAGE, NodeSpec
+from quad_dynamics.ros.process import CLOSING
 from quad_dynamics.simulation.settings import CONTACTS
 
-PACKAGE = 'quad_dynamics'
 _ROBOT = ('robot', 'xacro_args')  # what all nodes have in common
+CONTROLLERS = ('force_node', 'none')
 RECORDER = 'quad_dynamics_recorder'  # name of the node that `quad_dynamics record` is
 NODES = ('sim_node', 'force_node', 'viewer_node', 'identification')  # of this package
 
@@ -33,6 +35,9 @@ class GraphOptions(ParameterSet):
     contact: str = param('auto', 'contact model', choices=CONTACTS)
     terrain: str = param('flat', 'name of a terrain, or the path of a YAML file')
     initial_pose: str = param('lying', 'how the robot begins', choices=('lying', 'standing'))
+    controller: str = param(
+        'force_node', 'who commands torques; none: your own node, on joint_torques', choices=CONTROLLERS
+    )
     mode: str = param('stand', 'of force_node', choices=MODES)
     real_time_factor: float = param(
         1.0, 'simulated time over wall time; 0: as fast as possible', unit='-', low=0.0, high=1000.0
@@ -57,35 +62,6 @@ class GraphOptions(ParameterSet):
     params_file: str = param('', 'YAML file with parameters of the nodes; none: config/sim.yaml')
 
 
-@dataclass(frozen=True)
-class NodeSpec:
-    """One process of the graph.
-
-    Attributes:
-        executable: of the package; also the name of the node.
-        package: that has it.
-        module: of Python that is the same program, '' if there is none.
-        namespace: of the node.
-        parameters: by name.
-        files: YAML files with parameters; those named above come after them.
-        arguments: of the program, before those for ROS.
-        remappings: of names, from and to.
-        is_node: whether it takes arguments for ROS.
-        respawn: whether it is started again when it ends.
-    """
-
-    executable: str
-    package: str = PACKAGE
-    module: str = ''
-    namespace: str = ''
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    files: Sequence[Path] = ()
-    arguments: Sequence[str] = ()
-    remappings: Sequence[tuple[str, str]] = ()
-    is_node: bool = True
-    respawn: bool = True
-
-
 def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | None = None) -> list[NodeSpec]:
     """The processes to start.
 
@@ -98,13 +74,17 @@ def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | Non
     """
     options = GraphOptions.from_dict(given)
     _check_extra(extra or {})
+    if options.controller == 'none':
+        _check_no_force_node(given, extra or {})
     path = _parameter_file(options)
     in_file = file_parameters(path, 'sim_node')
     if 'robot' not in given and in_file.get('robot'):  # one robot for all nodes
         given = {**{name: in_file[name] for name in _ROBOT if in_file.get(name)}, **given}
         options = GraphOptions.from_dict(given)
     make = _Maker(options, given, path, extra or {}, 'wait_for_commands' not in in_file)
-    specs = [make.sim_node(), make.force_node()]
+    specs = [make.sim_node()]
+    if options.controller == 'force_node':
+        specs.append(make.force_node())
     if options.viewer and not options.headless:
         specs.append(make.viewer_node())
     if options.identification:
@@ -128,7 +108,9 @@ class _Maker:
     ) -> None:
         self.options, self.given, self.file, self.extra, self.waits = options, given, file, extra, waits
 
-    def _node(self, name: str, parameters: Mapping[str, Any], files: Sequence[Path] = ()) -> NodeSpec:
+    def _node(
+        self, name: str, parameters: Mapping[str, Any], files: Sequence[Path] = (), needed: bool = True
+    ) -> NodeSpec:
         return NodeSpec(
             executable=name,
             module=name,
@@ -136,6 +118,7 @@ class _Maker:
             parameters={**parameters, **self.extra.get(name, {})},
             files=[self.file, *files],
             remappings=self._tf(),
+            needed=needed,
         )
 
     def _chosen(self, *names: str) -> dict[str, Any]:
@@ -149,9 +132,11 @@ class _Maker:
         if self.waits:
             parameters['wait_for_commands'] = True
         if options.lock_step:
-            partners = ['force_node', *([RECORDER] if options.record else [])]
-            parameters['lock_step_partners'] = partners
-        if _installed('robot_state_publisher'):
+            partners = ['force_node'] if options.controller == 'force_node' else []
+            partners += [RECORDER] if options.record else []
+            if partners:
+                parameters['lock_step_partners'] = partners
+        if not self.state_publisher().lack:
             parameters['publish_description'] = False
         noisy = [share_folder() / 'config' / 'typical_sensors.yaml'] if options.noise == 'typical' else []
         return self._node('sim_node', parameters, noisy)
@@ -160,7 +145,7 @@ class _Maker:
         return self._node('force_node', self._chosen(*_ROBOT, 'mode', 'lock_step'))
 
     def viewer_node(self) -> NodeSpec:
-        return self._node('viewer_node', self._chosen(*_ROBOT, 'host', 'port'))
+        return self._node('viewer_node', self._chosen(*_ROBOT, 'host', 'port'), needed=False)
 
     def identification(self) -> NodeSpec:
         return self._node('identification', self._chosen(*_ROBOT, 'excitation'))
@@ -171,24 +156,29 @@ class _Maker:
         arguments += ['--namespace', options.namespace] if options.namespace else []
         arguments += ['--sim-time'] if options.lock_step else []
         arguments += ['--duration', str(options.record_duration)] if options.record_duration else []
-        return NodeSpec(PACKAGE, module=PACKAGE, arguments=arguments, is_node=False, respawn=False)
+        return NodeSpec(
+            PACKAGE,
+            module=PACKAGE,
+            arguments=arguments,
+            is_node=False,
+            respawn=False,
+            needed=options.lock_step,  # which does not begin without it
+            patience=CLOSING,
+        )
 
     def of_ros(self) -> list[NodeSpec]:
         """What a ROS installation has: robot_state_publisher and, if asked for, rviz2."""
         specs = []
-        if _installed('robot_state_publisher'):
-            parameters = {
-                'robot_description': _urdf(self.options.robot, self.options.xacro_args),
-                **self._clock(),
-            }
-            specs.append(self._foreign('robot_state_publisher', parameters))
+        if not self.state_publisher().lack:
+            specs.append(self.state_publisher(_urdf(self.options.robot, self.options.xacro_args)))
         if self.options.rviz and not self.options.headless:
-            if not _installed('rviz2'):
-                raise ArgumentError('rviz is true, but rviz2 is not installed; expected a ROS 2 with rviz2')
             config = str(share_folder() / 'rviz' / 'sim.rviz')
             # Who closes its window does not want it back.
             specs.append(self._foreign('rviz2', self._clock(), arguments=['-d', config], respawn=False))
         return specs
+
+    def state_publisher(self, urdf: str = '') -> NodeSpec:
+        return self._foreign('robot_state_publisher', {'robot_description': urdf, **self._clock()})
 
     def _foreign(self, name: str, parameters: Mapping[str, Any], **rest: Any) -> NodeSpec:
         """A node of another package that is named like it."""
@@ -198,6 +188,7 @@ class _Maker:
             namespace=self.options.namespace,
             parameters=parameters,
             remappings=self._tf(),
+            needed=False,
             **rest,
         )
 
@@ -214,6 +205,14 @@ def _check_extra(extra: Mapping[str, Any]) -> None:
         if name not in NODES:
             raise ArgumentError(
                 f"there is no node '{name}'{nearest(name, NODES)}; expected one of {', '.join(NODES)}"
+            )
+
+
+def _check_no_force_node(given: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+    for what, is_given in (('mode', 'mode' in given), ('a parameter of force_node', 'force_node' in extra)):
+        if is_given:
+            raise ArgumentError(
+                f'{what} is given, but controller is none: there is no force_node; expected one or the other'
             )
 
 
@@ -236,23 +235,6 @@ def file_parameters(path: Path, node: str) -> dict[str, Any]:
         if isinstance(parameters, dict) and str(key).split('/')[-1] in ('**', node):
             found |= parameters
     return found
-
-
-def _installed(package: str) -> bool:
-    """Whether a ROS installation has a package."""
-    return prefix_of(package) is not None
-
-
-def prefix_of(package: str) -> Path | None:
-    """Where a ROS installation has a package, None if it has not."""
-    try:
-        from ament_index_python.packages import PackageNotFoundError, get_package_prefix
-    except ImportError:
-        return None
-    try:
-        return Path(get_package_prefix(package))
-    except (PackageNotFoundError, LookupError, ValueError, OSError):  # OSError: AMENT_PREFIX_PATH is not set
-        return None
 
 
 def _urdf(robot: str, xacro_args: str) -> str:

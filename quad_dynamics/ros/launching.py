@@ -5,32 +5,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, LogInfo, OpaqueFunction, TimerAction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import Parameter, nearest
+from quad_dynamics.ros.deaths import Deaths, Next
 from quad_dynamics.ros.environment import loopback_settings
-from quad_dynamics.ros.graph import PACKAGE, GraphOptions, NodeSpec, graph
+from quad_dynamics.ros.graph import GraphOptions, graph
+from quad_dynamics.ros.node_spec import PACKAGE, NodeSpec
 from quad_dynamics.ros.process import PARENT_VARIABLE
-from quad_dynamics.ros.supervisor import (
-    TOO_OFTEN,
-    WRONG_PARAMETERS,
-    Deaths,
-    command_line,
-    installed_program,
-)
+from quad_dynamics.ros.supervisor import GRACE, command_line
 
 # What dies is started again after so long [s].
 _RESPAWN_DELAY = 0.2
-# What has not ended so long after SIGINT gets SIGTERM, and after as long again SIGKILL [s].
-_PATIENCE = '2'
+# What has not ended on SIGINT within its patience gets SIGTERM, and so long after that SIGKILL [s].
+_UNTIL_KILLED = '1'
 # Arguments of `ros2 launch` itself that come among those of the launch file.
 _OF_LAUNCH = ('launch-prefix', 'launch-prefix-filter', 'emulate_tty', 'ros_namespace')
 
@@ -76,6 +72,8 @@ class _Actions:
             for name, one in self._declared.items()
             if name in self._given or name in self._defaults
         }
+        if given.get('controller') == 'none' and 'mode' not in self._given:
+            given.pop('mode', None)  # a default of the launch file for a node that is not there
         # A group of launch may push a namespace around all of it.
         around = context.launch_configurations.get('ros_namespace', '').strip('/')
         inner = str(given.get('namespace', ''))
@@ -86,56 +84,58 @@ class _Actions:
         if not context.launch_configurations.get('launch-prefix'):
             # Processes are children of this one, and need not outlive it; behind a prefix they are not.
             environment[PARENT_VARIABLE] = str(os.getpid())
-        return [_action(spec, environment) for spec in graph(given)]
+        return [_Process(spec, environment).start() for spec in graph(given)]
 
 
-def _action(spec: NodeSpec, environment: Mapping[str, str]) -> Any:
-    common = {
-        'additional_env': dict(environment),
-        'output': 'screen',
-        'emulate_tty': True,  # else their output is held back
-        'sigterm_timeout': _PATIENCE,
-        'sigkill_timeout': _PATIENCE,
-        'on_exit': _when_ended(spec),
-    }
-    # The executable that is installed has the interpreter of the workspace; pip installs none there.
-    path = installed_program(spec)
-    if not spec.is_node:
-        command = command_line(spec) if path is None else [str(path), *spec.arguments]
-        return ExecuteProcess(cmd=command, name=spec.arguments[0], **common)
-    module = [] if path is not None or not spec.module else ['-m', spec.module]
-    return Node(
-        executable=sys.executable if module else str(path or spec.executable),
-        exec_name=spec.executable,
-        name=spec.executable,
-        namespace=f'/{spec.namespace.strip("/")}',
-        parameters=[*map(str, spec.files), dict(spec.parameters)],
-        remappings=list(spec.remappings),
-        arguments=[*module, *spec.arguments],
-        respawn=spec.respawn,
-        respawn_delay=_RESPAWN_DELAY,
-        **common,
-    )
+class _Process:
+    """One process of the graph, with what follows when it ends.
 
+    It is started again here and not by `respawn` of launch, which would not stop where that is of no use.
+    """
 
-def _when_ended(spec: NodeSpec) -> Callable[[Any, LaunchContext], list[Any]]:
-    """What to do when a process ends: end everything where it would end again and again, or is needed."""
-    deaths = Deaths()
+    def __init__(self, spec: NodeSpec, environment: Mapping[str, str]) -> None:
+        self._spec, self._environment, self._deaths = spec, environment, Deaths()
 
-    def on_exit(event: Any, context: LaunchContext) -> list[Any]:
-        name, reason = spec.executable if spec.is_node else spec.arguments[0], ''
-        if event.returncode == WRONG_PARAMETERS:
-            reason = f'{name} refused to start'
-        elif not spec.is_node and event.returncode != 0:
-            reason = f'{name} ended with exit code {event.returncode}'
-        elif spec.respawn and deaths.too_many(event.returncode):
-            reason = f'{name} died {TOO_OFTEN}'
-        if reason and not context.is_shutdown:
+    def start(self) -> Any:
+        """An action that starts it; where it is not installed and not needed, one that says so."""
+        spec = self._spec
+        if spec.lack and not spec.needed:
+            return LogInfo(msg=spec.lack)
+        common = {
+            'additional_env': dict(self._environment),
+            'output': 'screen',
+            'emulate_tty': True,  # else their output is held back
+            'sigterm_timeout': str(spec.patience + GRACE),
+            'sigkill_timeout': _UNTIL_KILLED,
+            'on_exit': self.ended,
+        }
+        # The executable that is installed has the interpreter of the workspace; pip installs none there.
+        path = spec.program
+        if not spec.is_node:
+            command = command_line(spec) if path is None else [str(path), *spec.arguments]
+            return ExecuteProcess(cmd=command, name=spec.name, **common)
+        module = [] if path is not None or not spec.module else ['-m', spec.module]
+        return Node(
+            executable=sys.executable if module else str(path or spec.executable),
+            exec_name=spec.executable,
+            name=spec.executable,
+            namespace=f'/{spec.namespace.strip("/")}',
+            parameters=[*map(str, spec.files), dict(spec.parameters)],
+            remappings=list(spec.remappings),
+            arguments=[*module, *spec.arguments],
+            **common,
+        )
+
+    def ended(self, event: Any, context: LaunchContext) -> list[Any]:
+        """Called by launch when it has ended."""
+        if context.is_shutdown:
+            return []
+        what, text = self._deaths.judge(self._spec, event.returncode)
+        if what is Next.END:
             # Not an event `Shutdown`: launch says what was raised, ends everything, and its exit code is 1.
-            raise ArgumentError(reason)
-        return []
-
-    return on_exit
+            raise ArgumentError(text)
+        again = [TimerAction(period=_RESPAWN_DELAY, actions=[self.start()])] if what is Next.RESTART else []
+        return [LogInfo(msg=text), *again]
 
 
 def _is_outermost(context: LaunchContext) -> bool:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import signal
 import sys
@@ -17,7 +16,13 @@ from quad_dynamics.errors import QuadDynamicsError
 
 # Set by whoever starts nodes as children: the id of the process that they must not outlive.
 PARENT_VARIABLE = 'QUAD_DYNAMICS_PARENT'
+# How long a process may take to end once it was asked to [s]. Whoever starts nodes waits a little longer.
+PATIENCE = 5.0
+CLOSING = 30.0  # the same for what closes a bag: writing what is left may take a while on a slow disk [s]
+# Signals that ask a process to end: Ctrl-C, a supervisor, a terminal that is closed.
+_ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
+WRONG_PARAMETERS = 2  # exit code of a node that refuses to start
 # Exit code of a node that nobody depends on and that cannot work here; starting it again would not help.
 CANNOT_SERVE = 3
 
@@ -33,15 +38,21 @@ class Runnable(Protocol):
 
 
 class StopFlag:
-    """True once the process has been asked to end; a second Ctrl-C ends it at once."""
+    """True once the process has been asked to end; asking again changes nothing.
 
-    def __init__(self, patience: float = math.inf) -> None:
+    Signals are often repeated: a terminal sends Ctrl-C to all processes of a job, `ros2 launch` sends it to
+    the same processes again, and so does `timeout`. The second one must not interrupt the end that the first
+    one has begun. The end takes bounded time all the same: a process that is late ends without it.
+    """
+
+    def __init__(self, patience: float = PATIENCE, nothing_to_lose: bool = False) -> None:
         """Nobody has asked yet.
 
         Args:
-            patience: the process ends so long after it was asked, whatever it is doing then [s].
+            patience: how long the end may take [s]; then the process ends with exit code 1.
+            nothing_to_lose: it then ends with exit code 0, and without a message.
         """
-        self._asked, self._patience = False, patience
+        self._asked, self._patience, self._nothing_to_lose = False, patience, nothing_to_lose
 
     def __call__(self) -> bool:
         """Whether to stop."""
@@ -49,39 +60,60 @@ class StopFlag:
 
     def ask(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Ask to stop; also a signal handler."""
-        if self._asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        if not self._asked and math.isfinite(self._patience):
-            timer = threading.Timer(self._patience, os._exit, (0,))
-            timer.daemon = True
-            timer.start()
+        if self._asked:
+            return
         self._asked = True
+        timer = threading.Timer(self._patience, self._give_up)
+        timer.daemon = True
+        timer.start()
+
+    def _give_up(self) -> None:
+        if self._nothing_to_lose:
+            os._exit(0)
+        text = f'error: it did not end within {self._patience:g} s; what was not written by then is lost\n'
+        os.write(sys.stderr.fileno(), text.encode())
+        os._exit(1)
 
 
 def run_node(
     make: Callable[[], Runnable],
     argv: Sequence[str] | None = None,
-    patience: float = math.inf,
+    patience: float = PATIENCE,
     usage: Callable[[], str] | None = None,
+    *,
+    nothing_to_lose: bool = False,
+    starts_at_once: bool = False,
 ) -> int:
-    """Run a node until it is asked to end (SIGINT, SIGTERM, or the death of the process that started it).
+    """Run a node until it is asked to end (SIGINT, SIGTERM, SIGHUP, or the death of its parent process).
 
     Args:
         make: makes the node; what it raises about its parameters ends the process with exit code 2.
         argv: arguments of the process with its name; None: those of the interpreter.
         patience: how long it may take to end [s].
         usage: text for `--help`, which starts nothing; None where the command line prints its own.
+        nothing_to_lose: it may take longer, but nobody needs to know.
+        starts_at_once: `make` takes no time, so that a signal meanwhile waits for it; what it has begun to
+            write is then finished. Otherwise a signal ends the process: it may be compiling, for a minute,
+            in a call that no handler in Python interrupts.
 
     Returns:
         exit code: 0 ended as asked, 2 wrong parameters.
     """
-    # What starts may be compiling, which no handler interrupts; nothing of it must be ended in order yet.
-    _handle_signals(signal.SIG_DFL)
-    words = list(sys.argv if argv is None else argv)
-    if usage is not None and (own := own_arguments(words)):
-        return _answer(own, usage)
-    if not _die_with_parent():
-        return 0
+    stop, before = StopFlag(patience, nothing_to_lose), _handlers()
+    try:
+        _handle_signals(stop.ask if starts_at_once else signal.SIG_DFL)
+        words = list(sys.argv if argv is None else argv)
+        if usage is not None and (own := own_arguments(words)):
+            return _answer(own, usage)
+        return _run(make, words, stop) if _die_with_parent() else 0
+    finally:
+        for number, handler in before.items():
+            # Asked to end, it must not be killed on its last steps: the interpreter resets handlers before
+            # the process has ended, but not this one.
+            signal.signal(number, signal.SIG_IGN if stop() else handler)
+
+
+def _run(make: Callable[[], Runnable], words: list[str], stop: StopFlag) -> int:
     from quad_dynamics.ros.environment import require_ros, stay_on_this_machine
 
     try:
@@ -89,17 +121,18 @@ def run_node(
         stay_on_this_machine()
     except QuadDynamicsError as error:
         print(f'error: {error}', file=sys.stderr, flush=True)
-        return 2
+        return WRONG_PARAMETERS
     import rclpy
     from rclpy.signals import SignalHandlerOptions
 
     try:
+        # Without rclpy's own handlers: they would shut down the context in the middle of a step.
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:  # a file of parameters that is no YAML, a name that is none
         print(f'error: {error}', file=sys.stderr, flush=True)
-        return 2
+        return WRONG_PARAMETERS
     try:
-        return _run(make, patience)
+        return _live(make, stop)
     finally:
         rclpy.try_shutdown()
 
@@ -128,17 +161,15 @@ def _answer(own: Sequence[str], usage: Callable[[], str]) -> int:
         file=sys.stderr,
         flush=True,
     )
-    return 2
+    return WRONG_PARAMETERS
 
 
-def _run(make: Callable[[], Runnable], patience: float) -> int:
-    stop = StopFlag(patience)
+def _live(make: Callable[[], Runnable], stop: StopFlag) -> int:
     try:
         node = make()
     except QuadDynamicsError as error:
         print(f'error: {error}', file=sys.stderr, flush=True)
-        return 2
-    # In place of rclpy's own: it would shut down the context in the middle of a step.
+        return WRONG_PARAMETERS
     _handle_signals(stop.ask)
     try:
         node.spin(stop)
@@ -147,8 +178,16 @@ def _run(make: Callable[[], Runnable], patience: float) -> int:
     return 0
 
 
+def _handlers() -> dict[int, Any]:
+    """The handlers of the signals that ask to end, as they are; but for a SIGHUP that `nohup` ignores."""
+    found = {number: signal.getsignal(number) for number in _ASKING}
+    if found[signal.SIGHUP] is signal.SIG_IGN:
+        del found[signal.SIGHUP]
+    return {number: signal.SIG_DFL if handler is None else handler for number, handler in found.items()}
+
+
 def _handle_signals(handler: Any) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _handlers():
         signal.signal(number, handler)
 
 

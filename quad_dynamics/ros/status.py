@@ -16,12 +16,14 @@ _SILENT = 1.5  # after so long without diagnostics a node is silent [s]
 class Status:
     """Listens to /diagnostics in a thread, while it is entered."""
 
-    def __init__(self, namespace: str = '') -> None:
+    def __init__(self, namespace: str = '', has_force_node: bool = True) -> None:
         """Be ready to listen.
 
         Args:
             namespace: of the nodes.
+            has_force_node: whether force_node is among them.
         """
+        self._has_force_node = has_force_node
         self._prefix = f'{namespace.strip("/")}/' if namespace.strip('/') else ''
         self._heard: dict[str, tuple[float, str, dict[str, str]]] = {}
         self._stop = threading.Event()
@@ -65,7 +67,7 @@ class Status:
             rate = force.get('joint_states_hz')
             parts += [f'joint_states {float(rate):.0f} Hz'] if rate else []
             parts.append(f'force_node: {force["message"]}')
-        else:
+        elif self._has_force_node:
             parts.append(self._silent('force_node'))
         return ' | '.join(parts)
 
