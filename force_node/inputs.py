@@ -8,6 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
@@ -44,7 +45,10 @@ class Inputs:
         self._joints: tuple[Floats, Floats, Floats] | None = None
         self._base: tuple[Floats, Floats] | None = None
         self._forces = np.zeros((feet, 3))
+        self._in_foot_axes = [False] * feet
         self._strays: dict[str, int] = {}
+        for foot in model.foot_names:  # compiles
+            frame_pose(model, np.array(model.neutral), foot)
 
     def joints(self, stamp_ns: int, q_j: Floats, qd_j: Floats, tau: Floats) -> None:
         """Take joint states, each array (nj,)."""
@@ -76,14 +80,20 @@ class Inputs:
         self._base = place, motion
         self.odom_stamp = stamp_ns
 
-    def foot_force(self, stamp_ns: int, foot: int, force: Floats) -> None:
-        """Take the (3,) force of the ground on a foot, in world axes.
+    def foot_force(self, stamp_ns: int, foot: int, force: Floats, in_foot_axes: bool = False) -> None:
+        """Take the force of the ground on a foot.
+
+        Args:
+            stamp_ns: [ns].
+            foot: its number.
+            force: (3,) [N].
+            in_foot_axes: it is in the axes of the foot's link, not of the world.
 
         Raises:
             ArgumentError: a stamp that strays.
         """
         self._check_age(f'foot force of {self._model.foot_names[foot]}', stamp_ns, self.foot_stamps[foot])
-        self._forces[foot] = force
+        self._forces[foot], self._in_foot_axes[foot] = force, in_foot_axes
         self.foot_stamps[foot] = stamp_ns
 
     def _check_age(self, what: str, stamp: int, known: int) -> None:
@@ -139,9 +149,18 @@ class Inputs:
             return RobotState(time, np.array(q_j), np.array(qd_j), None, np.array(tau))
         assert self._base is not None
         pose, twist = self._base
-        forces = self._forces.copy() if self.feet_measured else None
         q, u = np.concatenate((pose, q_j)), np.concatenate((twist, qd_j))
+        forces = self._forces_in_world(q) if self.feet_measured else None
         return RobotState(time, q, u, forces, np.array(tau))
+
+    def _forces_in_world(self, q: Floats) -> Floats:
+        """(feet, 3) in world axes."""
+        forces = self._forces.copy()
+        for foot, in_foot_axes in enumerate(self._in_foot_axes):
+            if in_foot_axes and forces[foot].any():
+                R_WF, _ = frame_pose(self._model, q, self._model.foot_names[foot])
+                forces[foot] = R_WF @ forces[foot]
+        return forces
 
     @property
     def feet_measured(self) -> bool:

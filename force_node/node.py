@@ -122,7 +122,7 @@ class ForceNode:
         if self.supervisor.jumps != jumps:
             self.node.get_logger().info(f'begins anew: {self.supervisor.last_jump}')
         if self._estimates.is_due(stamp):
-            self._estimates.publish(self.supervisor.estimator.forces(), stamp)
+            self._estimates.publish(self.supervisor.estimator.forces(), state.q, stamp)
 
     def _watch(self) -> None:
         """Damp while there are no joint states."""

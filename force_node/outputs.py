@@ -11,6 +11,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from force_node.settings import ForceSettings
+from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.model.model import Model
 from quad_dynamics.ros import messages
@@ -92,7 +93,12 @@ class EstimateOutput:
 
     def __init__(self, node: Node, model: Model, settings: ForceSettings) -> None:
         """Prepare the messages."""
-        self._template = messages.wrench(settings.world_frame if model.floating_base else model.base_name)
+        self._model, self._in_foot_axes = model, settings.foot_force_frame == 'foot'
+        around = settings.world_frame if model.floating_base else f'{settings.frame_prefix}{model.base_name}'
+        self._templates = [
+            messages.wrench(f'{settings.frame_prefix}{foot}' if self._in_foot_axes else around)
+            for foot in model.foot_names
+        ]
         self._publishers = [
             node.create_publisher(WrenchStamped, f'foot_forces_estimated/{name}', STREAM)
             for name in topic_names(model.foot_names)
@@ -104,10 +110,19 @@ class EstimateOutput:
         """Whether the states have come to the next period."""
         return stamp_ns // self.period_ns != self._last
 
-    def publish(self, forces: Floats, stamp_ns: int) -> None:
-        """Publish (feet, 3) forces."""
+    def publish(self, forces: Floats, q: Floats, stamp_ns: int) -> None:
+        """Publish forces.
+
+        Args:
+            forces: (feet, 3) in world axes [N].
+            q: (nq,) configuration in which they act.
+            stamp_ns: of the state [ns].
+        """
         self._last = stamp_ns // self.period_ns
-        force = self._template.numbers['wrench'][:3]
-        for publisher, value in zip(self._publishers, forces, strict=True):
-            force[:] = value
-            publisher.publish(self._template.bytes(stamp_ns))
+        for foot, (publisher, template) in enumerate(zip(self._publishers, self._templates, strict=True)):
+            force = forces[foot]
+            if self._in_foot_axes and force.any():
+                R_WF, _ = frame_pose(self._model, q, self._model.foot_names[foot])
+                force = force @ R_WF
+            template.numbers['wrench'][:3] = force
+            publisher.publish(template.bytes(stamp_ns))

@@ -48,13 +48,14 @@ class Sensors:
         qos = STREAM if settings.lock_step else CONTROL
         frame = settings.world_frame if model.floating_base else model.base_name
         if model.floating_base:
-            frames = {'header.frame_id': frame, 'child_frame_id': model.base_name}
+            frames = {'header.frame_id': frame, 'child_frame_id': settings.base_frame or model.base_name}
             self._odom = NumberReader(Odometry, ODOMETRY, 'odom', frames)
             node.create_subscription(Odometry, 'odom', self._checked('odom', self._take_odom), qos, raw=True)
         for foot, name in enumerate(topic_names(model.foot_names)):
             topic = f'foot_forces/{name}'
-            reader = NumberReader(WrenchStamped, WRENCH, topic, {'header.frame_id': frame})
-            take = self._checked('foot_forces', self._foot(reader, foot))
+            axes = frame, model.foot_names[foot]
+            reader = NumberReader(WrenchStamped, WRENCH, topic, {'header.frame_id': axes})
+            take = self._checked('foot_forces', self._foot(reader, foot, axes[0]))
             node.create_subscription(WrenchStamped, topic, take, qos, raw=True)
         # Joint states are taken last, so that the rest is there when they are answered.
         fields = ('position', 'velocity', 'effort')
@@ -93,9 +94,10 @@ class Sensors:
         sample = self._odom.read(raw)
         self.inputs.odometry(sample.stamp_ns, sample.arrays['pose'], sample.arrays['twist'])
 
-    def _foot(self, reader: NumberReader, foot: int) -> Callable[[bytes], None]:
+    def _foot(self, reader: NumberReader, foot: int, around: str) -> Callable[[bytes], None]:
         def take(raw: bytes) -> None:
             sample = reader.read(raw)
-            self.inputs.foot_force(sample.stamp_ns, foot, sample.arrays['wrench'][:3])
+            in_foot_axes = reader.frames['header.frame_id'] != around
+            self.inputs.foot_force(sample.stamp_ns, foot, sample.arrays['wrench'][:3], in_foot_axes)
 
         return take

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from quad_dynamics.control.settings import MODES, ControlSettings
 from quad_dynamics.parameters.parameter import param
+from quad_dynamics.ros.frames import frame_problems
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,21 @@ class ForceSettings(ControlSettings):
         'torques alone',
         choices=('drive', 'node'),
     )
-    world_frame: str = param('odom', 'frame_id of odom and foot_forces')
+    world_frame: str = param('odom', 'frame_id of odom, and of foot_forces in world axes')
+    base_frame: str = param('', 'child_frame_id of odom; none: the base link, with any prefix')
+    frame_prefix: str = param('', 'before the names of links in messages that are published')
+    foot_force_frame: str = param(
+        'foot',
+        'frame and axes of foot_forces_estimated; foot: of each foot, so that RViz draws them there; odom: '
+        'world axes, in world_frame. Of foot_forces both are understood, by their frame_id',
+        choices=('foot', 'odom'),
+    )
     estimate_rate: float = param(
         100.0, 'of foot_forces_estimated', unit='Hz', above=0.0, high=1000.0, dynamic=True
     )
 
     def _across(self) -> list[str]:
-        problems = super()._across()
+        problems = super()._across() + frame_problems(self, ('world_frame', 'base_frame', 'frame_prefix'))
         if self.output == 'float64_multi_array':
             if self.feedback != 'node':
                 problems.append(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
+from quad_dynamics.ros.frames import frame_problems
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,12 @@ class IdentificationSettings(ParameterSet):
         0.0, 'of the low-pass filter; 0: from the spectrum, and 20 Hz for the estimates', unit='Hz', low=0.0
     )
     world_frame: str = param('odom', 'frame_id of odom, and of foot_forces in world axes')
+    base_frame: str = param('', 'child_frame_id of odom; none: the base link, with any prefix')
     force_axes: str = param(
-        'world', 'of foot_forces: those of the world, or of each foot', choices=('world', 'foot')
+        'auto',
+        'of foot_forces: those of the world, or of each foot; auto: as their frame_id says',
+        choices=('auto', 'world', 'foot'),
     )
+
+    def _across(self) -> list[str]:
+        return super()._across() + frame_problems(self, ('world_frame', 'base_frame'))

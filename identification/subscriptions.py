@@ -21,7 +21,7 @@ from quad_dynamics.model.model import Model
 from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.qos import RECORD
-from quad_dynamics.ros.readers import IMU, ODOMETRY, WRENCH, NumberReader
+from quad_dynamics.ros.readers import ANY, IMU, ODOMETRY, WRENCH, NumberReader
 from quad_dynamics.simulation.bag import topic_names
 
 Floats = npt.NDArray[np.float64]
@@ -53,17 +53,20 @@ class Subscriptions:
         self._subscribe(node, JointState, 'joint_states', self._take_joints)
         if not model.floating_base:
             return
-        frames = {'header.frame_id': settings.world_frame, 'child_frame_id': model.base_name}
+        frames = {
+            'header.frame_id': settings.world_frame,
+            'child_frame_id': settings.base_frame or model.base_name,
+        }
         self._odom = NumberReader(Odometry, ODOMETRY, 'odom', frames)
         self._imu = NumberReader(Imu, IMU, 'imu/data')
         self._subscribe(node, Odometry, 'odom', self._take_odom)
         self._subscribe(node, Imu, 'imu/data', self._take_imu)
         for foot, name in zip(model.foot_names, topic_names(model.foot_names), strict=True):
-            in_world = settings.force_axes == 'world'
-            self.force_frames[foot] = '' if in_world else foot
-            wanted = {'header.frame_id': settings.world_frame if in_world else foot}
-            reader = NumberReader(WrenchStamped, WRENCH, f'foot_forces/{name}', wanted)
-            self._subscribe(node, WrenchStamped, f'foot_forces/{name}', self._foot(reader, foot))
+            topic = f'foot_forces/{name}'
+            # Whoever says which axes they are in need not be right about the frame.
+            wanted = (settings.world_frame, foot) if settings.force_axes == 'auto' else ANY
+            reader = NumberReader(WrenchStamped, WRENCH, topic, {'header.frame_id': wanted})
+            self._subscribe(node, WrenchStamped, topic, self._foot(reader, foot, settings.force_axes))
 
     def _subscribe(self, node: Node, kind: type, topic: str, take: Callable[[bytes], None]) -> None:
         """Listen to a topic; count what is good, and what is not."""
@@ -79,6 +82,15 @@ class Subscriptions:
             self.heard[short] = time.monotonic()
 
         node.create_subscription(kind, topic, callback, RECORD, raw=True)
+
+    def _know_frame(self, foot: str, frame: str) -> None:
+        """Note the axes of a foot's forces; within a recording they must not change."""
+        self.force_frames[foot] = frame
+        if self.recording is not None and self.recording.force_frames.setdefault(foot, frame) != frame:
+            raise ArgumentError(
+                f'foot_forces of {foot} are in the axes of {frame or "the world"} now; expected those of '
+                f'{self.recording.force_frames[foot] or "the world"}, as when the recording began'
+            )
 
     def _add(self, stamp: int, **quantities: Floats) -> None:
         if self.recording is not None:
@@ -107,9 +119,11 @@ class Subscriptions:
         _check_quaternion('imu/data', parts[0])
         self._add(sample.stamp_ns, imu=np.concatenate(parts))
 
-    def _foot(self, reader: NumberReader, foot: str) -> Callable[[bytes], None]:
+    def _foot(self, reader: NumberReader, foot: str, axes: str) -> Callable[[bytes], None]:
         def take(raw: bytes) -> None:
             sample = reader.read(raw)
+            in_foot_axes = axes == 'foot' or (axes == 'auto' and reader.frames['header.frame_id'] == foot)
+            self._know_frame(foot, foot if in_foot_axes else '')
             self._add(sample.stamp_ns, **{f'force/{foot}': sample.arrays['wrench'][:3]})
 
         return take

@@ -18,7 +18,6 @@ from visualization_msgs.msg import Marker, MarkerArray
 from quad_dynamics.api.centroidal import center_of_mass
 from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.ros.qos import COMMAND, LATCHED
-from quad_dynamics.simulation.bag import WORLD_FRAME
 from sim_node.terrain_look import look_of
 from sim_node.world import World
 
@@ -42,6 +41,7 @@ class Markers:
     def __init__(self, node: Node, world: World) -> None:
         """Make the publishers, and publish the terrain."""
         self._world = world
+        self._frame = world.settings.odom_frame
         self._publisher = node.create_publisher(MarkerArray, 'markers', COMMAND)
         self._terrain = node.create_publisher(MarkerArray, 'terrain', LATCHED)
         self._arrows: set[int] = set()
@@ -55,7 +55,6 @@ class Markers:
         """Publish the ground in place of the one before; it stays for who comes later."""
         look = look_of(self._world.sim.terrain)
         markers = [Marker(action=Marker.DELETEALL)]
-        markers[0].header.frame_id = WORLD_FRAME
         for i, ((r, g, b), triangles) in enumerate(look.triangles.items()):
             color = ColorRGBA(r=r, g=g, b=b, a=1.0)
             marker = _marker('terrain', i, Marker.TRIANGLE_LIST, color, (1.0, 1.0, 1.0))
@@ -65,6 +64,8 @@ class Markers:
             marker = _marker('terrain_lines', i, Marker.LINE_LIST, color, (width, 0.0, 0.0))
             marker.points = _points(lines.reshape(-1, 3))
             markers += [marker] if len(lines) else []
+        for marker in markers:
+            marker.header.frame_id = self._frame
         self._terrain.publish(MarkerArray(markers=markers))
 
     def publish(self) -> None:
@@ -84,6 +85,7 @@ class Markers:
         markers += self._forces(p, forces, loaded) + self._centre(q)
         stamp = divmod(self._world.now_ns, 10**9)
         for marker in markers:
+            marker.header.frame_id = self._frame
             marker.header.stamp.sec, marker.header.stamp.nanosec = stamp
         self._publisher.publish(MarkerArray(markers=markers))
 
@@ -171,7 +173,6 @@ def _hull(p: Floats) -> list[int]:
 
 def _marker(space: str, number: int, kind: int, colour: Any, scale: tuple[float, float, float]) -> Any:
     marker = Marker(ns=space, id=number, type=kind, action=Marker.ADD, color=colour)
-    marker.header.frame_id = WORLD_FRAME
     marker.scale = Vector3(x=scale[0], y=scale[1], z=scale[2])
     marker.pose.orientation.w = 1.0
     return marker

@@ -244,8 +244,15 @@ class SimNode:
 
     def _push(self, message: Any) -> None:
         f, m = message.wrench.force, message.wrench.torque
-        link = message.header.frame_id
-        self.world.push('' if link in ('', 'odom') else link, np.array([f.x, f.y, f.z, m.x, m.y, m.z]))
+        link = self._link(message.header.frame_id)
+        self.world.push(link, np.array([f.x, f.y, f.z, m.x, m.y, m.z]))
+
+    def _link(self, frame: str) -> str:
+        """The link that a frame of a message names; '' is the base."""
+        world = self.world
+        if frame in ('', world.settings.odom_frame, world.base_frame):
+            return ''
+        return frame.removeprefix(world.settings.frame_prefix)
 
     def _change(self, new: SimNodeSettings, old: SimNodeSettings) -> None:
         if self.world.change(new) and new.terrain != old.terrain:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from quad_dynamics.parameters.parameter import param
+from quad_dynamics.ros.frames import frame_problems
 from quad_dynamics.simulation.settings import SimulatorSettings
 
 
@@ -69,6 +70,21 @@ class SimNodeSettings(SimulatorSettings):
     markers_rate: float = param(20.0, 'of markers, in simulated time', unit='Hz', above=0.0, high=1000.0)
     publish_clock: bool = param(True, 'whether to publish /clock')
     publish_description: bool = param(True, 'whether to publish robot_description')
+    publish_odom: bool = param(
+        True, 'whether to publish odom; false leaves that to an estimator: there is ground_truth/odom then'
+    )
+    publish_tf: bool = param(True, 'whether to publish odom_frame to base_frame on /tf')
+    odom_frame: str = param('odom', 'frame in which the robot moves; of odom, /tf and markers')
+    base_frame: str = param('', 'child frame of odom and /tf; none: the base link, with frame_prefix')
+    frame_prefix: str = param(
+        '', "before the names of links in messages, as of robot_state_publisher; such as 'robot1/'"
+    )
+    foot_force_frame: str = param(
+        'foot',
+        'frame and axes of foot_forces; foot: of each foot, so that RViz draws them there; odom: world axes, '
+        'in odom_frame',
+        choices=('foot', 'odom'),
+    )
     force_scale: float = param(
         0.0,
         'length of the arrow for 1 N; 0: the weight is as long as the robot is high',
@@ -84,7 +100,7 @@ class SimNodeSettings(SimulatorSettings):
                 f'real_time_factor is {self.real_time_factor:g}; expected 0 (as fast as possible) or at '
                 'least 0.05: a controller takes longer silence for death'
             )
-        return problems
+        return problems + frame_problems(self, ('odom_frame', 'base_frame', 'frame_prefix'))
 
     def simulator(self) -> SimulatorSettings:
         """The part that is the simulator's."""

@@ -64,6 +64,17 @@ class World:
         self.reset()
         self._begin_ns = 0
 
+    # ---------------------------------------------------------------- frames
+
+    def frame(self, link: str) -> str:
+        """The name of a link's frame in messages."""
+        return f'{self.settings.frame_prefix}{link}'
+
+    @property
+    def base_frame(self) -> str:
+        """The frame of the base in messages."""
+        return self.settings.base_frame or self.frame(self.model.base_name)
+
     # ---------------------------------------------------------------- time
 
     @property

@@ -53,6 +53,24 @@ def test_samples_become_a_state(model: Any) -> None:
     assert state.foot_forces[0, 2] == 0.0  # a state is not changed by what comes later
 
 
+def test_forces_in_the_axes_of_feet_are_turned_into_the_world(model: Any, seed: int) -> None:
+    """Some feet in their own axes, some in the world's: the state has all in those of the world."""
+    rng = np.random.default_rng(seed)
+    inputs = Inputs(model, False, 0.1)
+    inputs.joints(5 * MS, rng.uniform(-1.0, 1.0, 12), np.zeros(12), np.zeros(12))
+    quaternion = rng.standard_normal(4)
+    pose = np.array([0.1, 0.2, 0.3, *(quaternion / np.linalg.norm(quaternion))])
+    inputs.odometry(5 * MS, pose, np.zeros(6))
+    forces = rng.standard_normal((4, 3))
+    for foot in range(4):
+        inputs.foot_force(5 * MS, foot, forces[foot], in_foot_axes=foot != 1)
+    state = inputs.state()
+    assert state.foot_forces is not None
+    for foot, name in enumerate(model.foot_names):
+        R_WF = np.eye(3) if foot == 1 else qd.frame_pose(model, state.q, name)[0]
+        np.testing.assert_allclose(state.foot_forces[foot], R_WF @ forces[foot], atol=1e-14)
+
+
 @pytest.mark.parametrize('seed', range(5), ids=lambda seed: f'seed{seed}')
 def test_the_linear_velocity_is_turned_into_the_world(model: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)

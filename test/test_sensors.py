@@ -17,10 +17,22 @@ from states import random_state
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.simulation.imu import imu_truth, rotated_back, turned
 from quad_dynamics.simulation.noise import NormalStream, WalkStream
+from quad_dynamics.simulation.odometry import odometry_covariance, true_odometry
 from quad_dynamics.simulation.sensors import Readings, SensorSuite, true_readings
 from quad_dynamics.simulation.settings import ImuSettings, SensorSettings
 
 GRAVITY = np.array([0.3, -0.2, -9.81])
+# Typical errors of all sensors, and of an odometry.
+EVERYTHING = SensorSettings.typical().replace(
+    odometry={
+        'position_noise': 0.01,
+        'position_walk': 0.02,
+        'orientation_noise': 0.003,
+        'yaw_walk': 0.01,
+        'linear_velocity_noise': 0.05,
+        'angular_velocity_noise': 0.004,
+    }
+)
 FIELDS = [name for name in Readings.__dataclass_fields__ if name != 'time']
 # Samples in the tests of statistics.
 N = 20_000
@@ -189,14 +201,14 @@ def test_perfect_sensors_say_the_truth(cheetah: Any, seed: int) -> None:
 
 def test_every_sensor_has_errors(cheetah: Any, seed: int) -> None:
     truth = truth_of(cheetah, SensorSettings(), seed)
-    read = SensorSuite(cheetah, SensorSettings.typical(), seed).measure(truth, 3)
+    read = SensorSuite(cheetah, EVERYTHING, seed).measure(truth, 3)
     for field in FIELDS:
         assert np.all(getattr(read, field) != getattr(truth, field)), field
 
 
 def test_readings_depend_on_the_step_alone(cheetah: Any, seed: int) -> None:
     """In any order, once, twice or not at all, in one suite or in another, the same bits come out."""
-    settings = SensorSettings.typical()
+    settings = EVERYTHING
     truth = truth_of(cheetah, settings, seed)
     suite = SensorSuite(cheetah, settings, seed)
     first = {k: suite.measure(truth, k) for k in range(600)}
@@ -209,14 +221,15 @@ def test_readings_depend_on_the_step_alone(cheetah: Any, seed: int) -> None:
                 assert np.array_equal(getattr(again, field), getattr(first[k], field)), (field, k)
 
 
-@pytest.mark.parametrize('group', ['imu', 'encoders', 'joint_torque', 'foot_force'])
+@pytest.mark.parametrize('group', ['imu', 'encoders', 'joint_torque', 'foot_force', 'odometry'])
 def test_sensors_do_not_touch_each_other(cheetah: Any, group: str) -> None:
-    typical = SensorSettings.typical()
+    typical = EVERYTHING
     truth = truth_of(cheetah, typical, 0)
     alone = SensorSuite(cheetah, SensorSettings(**{group: getattr(typical, group)}), 5)
     together = SensorSuite(cheetah, typical, 5)
     fields = {
         'imu': FIELDS[:3],
+        'odometry': ['base_pose', 'base_twist'],
         'encoders': ['joint_position', 'joint_velocity'],
         'joint_torque': ['joint_torque'],
         'foot_force': ['foot_forces'],
@@ -246,7 +259,7 @@ def test_other_error_of_the_same_sensor_changes_nothing(cheetah: Any) -> None:
 
 
 def test_measure_all(cheetah: Any, seed: int) -> None:
-    settings = SensorSettings.typical()
+    settings = EVERYTHING
     suite = SensorSuite(cheetah, settings, seed)
     rows = [truth_of(cheetah, settings, 10 * seed + k) for k in range(3)]
     truth = Readings(**{name: np.array([vars(row)[name] for row in rows]) for name in vars(rows[0])})
@@ -419,3 +432,49 @@ def test_fixed_base() -> None:
     read = SensorSuite(model, SensorSettings.typical(), 0).measure(truth, 1)
     assert read.joint_position.shape == (model.nj,)
     assert read.foot_forces.shape == (len(model.foot_names), 3)
+
+
+# ---- odometry
+
+
+def test_rotating_one_vector_is_as_rotating_many(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    q, v = rng.normal(size=(20, 4)), rng.normal(size=(20, 3))
+    one_by_one = [rotated_back(a, b) for a, b in zip(q, v, strict=True)]
+    assert_close(np.array(one_by_one), rotated_back(q, v), 1e-13)  # rounding of sums of four products
+
+
+def test_odometry_has_its_velocity_in_the_axes_of_the_base(cheetah: Any, seed: int) -> None:
+    q, u = random_state(cheetah, seed)[:2]
+    pose, twist = true_odometry(q, u)
+    assert np.array_equal(pose, q[:7])
+    assert_close(twist[:3], Rotation.from_quat(q[3:7]).inv().apply(u[:3]), 1e-13)
+    assert np.array_equal(twist[3:], u[3:6])
+
+
+def test_odometry_drifts_as_its_covariance_says(cheetah: Any) -> None:
+    """Over many seeds, the errors after some time have the covariance that the message tells."""
+    steps, dt = 900, 1e-3
+    truth = truth_of(cheetah, SensorSettings(), 0)
+    base = Rotation.from_quat(truth.base_pose[3:])
+    errors = []
+    for k in range(400):
+        read = SensorSuite(cheetah, EVERYTHING, k, dt).measure(truth, steps)
+        turn = (Rotation.from_quat(read.base_pose[3:]) * base.inv()).as_rotvec()  # in the axes of odom
+        shift = read.base_pose[:3] - truth.base_pose[:3]
+        errors.append([*shift, *turn, *(read.base_twist - truth.base_twist)])
+    pose, twist = odometry_covariance(EVERYTHING.odometry, steps * dt)
+    expected = np.concatenate([np.diag(pose.reshape(6, 6)), np.diag(twist.reshape(6, 6))])
+    # 400 samples tell a variance to 7 %; four times that
+    np.testing.assert_allclose(np.mean(np.square(errors), axis=0), expected, rtol=0.28)
+    assert np.count_nonzero(pose) == np.count_nonzero(twist) == 6
+
+
+def test_yaw_drifts_about_the_vertical(cheetah: Any) -> None:
+    truth = truth_of(cheetah, SensorSettings(), 1)
+    suite = SensorSuite(cheetah, SensorSettings(odometry={'yaw_walk': 0.5}), 7)
+    base = Rotation.from_quat(truth.base_pose[3:])
+    turn = (Rotation.from_quat(suite.measure(truth, 500).base_pose[3:]) * base.inv()).as_rotvec()
+    assert abs(turn[2]) > 0.01
+    assert np.abs(turn[:2]).max() < 1e-14  # rounding
+    assert np.array_equal(suite.measure(truth, 500).base_pose[:3], truth.base_pose[:3])

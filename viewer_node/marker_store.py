@@ -56,7 +56,7 @@ class MarkerStore:
                 self._delete(marker.ns, marker.id)
             elif marker.action != ADD:
                 problems.append(f'{marker} has the action {marker.action}; expected 0, 2 or 3')
-            elif marker.frame.lstrip('/') not in self._frames:
+            elif marker.frame.rpartition('/')[2] not in self._frames:  # of a robot with a prefix, too
                 problems.append(
                     f"{marker} is in the frame '{marker.frame}'; "
                     f'expected one of {", ".join(sorted(filter(None, self._frames)))}'

@@ -52,9 +52,10 @@ class Page:
         self._world = scene.add_frame(_WORLD, show_axes=False)
         self._look_at = np.zeros(3)
         self._grid = self._add_surroundings(scene)
+        frames = (*_FRAMES, settings.world_frame)
         self.markers = {
-            'terrain': MarkerView(scene, f'{_WORLD}/terrain', _FRAMES, shadows=True),
-            'markers': MarkerView(scene, f'{_WORLD}/markers', _FRAMES, shadows=False),
+            'terrain': MarkerView(scene, f'{_WORLD}/terrain', frames, shadows=True),
+            'markers': MarkerView(scene, f'{_WORLD}/markers', frames, shadows=False),
         }
         self.panel = Panel(server.gui)
         server.gui.main_panel.dock_right()

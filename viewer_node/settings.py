@@ -27,5 +27,6 @@ class ViewerSettings(ParameterSet):
         0.6, 'without a message after which the page says so', unit='s', low=0.1, high=60.0, dynamic=True
     )
     patience: float = param(3.0, 'that an answer to a service call may take', unit='s', low=0.1, high=60.0)
+    world_frame: str = param('odom', 'frame_id of markers in world axes, beside world and map')
     sim_node: str = param('sim_node', 'name of the node that simulates')
     force_node: str = param('force_node', 'name of the node that commands torques')

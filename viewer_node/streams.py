@@ -17,11 +17,12 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
+from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.ros.cdr import JointReader, JointSample
 from quad_dynamics.ros.qos import CONTROL
-from quad_dynamics.ros.readers import ODOMETRY, WRENCH, NumberReader
+from quad_dynamics.ros.readers import ANY, ODOMETRY, WRENCH, NumberReader
 from quad_dynamics.simulation.bag import topic_names
 from viewer_node.markers import Marker, read_markers
 
@@ -46,6 +47,17 @@ def _pose_reader() -> Callable[[bytes], tuple[Floats, Floats]]:
         if norm < 1e-6:
             raise ArgumentError('odom: the quaternion has no length; expected one of length 1')
         return pose[:3].copy(), pose[[6, 3, 4, 5]] / norm
+
+    return read
+
+
+def _force_reader(topic: str, link: str) -> Callable[[bytes], tuple[Floats, bool]]:
+    """A function that reads a force (3,) [N], and whether it is in the axes of the foot's link."""
+    reader = NumberReader(WrenchStamped, WRENCH, topic, {'header.frame_id': (link, ANY)})
+
+    def read(raw: bytes) -> tuple[Floats, bool]:
+        force = reader.read(raw).arrays['wrench'][:3]
+        return force, reader.frames['header.frame_id'] == link
 
     return read
 
@@ -76,6 +88,7 @@ class Streams:
             on_fault: gets what is wrong with messages.
         """
         self._node, self._on_fault = node, on_fault
+        self._model: Model | None = None
         self._feet: list[str] = []  # as parts of topic names
         self._slots: dict[str, Slot] = {}
         self._readers: dict[str, Callable[[bytes], Any]] = {}
@@ -90,14 +103,15 @@ class Streams:
     def open(self, model: Model) -> None:
         """Subscribe to all that a robot's nodes publish."""
         self.close()
+        self._model = model
         self._feet = topic_names(model.foot_names)
         self.opened = time.monotonic()
         joints = JointReader(model.joint_names, ['position'], 'joint_states')
         self._add('joint_states', JointState, joints.read)
         self._add('odom', Odometry, _pose_reader())
-        for foot in self._feet:
+        for foot, link in zip(self._feet, model.foot_names, strict=True):
             for topic in (f'foot_forces/{foot}', f'foot_forces_estimated/{foot}'):
-                self._add(topic, WrenchStamped, NumberReader(WrenchStamped, WRENCH, topic).read)
+                self._add(topic, WrenchStamped, _force_reader(topic, link))
         self._add('markers', MarkerArray, read_marker_array)
 
     def close(self) -> None:
@@ -166,11 +180,31 @@ class Streams:
 
     def vertical_forces(self) -> Floats:
         """(2 feet,) measured, then estimated [N]; NaN where no message came lately."""
-        values = []
+        values, q = [], self._configuration()
         for prefix in ('foot_forces', 'foot_forces_estimated'):
-            for foot in self._feet:
+            for i, foot in enumerate(self._feet):
                 topic = f'{prefix}/{foot}'
-                numbers = self.newest(topic)
-                is_old = numbers is None or self.age(topic) > _OLD_FORCE
-                values.append(np.nan if is_old else numbers.arrays['wrench'][2])
+                force = self.newest(topic)
+                is_old = force is None or self.age(topic) > _OLD_FORCE
+                values.append(np.nan if is_old else self._vertical(force[0], force[1], i, q))
         return np.array(values)
+
+    def _vertical(self, force: Floats, in_foot_axes: bool, foot: int, q: Floats | None) -> float:
+        """Along the vertical of the world [N]; NaN where it is in the axes of a foot of unknown pose."""
+        if not in_foot_axes:
+            return float(force[2])
+        if q is None or self._model is None:
+            return np.nan
+        R_WF, _ = frame_pose(self._model, q, self._model.foot_names[foot])
+        return float(R_WF[2] @ force)
+
+    def _configuration(self) -> Floats | None:
+        """(nq,) from the newest joint states and odometry; None before they came."""
+        joints, base = self.joints(), self.base()
+        if joints is None or self._model is None:
+            return None
+        if not self._model.floating_base:
+            return joints.arrays['position']
+        if base is None:
+            return None
+        return np.concatenate([base[0], base[1][[1, 2, 3, 0]], joints.arrays['position']])

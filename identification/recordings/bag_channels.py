@@ -222,6 +222,8 @@ class ForceReading(Reading):
 
     def channels(self, batch: Batch, stamps: Ints) -> Segment:
         frame = self._frame or batch.shape.texts['frame_id'][0].strip('/')
+        if frame not in self._model.frames:
+            frame = frame.rpartition('/')[2]  # a robot in a namespace may prefix its frames
         if frame in WORLD_FRAMES:
             frame = ''
         elif not frame:

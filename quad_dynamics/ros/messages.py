@@ -26,7 +26,10 @@ def joint_state(joint_names: Sequence[str], fields: Sequence[str] = FIELDS) -> T
 
 
 def odometry(frame: str, child_frame: str) -> Template:
-    """nav_msgs/Odometry: 'pose' is position and quaternion, 'twist' is linear and angular velocity."""
+    """nav_msgs/Odometry: 'pose' is position and quaternion, 'twist' is linear and angular velocity.
+
+    'pose_covariance' and 'twist_covariance' have 36 numbers each.
+    """
 
     def make(numbers: Numbers) -> Any:
         message = Odometry(child_frame_id=child_frame)
@@ -36,9 +39,11 @@ def odometry(frame: str, child_frame: str) -> Template:
         message.pose.pose.orientation = Quaternion(**_axes('xyzw', pose[3:]))
         message.twist.twist.linear = Vector3(**_axes('xyz', twist[:3]))
         message.twist.twist.angular = Vector3(**_axes('xyz', twist[3:]))
+        message.pose.covariance = numbers['pose_covariance']
+        message.twist.covariance = numbers['twist_covariance']
         return message
 
-    return Template(make, {'pose': 7, 'twist': 6})
+    return Template(make, {'pose': 7, 'twist': 6, 'pose_covariance': 36, 'twist_covariance': 36})
 
 
 def imu(frame: str, orientation_noise: float, velocity_noise: float, acceleration_noise: float) -> Template:

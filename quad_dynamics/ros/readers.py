@@ -18,9 +18,11 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.cdr import STAMP, marks_of
+from quad_dynamics.ros.frames import is_frame
 
 Floats = npt.NDArray[np.float64]
 
+ANY = '*'  # any frame will do
 _LITTLE_ENDIAN = b'\x00\x01'
 
 # Which numbers of a message belong together, as attributes of its parts.
@@ -58,6 +60,9 @@ class NumberReader:
 
     A message with the same names as the last one is read by its known layout. Frames are compared with what
     is expected; one that ends with `/name` is good too, for a robot in a namespace may prefix its frames.
+
+    Attributes:
+        frames: of the message that was read last, by path: the one of the expected frames that it has.
     """
 
     def __init__(
@@ -65,7 +70,7 @@ class NumberReader:
         kind: Any,
         numbers: Mapping[str, Sequence[str]],
         topic: str,
-        frames: Mapping[str, str] | None = None,
+        frames: Mapping[str, str | Sequence[str]] | None = None,
     ) -> None:
         """Expect messages.
 
@@ -74,9 +79,14 @@ class NumberReader:
             numbers: by name, numbers that stand side by side in the message, as paths of attributes;
                 see `ODOMETRY`, `WRENCH`, `IMU`.
             topic: its name, for the texts of errors.
-            frames: what texts of the message must be, by their paths ('header.frame_id').
+            frames: what texts of the message must be, by their paths ('header.frame_id'); one or several, and
+                `ANY` is any.
         """
-        self._kind, self._paths, self._topic, self._frames = kind, numbers, topic, dict(frames or {})
+        self._kind, self._paths, self._topic = kind, numbers, topic
+        self._expected = {
+            path: [one] if isinstance(one, str) else list(one) for path, one in (frames or {}).items()
+        }
+        self.frames: dict[str, str] = {}
         self._places: list[tuple[str, int, int]] = []
         self._size, self._names, self._known = -1, slice(0, 0), b''
 
@@ -116,14 +126,21 @@ class NumberReader:
             ) from error
         if len(serialize_message(message)) != len(raw):
             raise ArgumentError(f'{self._topic}: a damaged {what} of {len(raw)} bytes; expected a whole one')
-        for path, expected in self._frames.items():
-            found = attrgetter(path)(message)
-            if found != expected and not found.endswith(f'/{expected}'):
-                raise ArgumentError(f'{self._topic}: {path} is {found!r}; expected {expected!r}')
+        self.frames = {path: self._frame(path, attrgetter(path)(message)) for path in self._expected}
         self._places = self._find(message)
         first = min(place for _, place, _ in self._places)
         self._size, self._names = len(raw), slice(STAMP.stop, first)
         self._known = raw[self._names]
+
+    def _frame(self, path: str, found: str) -> str:
+        """Which of the expected frames this is."""
+        for expected in self._expected[path]:
+            if is_frame(found, expected):
+                return expected
+        if ANY in self._expected[path]:
+            return found
+        expected = ' or '.join(map(repr, self._expected[path]))
+        raise ArgumentError(f'{self._topic}: {path} is {found!r}; expected {expected}')
 
     def _find(self, message: Any) -> list[tuple[str, int, int]]:
         """Name, place and count of each array: by serializing the message with marks for numbers."""

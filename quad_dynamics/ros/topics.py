@@ -17,12 +17,14 @@ TOPICS: dict[str, str] = {
     'joint_commands': 'commands to hand on in mode passthrough, within limits',
     'effort_controller/commands': 'in place of joint_torques, by parameter: torques alone, in the order of '
     'the joints, as effort controllers of ros2_control take them',
-    'odom': 'pose of the base in odom, its twist in its own axes',
+    'odom': 'pose of the base in odom_frame, its twist in its own axes, and covariances; noise and drift '
+    'by parameters',
     'imu/data': 'specific force (+g at rest), angular velocity, orientation',
-    'foot_forces/<foot>': 'force of the ground on the foot, in world axes',
+    'foot_forces/<foot>': 'force of the ground on the foot; frame_id says in which axes: of the foot, or of '
+    'the world',
     'foot_forces_estimated/<foot>': 'the same, estimated from joint states and torques',
     'ground_truth/joint_states': 'as joint_states, without errors; where sensors have any',
-    'ground_truth/odom': 'as odom, without errors; where sensors have any',
+    'ground_truth/odom': 'as odom, without errors; where sensors have any, or odom is not published',
     'ground_truth/imu/data': 'as imu/data, without errors; where sensors have any',
     'ground_truth/foot_forces/<foot>': 'as foot_forces, without errors; where sensors have any',
     'robot_description': 'the robot as URDF text',
@@ -34,7 +36,7 @@ TOPICS: dict[str, str] = {
     '~/estimate': 'while it records: running estimates of all free parameters as YAML, from a Kalman filter',
     'cmd_vel': 'velocity that the sliders of the page ask for',
     '/clock': 'simulated time',
-    '/tf': 'odom to base, where tf2_msgs is installed',
+    '/tf': 'odom_frame to base_frame, as odom says it; where tf2_msgs is installed',
     '/diagnostics': 'how the node is, twice a second',
 }
 

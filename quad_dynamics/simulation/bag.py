@@ -25,9 +25,9 @@ from rosbags.typesys.store import Typestore
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import nearest
-from quad_dynamics.simulation.imu import rotated_back
+from quad_dynamics.simulation.odometry import odometry_covariance
 from quad_dynamics.simulation.sensors import Readings, SensorSuite
-from quad_dynamics.simulation.settings import SensorSettings
+from quad_dynamics.simulation.settings import OdometrySettings, SensorSettings
 
 if TYPE_CHECKING:
     from quad_dynamics.simulation.log import Log
@@ -140,10 +140,13 @@ class _Bag:
             rows = self._sensor_topics('', self.measured, self.settings)
         rows += [self._joint_torques()]
         if self.log.floating_base:
-            rows += [self._odometry('odom')]
+            measured = self.truth if self.measured is None else self.measured
+            errors = OdometrySettings() if self.measured is None else self.settings.odometry
+            rows += [self._odometry('odom', measured, errors)]
         if self.measured is not None:
             rows += self._sensor_topics('ground_truth/', self.truth, exact)
-            rows += [self._odometry('ground_truth/odom')] if self.log.floating_base else []
+            if self.log.floating_base:
+                rows += [self._odometry('ground_truth/odom', self.truth, exact.odometry)]
         if self.clock:
             rows += [self._clock()]
         for i in range(len(self.log)):
@@ -224,24 +227,25 @@ class _Bag:
             i, wrench=wrench(force=_vector(readings.foot_forces[i, k]), torque=_vector(zero))
         )
 
-    def _odometry(self, name: str) -> Callable[[int], None]:
-        types, q, u = _types().types, self.log.q, self.log.u
+    def _odometry(self, name: str, readings: Readings, errors: OdometrySettings) -> Callable[[int], None]:
+        types, steps = _types().types, self.log.steps
         write = self._stamped(name, 'nav_msgs/msg/Odometry', self.world)
         pose, twist = types['geometry_msgs/msg/Pose'], types['geometry_msgs/msg/Twist']
         with_covariance = types['geometry_msgs/msg/PoseWithCovariance']
         twist_with_covariance = types['geometry_msgs/msg/TwistWithCovariance']
-        point, exact = types['geometry_msgs/msg/Point'], np.zeros(36)
-        v_WB_B = rotated_back(q[:, 3:7], u[:, :3])
+        point = types['geometry_msgs/msg/Point']
 
         def write_row(i: int) -> None:
-            x, y, z = map(float, q[i, :3])
-            place = pose(position=point(x=x, y=y, z=z), orientation=_quaternion(q[i, 3:7]))
-            motion = twist(linear=_vector(v_WB_B[i]), angular=_vector(u[i, 3:6]))
+            where, motion = readings.base_pose[i], readings.base_twist[i]
+            x, y, z = map(float, where[:3])
+            place = pose(position=point(x=x, y=y, z=z), orientation=_quaternion(where[3:]))
+            moves = twist(linear=_vector(motion[:3]), angular=_vector(motion[3:]))
+            of_pose, of_twist = odometry_covariance(errors, float(steps[i]) * self.log.dt)
             write(
                 i,
                 child_frame_id=self.log.base_name,
-                pose=with_covariance(pose=place, covariance=exact),
-                twist=twist_with_covariance(twist=motion, covariance=exact),
+                pose=with_covariance(pose=place, covariance=of_pose),
+                twist=twist_with_covariance(twist=moves, covariance=of_twist),
             )
 
         return write_row

@@ -14,6 +14,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.imu import imu_truth, turned
 from quad_dynamics.simulation.noise import NormalStream, WalkStream
+from quad_dynamics.simulation.odometry import true_odometry, turned_about_vertical
 from quad_dynamics.simulation.settings import SensorSettings
 
 Floats = npt.NDArray[np.float64]
@@ -32,6 +33,8 @@ class Readings:
         joint_velocity: (nj,) [rad/s or m/s].
         joint_torque: (nj,) that the motors give [N m or N].
         foot_forces: (feet, 3) from the ground on the feet, in world axes [N].
+        base_pose: (7,) position of the base in the world [m], quaternion x y z w; (0,) of a fixed base.
+        base_twist: (6,) linear and angular velocity of the base in its own axes [m/s, rad/s]; (0,) likewise.
     """
 
     time: float | Floats
@@ -42,6 +45,8 @@ class Readings:
     joint_velocity: Floats
     joint_torque: Floats
     foot_forces: Floats
+    base_pose: Floats
+    base_twist: Floats
 
     def row(self, i: int) -> Readings:
         """The readings of one of several times."""
@@ -77,6 +82,8 @@ def true_readings(
     """
     acceleration, angular_velocity, orientation = imu_truth(model, settings.imu, q, u, du, gravity)
     nj = model.nj
+    none = np.zeros((*q.shape[:-1], 0))
+    base_pose, base_twist = true_odometry(q, u) if model.floating_base else (none, none)
     return Readings(
         time=time,
         imu_acceleration=acceleration,
@@ -86,6 +93,8 @@ def true_readings(
         joint_velocity=np.array(u[..., model.nv - nj :]),
         joint_torque=np.array(tau),
         foot_forces=np.array(foot_forces),
+        base_pose=base_pose,
+        base_twist=base_twist,
     )
 
 
@@ -113,7 +122,7 @@ class SensorSuite:
             ArgumentError: the robot has no such link as the IMU's, or a bad seed.
         """
         imu, encoders = settings.imu, settings.encoders
-        torque, force = settings.joint_torque, settings.foot_force
+        torque, force, odometry = settings.joint_torque, settings.foot_force, settings.odometry
         packed_form(model).frame(imu.link or model.base_name, 'sensors.imu.link')
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
             raise ArgumentError(f'seed is {seed!r}; expected a whole number of at least 0')
@@ -152,6 +161,13 @@ class SensorSuite:
         )
         self._torque = channel('joint_torque', model.nj, **vars(torque))
         self._force = channel('foot_force', 3 * len(model.foot_names), **vars(force))
+        self._base = channel(
+            'odometry.position', 3, noise=odometry.position_noise, walk=odometry.position_walk * per_step
+        )
+        self._base_turn = channel('odometry.orientation', 3, noise=odometry.orientation_noise)
+        self._base_yaw = channel('odometry.yaw', 1, walk=odometry.yaw_walk * per_step)
+        self._base_linear = channel('odometry.linear_velocity', 3, noise=odometry.linear_velocity_noise)
+        self._base_angular = channel('odometry.angular_velocity', 3, noise=odometry.angular_velocity_noise)
 
     def measure(self, truth: Readings, step: int) -> Readings:
         """Readings with errors.
@@ -174,6 +190,8 @@ class SensorSuite:
             joint_velocity=self._velocity.measure(truth.joint_velocity, step),
             joint_torque=self._torque.measure(truth.joint_torque, step),
             foot_forces=self._force.measure(truth.foot_forces.ravel(), step).reshape(-1, 3),
+            base_pose=self._pose(truth.base_pose, step),
+            base_twist=self._twist(truth.base_twist, step),
         )
 
     def measure_all(self, truth: Readings, steps: npt.ArrayLike) -> Readings:
@@ -186,6 +204,24 @@ class SensorSuite:
         rows = [vars(self.measure(truth.row(i), int(k))) for i, k in enumerate(np.asarray(steps))]
         names = vars(truth)
         return Readings(**{name: np.array([row[name] for row in rows]) for name in names}) if rows else truth
+
+    def _pose(self, pose: Floats, step: int) -> Floats:
+        """The pose with its errors: noise in the axes of the base, drift about the vertical."""
+        if not len(pose):
+            return pose.copy()
+        orientation = pose[3:]
+        if self.settings.odometry.yaw_walk:
+            yaw = float(self._base_yaw.measure(np.zeros(1), step)[0])
+            orientation = turned_about_vertical(orientation, yaw)
+        if self.settings.odometry.orientation_noise:
+            orientation = turned(orientation, self._base_turn.measure(np.zeros(3), step))
+        return np.concatenate([self._base.measure(pose[:3], step), orientation])
+
+    def _twist(self, twist: Floats, step: int) -> Floats:
+        if not len(twist):
+            return twist.copy()
+        linear = self._base_linear.measure(twist[:3], step)
+        return np.concatenate([linear, self._base_angular.measure(twist[3:], step)])
 
     def _turned(self, orientation: Floats, step: int) -> Floats:
         """The orientation, turned in IMU axes by a small random angle about each axis."""

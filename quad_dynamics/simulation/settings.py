@@ -85,6 +85,30 @@ class FootForceSettings(ParameterSet):
 
 
 @dataclass(frozen=True)
+class OdometrySettings(ParameterSet):
+    """Odometry of the base. Position and yaw drift, as those of a robot without a map do (REP-105)."""
+
+    position_noise: float = param(
+        0.0, 'standard deviation of each sample and axis', unit='m', low=0.0, dynamic=True
+    )
+    position_walk: float = param(
+        0.0, 'growth of the drift of each axis', unit='m/sqrt(s)', low=0.0, dynamic=True
+    )
+    orientation_noise: float = param(
+        0.0, 'standard deviation of the turn about each axis', unit='rad', low=0.0, dynamic=True
+    )
+    yaw_walk: float = param(
+        0.0, 'growth of the drift about the vertical', unit='rad/sqrt(s)', low=0.0, dynamic=True
+    )
+    linear_velocity_noise: float = param(
+        0.0, 'standard deviation of each sample and axis', unit='m/s', low=0.0, dynamic=True
+    )
+    angular_velocity_noise: float = param(
+        0.0, 'standard deviation of each sample and axis', unit='rad/s', low=0.0, dynamic=True
+    )
+
+
+@dataclass(frozen=True)
 class SensorSettings(ParameterSet):
     """The errors of all sensors. Without any settings, sensors are perfect."""
 
@@ -92,13 +116,15 @@ class SensorSettings(ParameterSet):
     encoders: EncoderSettings = group(EncoderSettings, 'position and velocity of the joints')
     joint_torque: JointTorqueSettings = group(JointTorqueSettings, 'torque sensors of the joints')
     foot_force: FootForceSettings = group(FootForceSettings, 'force sensors of the feet')
+    odometry: OdometrySettings = group(OdometrySettings, 'odometry of the base')
 
     @staticmethod
     def typical() -> SensorSettings:
         """Errors of the size that sensors of a small quadruped have, sampled at 1 kHz.
 
         The IMU is a MEMS chip of the middle class (0.1 mg/sqrt(Hz), 0.005 deg/s/sqrt(Hz)), the encoders have
-        14 bits at the joint, torques come from motor currents, and feet have load cells.
+        14 bits at the joint, torques come from motor currents, and feet have load cells. Odometry is exact:
+        its errors are those of an estimator, which depend on the robot and its gait.
         """
         return SensorSettings(
             imu=ImuSettings(
