@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quad_dynamics.control.settings import MODES, ControlSettings
+from quad_dynamics.parameters.frame_names import frame_problems
 from quad_dynamics.parameters.parameter import param
-from quad_dynamics.ros.frames import frame_problems
 
 
 @dataclass(frozen=True)

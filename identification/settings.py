@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quad_dynamics.parameters.frame_names import frame_problems
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
-from quad_dynamics.ros.frames import frame_problems
 
 
 @dataclass(frozen=True)

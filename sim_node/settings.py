@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from quad_dynamics.parameters.frame_names import frame_problems
 from quad_dynamics.parameters.parameter import param
-from quad_dynamics.ros.frames import frame_problems
 from quad_dynamics.simulation.settings import SimulatorSettings
 
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from rclpy.serialization import deserialize_message, serialize_message
 
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.parameters.frame_names import is_frame
 from quad_dynamics.ros.cdr import STAMP, marks_of
-from quad_dynamics.ros.frames import is_frame
 
 Floats = npt.NDArray[np.float64]
 
