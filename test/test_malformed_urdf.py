@@ -11,6 +11,7 @@ import pytest
 
 from quad_dynamics.errors import ModelError, ModelWarning
 from quad_dynamics.model.loading import load_model
+from quad_dynamics.model.meshes import MeshError, find_mesh
 
 MASS = (
     '<inertial><origin xyz="0 0 0.1"/><mass value="2"/>'
@@ -219,15 +220,6 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
             '(principal moments -0.1, 0.1, 0.1 kg m^2; expected all > 0)'
         ],
     ),
-    'singular_moving_body': (
-        *links('izz="0.1"', 'izz="0"'),
-        [
-            f"{ARM} moves with joint 'elbow', but its inertia about the com is not positive "
-            'definite (principal '
-            'moments 0, 0.1, 0.1 kg m^2; expected all > 0), links fixed to it included'
-        ],
-    ),
-    'two_inertials': (LINK_MASS, LINK_MASS + MASS, [f'{ARM} has 2 <inertial>; expected at most one']),
     # ---- numbers
     'word_for_a_number': (
         *links('value="2"', 'value="heavy"'),
@@ -325,11 +317,6 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         ],
     ),
     # ---- shapes and paths
-    'visual_without_geometry': (
-        '<visual><geometry><mesh filename="package://good/meshes/arm.stl"/></geometry></visual>',
-        '<visual/>',
-        [f'{ARM}: visual has no <geometry>'],
-    ),
     'two_shapes': (
         '<box size="1 2 3"/>',
         '<box size="1 2 3"/><sphere radius="1"/>',
@@ -341,11 +328,14 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         [f'{ARM}: collision: unknown geometry <cone>; expected box, cylinder, sphere, capsule or mesh'],
     ),
     'negative_size': ('size="1 2 3"', 'size="1 -2 3"', [f'{ARM}: collision: box has the negative size -2']),
-    'mesh_without_file': (
-        ' filename="package://good/meshes/arm.stl"',
-        '',
-        [f'{ARM}: visual: mesh has no filename'],
-    ),
+}
+
+UNUSABLE = 'paths that are not followed (1), so that meshes or textures are missing: '
+COSMETIC = 'faults of visuals and materials (1), which change neither dynamics nor contact: '
+ALIKE = 'elements that are given several times, all alike (1): '
+VISUAL = '<visual><geometry><mesh filename="package://good/meshes/arm.stl"/></geometry></visual>'
+# What changes neither dynamics nor contact. id: (text to replace, its replacement, end of the one doubt)
+HARMLESS: dict[str, tuple[str, str, list[str]]] = {
     'mesh_leaves_package': (
         'package://good/meshes/arm.stl',
         'package://good/../../etc/passwd',
@@ -414,6 +404,60 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
             'expected package://NAME/path'
         ],
     ),
+    'visual_without_geometry': (VISUAL, '<visual/>', [f'{COSMETIC}{ARM}: visual has no <geometry>']),
+    'mesh_without_file': (
+        ' filename="package://good/meshes/arm.stl"',
+        '',
+        [f'{COSMETIC}{ARM}: visual: mesh has no filename'],
+    ),
+    'unknown_shape_of_a_visual': (
+        '<mesh filename="package://good/meshes/arm.stl"/>',
+        '<cone/>',
+        [
+            f'{COSMETIC}{ARM}: visual: unknown geometry <cone>; '
+            'expected box, cylinder, sphere, capsule or mesh'
+        ],
+    ),
+    'no_number_in_a_visual': (
+        VISUAL,
+        VISUAL.replace('<geometry>', '<origin xyz="0 0 up"/><geometry>'),
+        [f"{COSMETIC}{ARM}: visual: origin xyz is '0 0 up'; expected 3 finite numbers"],
+    ),
+    'colour': (
+        '</robot>',
+        '<material name="m"><color rgba="1 0 0"/></material></robot>',
+        [f"{COSMETIC}the robot: material 'm' rgba is '1 0 0'; expected 4 finite numbers"],
+    ),
+    'two_materials': (
+        VISUAL,
+        VISUAL.replace('</visual>', '<material name="a"/><material name="b"/></visual>'),
+        ['visuals with more than one <material>, on 1 of the links; the first is used: arm'],
+    ),
+    'two_materials_of_a_collision': (
+        '<collision>',
+        '<collision><material name="a"/><material name="b"/>',
+        ['collisions with more than one <material>, on 1 of the links; the first is used: arm'],
+    ),
+    'two_origins_of_a_visual': (
+        VISUAL,
+        VISUAL.replace('<geometry>', '<origin xyz="1 0 0"/><origin xyz="2 0 0"/><geometry>'),
+        ['visuals with more than one <origin>, on 1 of the links; the first is used: arm'],
+    ),
+    'the_same_axis_twice': (
+        '<axis xyz="0 1 0"/>',
+        '<axis xyz="0 1 0"/> <axis xyz="0 1 0"/>',
+        [f'{ALIKE}<axis> in {ELBOW}'],
+    ),
+    'two_inertials_alike': (LINK_MASS, LINK_MASS + MASS, [f'{ALIKE}<inertial> in {ARM}']),
+    'singular_moving_body': (
+        *links('izz="0.1"', 'izz="0"'),
+        ['links whose inertia is singular, as that of a point mass or a rod: arm'],
+    ),
+    'comment_in_a_comment': (
+        '<link name="tool"/>',
+        '<!-- <!-- a -- b --> <link name="tool"/> <!--- --->',
+        ['comments hold two dashes, which XML forbids; they were read as comments'],
+    ),
 }
 
 
@@ -432,6 +476,27 @@ def test_the_good_robot_is_good() -> None:
         model = load_model(GOOD, strict=True)
     assert model.joint_names == ('elbow',)
     assert model.total_mass == 2.0
+
+
+@pytest.mark.parametrize('case', HARMLESS)
+def test_doubtful(case: str) -> None:
+    """It loads, with one line that says what; strict mode refuses it; nothing of the file is lost."""
+    old, new, (expected,) = HARMLESS[case]
+    assert GOOD.count(old) == 1 or old == '</robot>', 'the case must change exactly one place'
+    text = GOOD.replace(old, new)
+    with pytest.warns(ModelWarning) as caught:
+        model = load_model(text)
+    (doubt,) = model.warnings
+    assert doubt in (expected, UNUSABLE + expected)
+    assert str(caught[0].message) == f'URDF text: {doubt}'
+    assert problems_of(text, strict=True) == (f'{doubt} (an error in strict mode)',)
+    assert model.to_urdf() == text
+    changed = model.with_pi(2.0 * model.pi, check=False).with_friction(viscous=[0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        again = load_model(changed.to_urdf())
+    assert (again.pi == changed.pi).all()
+    assert (again.viscous == changed.viscous).all()
 
 
 @pytest.mark.parametrize('case', CASES)
@@ -460,9 +525,16 @@ MESHES = {
 
 
 @pytest.mark.parametrize('path', MESHES)
-def test_mesh_path_is_refused(path: str) -> None:
+def test_mesh_path_is_not_followed(path: str) -> None:
     text = GOOD.replace('package://good/meshes/arm.stl', path)
-    assert problems_of(text) == (f"{ARM}: visual: mesh path '{path}' {MESHES[path]}",)
+    (problem,) = problems_of(text, strict=True)
+    expected = f"{UNUSABLE}{ARM}: visual: mesh path '{path}' {MESHES[path]}"
+    assert problem == f'{expected} (an error in strict mode)'
+    with pytest.warns(ModelWarning):
+        assert load_model(text).warnings == (expected,)
+    with pytest.raises(MeshError) as caught:
+        find_mesh(path, '')
+    assert str(caught.value) == MESHES[path]
 
 
 def test_there_are_enough_cases() -> None:
@@ -516,9 +588,11 @@ def test_masses_of_fixed_links_count_without_a_tree() -> None:
 
 
 def test_noise_of_a_moving_body_is_an_error() -> None:
+    """A point mass on the axis of its joint: no torque, or any, would move it."""
     noise = '<inertia ixx="0" ixy="0" ixz="2.4e-35" iyy="0" iyz="0" izz="0"/>'
     inertia = '<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/>'
-    (problem,) = problems_of(GOOD.replace(LINK_MASS, LINK_MASS.replace(inertia, noise)))
+    arm = LINK_MASS.replace(inertia, noise).replace('xyz="0 0 0.1"', 'xyz="0 0 0"')
+    (problem,) = problems_of(GOOD.replace(LINK_MASS, arm))
     assert problem.startswith(f"{ARM} moves with joint 'elbow', but its inertia about the com")
 
 
@@ -694,7 +768,9 @@ def test_mesh_paths_of_a_file(tmp_path: Path) -> None:
     for mesh in outside:
         path.write_text(GOOD.replace('package://good/meshes/arm.stl', mesh))
         with pytest.raises(ModelError, match='package'):
-            load_model(path)
+            load_model(path, strict=True)
+        with pytest.raises(MeshError, match='package'):
+            find_mesh(mesh, str(path))
 
 
 def test_mesh_beside_a_lone_file(tmp_path: Path) -> None:
@@ -704,7 +780,10 @@ def test_mesh_beside_a_lone_file(tmp_path: Path) -> None:
     assert load_model(path).nj == 1
     path.write_text(GOOD.replace('package://good/meshes/arm.stl', '../secret.stl'))
     with pytest.raises(ModelError, match="leaves the robot's package"):
-        load_model(path)
+        load_model(path, strict=True)
+    (tmp_path.parent / 'secret.stl').write_text('')
+    with pytest.raises(MeshError, match="leaves the robot's package"):
+        find_mesh('../secret.stl', str(path))
 
 
 # ---- doubts
@@ -729,13 +808,13 @@ DOUBTS: dict[str, tuple[str, str, str]] = {
         '<link name="tool"><inertial><mass value="1"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" '
         'iyz="0" izz="0"/>'
         '</inertial></link>',
-        'links whose inertia is singular (usable only because they are fixed to others): tool',
+        'links whose inertia is singular, as that of a point mass or a rod: tool',
     ),
     'rounding_noise': (  # a point mass that an exporter turned
         '<link name="tool"/>',
         '<link name="tool"><inertial><mass value="1.3"/><inertia ixx="0" ixy="0" ixz="2.4e-35" iyy="0" '
         'iyz="0" izz="0"/></inertial></link>',
-        'links whose inertia is singular (usable only because they are fixed to others): tool',
+        'links whose inertia is singular, as that of a point mass or a rod: tool',
     ),
     'long_axis': (
         '<axis xyz="0 1 0"/>',

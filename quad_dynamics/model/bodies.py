@@ -11,6 +11,7 @@ import numpy as np
 from quad_dynamics.model.inertia import (
     SINGULAR,
     Floats,
+    about_com,
     full_inertia,
     implausible_bodies,
     pi_of,
@@ -19,19 +20,10 @@ from quad_dynamics.model.inertia import (
 )
 from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.topology import Topology
-from quad_dynamics.model.urdf import Inertial, Joint, Link, Origin, Urdf
+from quad_dynamics.model.urdf import Inertial, Joint, Origin, Urdf
 
 # An inertia below that of the mass on a circle of this radius [m] is the rounding noise of a point mass.
-_NOISE_RADIUS = 1e-6
-# Figures of three or four digits of a flat body miss the triangle inequality by that much.
-_TRIANGLE_TOLERANCE = 1e-3
-
-_MASSLESS = 'links with mass 0 and inertia 0 were taken as massless: {}'
-_POINT_LIKE = 'links whose inertia is singular (usable only because they are fixed to others): {}'
-_TRIANGLE = (
-    'the inertia of some links violates the triangle inequality, as that of no real body does; it is used as '
-    'it stands (largest principal moment over sum of the others, at most 1 for a real body): {}'
-)
+NOISE_RADIUS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -93,45 +85,9 @@ def merged_pi(urdf: Urdf, topology: Topology, poses: dict[str, Pose], bodies: tu
     return pi
 
 
-def check_links(urdf: Urdf, problems: Problems) -> set[str]:
-    """Check the inertial of every link for itself; return the names of the links that are faulty."""
-    faulty = {link.name for link in urdf.links if link.inertial is None and link.has_inertial}
-    for link in urdf.links:
-        n_errors = problems.n_errors
-        if link.inertial is not None:
-            _check_inertial(link, link.inertial, problems)
-        if problems.n_errors > n_errors:
-            faulty.add(link.name)
-    return faulty
-
-
-def _check_inertial(link: Link, inertial: Inertial, problems: Problems) -> None:
-    where = f"link '{link.name}' (line {link.line})"
-    if inertial.mass < 0.0:
-        problems.error(f'{where}: mass is {inertial.mass:g}; expected > 0')
-        return
-    if inertial.mass == 0.0:
-        if any(inertial.inertia):
-            problems.error(f'{where}: mass is 0, but the inertia is not; expected mass > 0')
-        else:
-            problems.warn(_MASSLESS, link.name)
-        return
-    low, middle, high = (float(w) for w in principal_moments(full_inertia(inertial.inertia)))
-    noise = inertial.mass * _NOISE_RADIUS**2
-    if low < -noise and (high < 0.0 or low < -SINGULAR * max(high, -low)):
-        problems.error(
-            f'{where}: inertia is not positive definite (principal moments {low:.3g}, {middle:.3g}, '
-            f'{high:.3g} kg m^2; expected all > 0)'
-        )
-    elif low <= SINGULAR * high:
-        problems.warn(_POINT_LIKE, link.name)
-    elif high > (low + middle) * (1.0 + _TRIANGLE_TOLERANCE):
-        problems.warn(_TRIANGLE, f'{link.name} ({high / (low + middle):.3f})')
-
-
 def check_bodies(
     urdf: Urdf, topology: Topology, bodies: tuple[str, ...], pi: Floats, faulty: set[str], problems: Problems
-) -> None:
+) -> dict[str, str]:
     """Check that every body that moves has mass, and an inertia that can be inverted.
 
     Args:
@@ -141,14 +97,38 @@ def check_bodies(
         pi: (nb, 10) their parameters.
         faulty: links that have been complained about already; their bodies are passed over.
         problems: receives what is found.
+
+    Returns:
+        Bodies whose inertia is singular, as that of a point mass or a rod, with what is to be said about them
+        if the robot cannot be moved with them.
     """
+    thin: dict[str, str] = {}
     passed_over = {topology.main_link[link] for link in faulty}
     lines = {link.name: link.line for link in urdf.links}
     for i, fault in implausible_bodies(pi):
         main = bodies[i]
-        if main not in passed_over:
-            where = f"link '{main}' (line {lines[main]})"
-            _complain(where, topology.parent_joint.get(main), float(pi[i, 0]), fault, problems)
+        if main in passed_over:
+            continue
+        where = f"link '{main}' (line {lines[main]})"
+        text = _complaint(where, topology.parent_joint.get(main), float(pi[i, 0]), fault)
+        if _is_thin(pi[i]):
+            thin[main] = text
+        else:
+            problems.error(text)
+    return thin
+
+
+def _is_thin(pi: Floats) -> bool:
+    """Whether a body has mass and an inertia that is singular, but not negative."""
+    if not pi[0] > 0.0:
+        return False
+    with np.errstate(all='ignore'):
+        inertia_com = about_com(pi[None])[2]
+    if not np.isfinite(inertia_com).all():
+        return False
+    low, _, high = (float(w) for w in principal_moments(inertia_com)[0])
+    rounding = 1e-14 * float(np.abs(pi[[4, 6, 9]]).sum()) + float(pi[0]) * NOISE_RADIUS**2
+    return low >= -SINGULAR * abs(high) - rounding
 
 
 def check_bodies_without_tree(urdf: Urdf, faulty: set[str], problems: Problems) -> None:
@@ -183,7 +163,7 @@ def check_bodies_without_tree(urdf: Urdf, faulty: set[str], problems: Problems) 
                 pi[0] += pi_of_inertial(inertial, X_BL)
         where = f"link '{joint.child}' (line {links[joint.child].line})"
         for _, fault in implausible_bodies(pi):
-            _complain(where, joint, float(pi[0, 0]), fault, problems)
+            problems.error(_complaint(where, joint, float(pi[0, 0]), fault))
 
 
 def _fixed_below(mains: list[str], fixed: dict[str, list[Joint]]) -> dict[str, Pose]:
@@ -199,12 +179,11 @@ def _fixed_below(mains: list[str], fixed: dict[str, list[Joint]]) -> dict[str, P
     return poses
 
 
-def _complain(where: str, joint: Joint | None, mass: float, fault: str, problems: Problems) -> None:
+def _complaint(where: str, joint: Joint | None, mass: float, fault: str) -> str:
     moves = f"moves with joint '{joint.name}'" if joint is not None else 'is the floating base'
     if mass == 0.0:
-        problems.error(
+        return (
             f'{where} {moves}, but neither it nor a link fixed to it has mass; '
             'expected an <inertial> with mass > 0'
         )
-    else:
-        problems.error(f'{where} {moves}, but its {fault}, links fixed to it included')
+    return f'{where} {moves}, but its {fault}, links fixed to it included'

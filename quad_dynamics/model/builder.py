@@ -14,12 +14,12 @@ from quad_dynamics.model.bodies import (
     Pose,
     check_bodies,
     check_bodies_without_tree,
-    check_links,
     merged_pi,
     pose_of,
     poses_at_zero,
     poses_in_bodies,
 )
+from quad_dynamics.model.definiteness import MassMatrix
 from quad_dynamics.model.description import RobotDescription
 from quad_dynamics.model.description_reader import read_description
 from quad_dynamics.model.inertia import Floats
@@ -32,6 +32,13 @@ from quad_dynamics.model.legs import (
     ordered_joints,
     quadruped_order,
 )
+from quad_dynamics.model.link_inertias import (
+    OddInertia,
+    check_links,
+    complain_of_odd_links,
+    judge_odd_links,
+)
+from quad_dynamics.model.massless_limbs import hold_massless_limbs
 from quad_dynamics.model.model import Frame, Model
 from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.rotors import rotor_arrays
@@ -61,14 +68,18 @@ def build_model(
     Raises:
         ModelError: with every problem of the file and the description.
     """
-    faulty = check_links(urdf, problems)
+    odd: dict[str, OddInertia] = {}
+    faulty = check_links(urdf, odd, problems)
     description = read_description(description_data or {}, urdf, problems)
     topology = find_topology(urdf, problems)
     if topology is None:
-        check_bodies_without_tree(urdf, faulty, problems)
+        complain_of_odd_links(odd, problems)
+        check_bodies_without_tree(urdf, faulty | set(odd), problems)
         problems.raise_errors(strict)
         raise AssertionError('a topology is missing only together with a problem')
-    build = _Build(urdf, topology, description, floating_base, faulty, problems)
+    urdf, topology = hold_massless_limbs(urdf, topology, description, faulty, problems)
+    build = _Build(urdf, topology, description, floating_base, problems)
+    build.check_masses(faulty, odd)
     problems.raise_errors(strict)
     return build.model(gravity)
 
@@ -82,7 +93,6 @@ class _Build:
         topology: Topology,
         description: RobotDescription,
         floating_base: bool | None,
-        faulty: set[str],
         problems: Problems,
     ) -> None:
         self.urdf, self.topology, self.problems = urdf, topology, problems
@@ -90,11 +100,12 @@ class _Build:
         self.description, self.chains = self._legs(description)
         if floating_base is None:
             floating_base = description.floating_base
+        if floating_base is None and urdf.floating:
+            floating_base = True
         self.floating = len(self.description.feet) >= 2 if floating_base is None else floating_base
         self.joints = self._order_joints()
         self.bodies = self._bodies()
         self.pi = merged_pi(urdf, topology, self.poses, self.bodies)
-        check_bodies(urdf, topology, self.bodies, self.pi, faulty, problems)
         if not self.joints and not self.floating:
             problems.error(
                 'the robot has no movable joint and its base is fixed, so nothing can move; '
@@ -109,6 +120,17 @@ class _Build:
         self.standing = self._standing()
 
     # ---- steps
+
+    def check_masses(self, faulty: set[str], odd: dict[str, OddInertia]) -> None:
+        """Check that what moves can be moved."""
+        faulty = faulty | judge_odd_links(odd, self.topology, self.bodies, self.pi, self.problems)
+        thin = check_bodies(self.urdf, self.topology, self.bodies, self.pi, faulty, self.problems)
+        if not thin:
+            return
+        matrix = MassMatrix(self.topology, self.joints, self.bodies, self.pi, self.floating)
+        if not matrix.is_definite():
+            for text in thin.values():
+                self.problems.error(text)
 
     def _legs(self, given: RobotDescription) -> tuple[RobotDescription, list[list[str]]]:
         """Complete the description with what the tree says; also return the names of each leg's joints."""

@@ -28,6 +28,7 @@ from quad_dynamics.model.xml_tree import XmlError, decode_xml, parse_xml
 Ints = npt.NDArray[np.int64]
 
 MOST_BYTES = 256 * 1024 * 1024
+_LONGEST_NUMBER = 64  # characters
 _MOST_NODES = 10_000  # of a COLLADA scene
 _FACE = re.compile(rb'^[ \t]*f[ \t]+([^\r\n]*)', re.MULTILINE)
 _FACES = ('triangles', 'polylist', 'polygons', 'tristrips', 'trifans')
@@ -115,7 +116,7 @@ def _read_stl(raw: bytes) -> Floats:
 def _read_obj(raw: bytes) -> Floats:
     vertices = _text_vertices(raw)
     corners = b' '.join(_FACE.findall(raw)).split()
-    indices = np.array([corner.partition(b'/')[0] for corner in corners], dtype=np.bytes_).astype(np.int64)
+    indices = _as_bytes([corner.partition(b'/')[0] for corner in corners]).astype(np.int64)
     if (indices <= 0).any():  # counted backwards from where the face stands; all vertices are the safe answer
         return vertices
     return _used(vertices, indices - 1)
@@ -133,7 +134,15 @@ def _used(vertices: Floats, indices: Ints) -> Floats:
 
 def _text_vertices(raw: bytes) -> Floats:
     found = _NUMBERS.findall(raw)
-    return np.array(found, dtype=np.bytes_).astype(np.float64).reshape(-1, 3)
+    return _as_bytes([number for vertex in found for number in vertex]).astype(np.float64).reshape(-1, 3)
+
+
+def _as_bytes(words: list[bytes]) -> npt.NDArray[np.bytes_]:
+    """Words as an array, in which each has the room of the longest."""
+    longest = max(map(len, words), default=0)
+    if longest > _LONGEST_NUMBER:
+        raise ValueError(f'it has a number of {longest} characters; expected at most {_LONGEST_NUMBER}')
+    return np.array(words, dtype=np.bytes_)
 
 
 # ---- COLLADA
@@ -227,7 +236,8 @@ def _vertex_indices(faces: Element) -> Ints:
 
 
 def _moved(points: Floats, X: Floats) -> Floats:
-    return np.asarray(points @ X[:3, :3].T + X[:3, 3])
+    with np.errstate(all='ignore'):  # what is not finite is told later on
+        return np.asarray(points @ X[:3, :3].T + X[:3, 3])
 
 
 def _floats(element: Element) -> Floats:

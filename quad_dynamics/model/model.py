@@ -267,7 +267,8 @@ class Model:
         """
         values = _vector(pi, 10 * self.nb, 'pi')
         if check:
-            faults = implausible_bodies(values.reshape(-1, 10))
+            rows, old = values.reshape(-1, 10), self.pi.reshape(-1, 10)
+            faults = [fault for fault in implausible_bodies(rows) if (rows[fault[0]] != old[fault[0]]).any()]
             if faults:
                 text = '; '.join(f"body '{self.body_names[i]}': {fault}" for i, fault in faults)
                 raise ArgumentError(f'pi is not that of real bodies: {text}')

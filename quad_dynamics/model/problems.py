@@ -10,6 +10,7 @@ from quad_dynamics.errors import ModelError
 
 # A broken file of a million elements must not produce a message of a million lines.
 _MOST_PROBLEMS = 200
+_MOST_ITEMS = 8  # of a doubt that is counted
 
 
 class Problems:
@@ -19,7 +20,7 @@ class Problems:
         self.source = source
         self._errors: list[str] = []
         self._n_errors = 0
-        self._warnings: dict[str, list[str]] = {}
+        self._warnings: dict[str, dict[str, None]] = {}
 
     def error(self, text: str) -> None:
         """Note one problem that forbids a model."""
@@ -31,12 +32,20 @@ class Problems:
         """Note one doubt.
 
         Args:
-            kind: a sentence with `{}` where the list of items goes.
+            kind: a sentence with `{}` where the list of items goes. `{n}` in it becomes their number, and
+                then only the first are listed.
             item: what it is about, e.g. the name of a link.
         """
-        items = self._warnings.setdefault(kind, [])
-        if item not in items:
-            items.append(item)
+        items = self._warnings.setdefault(kind, {})
+        items[item] = None
+
+    def doubting(self, kind: str) -> Problems:
+        """A collector that notes problems here as doubts, for what does not matter much.
+
+        Args:
+            kind: of these doubts, as in `warn`.
+        """
+        return _Doubts(self, kind)
 
     @property
     def n_errors(self) -> int:
@@ -46,7 +55,10 @@ class Problems:
     @property
     def warnings(self) -> tuple[str, ...]:
         """One line for each kind of doubt, in the order in which they came up."""
-        return tuple(kind.replace('{}', ', '.join(items)) for kind, items in self._warnings.items())
+        return self._lines(_MOST_ITEMS)
+
+    def _lines(self, most: int | None) -> tuple[str, ...]:
+        return tuple(_line(kind, list(items), most) for kind, items in self._warnings.items())
 
     def raise_errors(self, strict: bool = False) -> None:
         """Raise ModelError if anything is wrong; with `strict`, doubts count as wrong.
@@ -59,9 +71,31 @@ class Problems:
         if hidden > 0 and len(problems) == _MOST_PROBLEMS:
             problems.append(f'and {hidden} more problems')
         if strict:
-            problems.extend(f'{warning} (an error in strict mode)' for warning in self.warnings)
+            problems.extend(f'{warning} (an error in strict mode)' for warning in self._lines(None))
         if problems:
             raise ModelError(self.source, problems, () if strict else self.warnings)
+
+
+class _Doubts(Problems):
+    """Turns problems into doubts of another collector."""
+
+    def __init__(self, problems: Problems, kind: str) -> None:
+        super().__init__(problems.source)
+        self._to, self._kind = problems, kind
+
+    def error(self, text: str) -> None:
+        self._to.warn(self._kind, text)
+
+    def warn(self, kind: str, item: str) -> None:
+        self._to.warn(kind, item)
+
+
+def _line(kind: str, items: list[str], most: int | None) -> str:
+    if '{n}' not in kind:
+        return kind.replace('{}', ', '.join(items))
+    shown = items[:most]
+    more = f' and {len(items) - len(shown)} more' if len(items) > len(shown) else ''
+    return kind.replace('{n}', str(len(items))).replace('{}', ', '.join(shown) + more)
 
 
 def why_unreadable(path: Path, expected: str, most_bytes: int) -> str:

@@ -146,6 +146,7 @@ class Urdf:
         materials: those defined for the whole robot.
         text: the text that was read; writing a changed robot starts from it, so nothing of the file is lost.
         path: of the file, '' if it came as text.
+        floating: whether the file says that the robot floats; the world that it floats in is left out.
     """
 
     name: str
@@ -154,6 +155,7 @@ class Urdf:
     materials: tuple[Material, ...] = ()
     text: str = field(default='', repr=False)
     path: str = ''
+    floating: bool = False
 
     def link(self, name: str) -> Link:
         """The link of that name."""

@@ -98,14 +98,12 @@ class _Edits:
 
     def remove_inertial(self, link: Element) -> None:
         """Take the <inertial> out, with the white space before it."""
-        child = link.find('inertial')
-        if child is not None:
-            start, end = self._span(child)
-            self._replace(self._before_space(start), end, '')
+        self._remove(link.findall('inertial'))
 
     def set_inertial(self, link: Element, lines: list[str]) -> None:
         """Write an <inertial> in the place of the old one, or as the first child."""
         child = link.find('inertial')
+        self._remove(link.findall('inertial')[1:])
         if child is not None:
             start, end = self._span(child)
             self._replace(start, end, (self.newline + self._indent(start)).join(lines))
@@ -127,6 +125,7 @@ class _Edits:
         """Write the friction that differs from what the joint has."""
         values = {'damping': damping, 'friction': friction}
         dynamics = joint.find('dynamics')
+        self._remove(joint.findall('dynamics')[1:])
         if dynamics is not None:
             start, end, _ = self._opening(dynamics)
             tag = self.raw[start:end].decode()
@@ -148,6 +147,12 @@ class _Edits:
 
     def _replace(self, start: int, end: int, text: str) -> None:
         self._pieces.append((start, end, text))
+
+    def _remove(self, elements: list[Element]) -> None:
+        """Take elements out, with the white space before them."""
+        for element in elements:
+            start, end = self._span(element)
+            self._replace(self._before_space(start), end, '')
 
     def _opening(self, element: Element) -> tuple[int, int, int | None]:
         """Start and end of an element's opening tag, and start of the closing one (None for <x/>)."""

@@ -7,6 +7,7 @@ stay as they are.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
@@ -32,12 +33,14 @@ class XmlTree:
         raw: the text in UTF-8.
         marks: of each element, by id(): where in `raw` its opening tag starts, and where its closing tag does
             (without meaning if it has none).
+        odd_comments: whether comments hold `--`, which XML forbids.
     """
 
     root: ElementTree.Element
     lines: dict[int, int] = field(repr=False)
     raw: bytes = field(repr=False)
     marks: dict[int, tuple[int, int]] = field(repr=False)
+    odd_comments: bool = False
 
     def line(self, element: ElementTree.Element) -> int:
         """Line of the element's opening tag, counted from 1."""
@@ -139,13 +142,30 @@ def parse_xml(text: str) -> XmlTree:
         raw = text.encode('utf-8')
     except UnicodeEncodeError as error:
         raise XmlError(f'character {error.start} cannot be encoded (lone surrogate)') from error
-    maker = _TreeMaker()
     try:
-        maker.parser.Parse(raw, True)
-        root = maker.builder.close()
+        return _parse(raw, raw)
     except expat.ExpatError as error:
+        # Many published files have comments in comments; other readers of URDF do not mind.
+        mended = _without_dashes(raw)
+        if mended != raw:
+            with contextlib.suppress(expat.ExpatError):
+                return _parse(mended, raw)
         raise XmlError(f'broken XML: {error}') from error
-    return XmlTree(root, maker.lines, raw, maker.marks)
+
+
+def _parse(parsed: bytes, raw: bytes) -> XmlTree:
+    maker = _TreeMaker()
+    maker.parser.Parse(parsed, True)
+    return XmlTree(maker.builder.close(), maker.lines, raw, maker.marks, parsed is not raw)
+
+
+def _without_dashes(raw: bytes) -> bytes:
+    """The text with spaces for dashes inside of comments; every other byte stays where it is."""
+    parts, place = [], 0
+    while (start := raw.find(b'<!--', place)) >= 0 and (end := raw.find(b'-->', start + 4)) >= 0:
+        parts += [raw[place : start + 4], raw[start + 4 : end].replace(b'-', b' ')]
+        place = end
+    return b''.join([*parts, raw[place:]])
 
 
 def declare_utf8(text: str) -> str:

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the <inertial> of every link: what is wrong for itself, and what may be borne in a sound body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quad_dynamics.model.bodies import NOISE_RADIUS
+from quad_dynamics.model.inertia import (
+    SINGULAR,
+    Floats,
+    about_com,
+    full_inertia,
+    implausible_bodies,
+    principal_moments,
+)
+from quad_dynamics.model.problems import Problems
+from quad_dynamics.model.topology import Topology
+from quad_dynamics.model.urdf import Inertial, Link, Urdf
+
+# Figures of three or four digits of a flat body miss the triangle inequality by that much.
+_TRIANGLE_TOLERANCE = 1e-3
+# A negative moment of a fixed link that is so small a part of its body's is a slip of rounding.
+_SLIGHT = 1e-2
+
+_MASSLESS = 'links with mass 0 and inertia 0 were taken as massless: {}'
+_POINT_LIKE = 'links whose inertia is singular, as that of a point mass or a rod: {}'
+_ODD = 'links whose own inertia no body has; it counts as it stands, for what they are fixed to is sound: {}'
+_TRIANGLE = (
+    'the inertia of some links violates the triangle inequality, as that of no real body does; it is used as '
+    'it stands (largest principal moment over sum of the others, at most 1 for a real body): {}'
+)
+
+
+@dataclass(frozen=True)
+class OddInertia:
+    """What no body has, but a link that is fixed to a sound one may have without harm.
+
+    Attributes:
+        where: the link.
+        fault: what is wrong, as the rest of a sentence about it.
+        short: the same in a few words.
+        negative: size of its negative principal moment [kg m^2].
+    """
+
+    where: str
+    fault: str
+    short: str
+    negative: float = 0.0
+
+
+def check_links(urdf: Urdf, odd: dict[str, OddInertia], problems: Problems) -> set[str]:
+    """Check the inertial of every link for itself.
+
+    Args:
+        urdf: the file.
+        odd: receives the links whose faults may do no harm, by name.
+        problems: receives all others.
+
+    Returns:
+        Names of the links that are faulty beyond doubt.
+    """
+    faulty = {link.name for link in urdf.links if link.inertial is None and link.has_inertial}
+    for link in urdf.links:
+        n_errors = problems.n_errors
+        if link.inertial is not None:
+            _check_inertial(link, link.inertial, odd, problems)
+        if problems.n_errors > n_errors:
+            faulty.add(link.name)
+    return faulty
+
+
+def _check_inertial(link: Link, inertial: Inertial, odd: dict[str, OddInertia], problems: Problems) -> None:
+    where = f"link '{link.name}' (line {link.line})"
+    if inertial.mass < 0.0:
+        problems.error(f'{where}: mass is {inertial.mass:g}; expected > 0')
+        return
+    if inertial.mass == 0.0:
+        if any(inertial.inertia):
+            fault = 'mass is 0, but the inertia is not; expected mass > 0'
+            odd[link.name] = OddInertia(where, fault, 'mass 0, inertia not')
+        else:
+            problems.warn(_MASSLESS, link.name)
+        return
+    low, middle, high = (float(w) for w in principal_moments(full_inertia(inertial.inertia)))
+    noise = inertial.mass * NOISE_RADIUS**2
+    if low < -noise and (high < 0.0 or low < -SINGULAR * max(high, -low)):
+        fault = (
+            f'inertia is not positive definite (principal moments {low:.3g}, {middle:.3g}, '
+            f'{high:.3g} kg m^2; expected all > 0)'
+        )
+        odd[link.name] = OddInertia(where, fault, f'moment {low:.3g} kg m^2', -low)
+    elif low <= SINGULAR * high:
+        problems.warn(_POINT_LIKE, link.name)
+    elif high > (low + middle) * (1.0 + _TRIANGLE_TOLERANCE):
+        problems.warn(_TRIANGLE, f'{link.name} ({high / (low + middle):.3f})')
+
+
+def complain_of_odd_links(odd: Mapping[str, OddInertia], problems: Problems) -> None:
+    """Say what is wrong with odd links, where nobody knows what they are fixed to."""
+    for each in odd.values():
+        problems.error(f'{each.where}: {each.fault}')
+
+
+def judge_odd_links(
+    odd: Mapping[str, OddInertia], topology: Topology, bodies: tuple[str, ...], pi: Floats, problems: Problems
+) -> set[str]:
+    """Doubt odd links that are part of a sound body, or of a base that does not move; refuse the others.
+
+    Args:
+        odd: from `check_links`.
+        topology: the tree.
+        bodies: main links.
+        pi: (nb, 10) their parameters.
+        problems: receives what is found.
+
+    Returns:
+        Names of the links that were refused.
+    """
+    unsound = {i for i, _ in implausible_bodies(pi)} if odd else set()
+    refused = set()
+    for name, each in odd.items():
+        main = topology.main_link[name]
+        i = bodies.index(main) if main in bodies else None
+        if i is None or (i not in unsound and each.negative <= _SLIGHT * _smallest_moment(pi[i])):
+            problems.warn(_ODD, f'{name} ({each.short})')
+        else:
+            problems.error(f'{each.where}: {each.fault}')
+            refused.add(name)
+    return refused
+
+
+def _smallest_moment(pi: Floats) -> float:
+    return float(principal_moments(about_com(pi[None])[2])[0, 0])
