@@ -453,6 +453,16 @@ HARMLESS: dict[str, tuple[str, str, list[str]]] = {
         *links('izz="0.1"', 'izz="0"'),
         ['links whose inertia is singular, as that of a point mass or a rod: arm'],
     ),
+    'unknown_attribute': (
+        'effort="3"',
+        'effort="3" current="5"',
+        ['attributes that URDF does not have (1) are ignored: current of <limit>'],
+    ),
+    'misspelt_attribute': (
+        'xyz="0 0 1"',
+        'xzy="0 0 1"',
+        ['attributes that URDF does not have (1) are ignored: xzy of <origin> (meant: xyz?)'],
+    ),
     'comment_in_a_comment': (
         '<link name="tool"/>',
         '<!-- <!-- a -- b --> <link name="tool"/> <!--- --->',

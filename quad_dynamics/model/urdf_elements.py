@@ -18,6 +18,16 @@ T = TypeVar('T')
 
 # Beyond this a mass, length or inertia is a slip of the pen, and squares of it would overflow.
 MAX_MAGNITUDE = 1e9
+_ATTRIBUTES = {
+    'origin': ('xyz', 'rpy'),
+    'mass': ('value',),
+    'inertia': ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'),
+    'axis': ('xyz',),
+    'limit': ('lower', 'upper', 'velocity', 'effort'),
+    'dynamics': ('damping', 'friction'),
+    'mimic': ('joint', 'multiplier', 'offset'),
+}
+_UNKNOWN = 'attributes that URDF does not have ({n}) are ignored: {}'
 _ALIKE = 'elements that are given several times, all alike ({n}): {}'
 _NUMBER = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?')
 
@@ -41,7 +51,20 @@ class ElementReader:
         children = element.findall(tag)
         if len(children) > 1:
             self.several(element, tag, where)
-        return read(children[0], where) if children else None
+        if not children:
+            return None
+        self._unknown_attributes(children[0])
+        return read(children[0], where)
+
+    def _unknown_attributes(self, element: Element) -> None:
+        """Doubt attributes that nobody reads: a misspelt one loses what it says."""
+        known = _ATTRIBUTES.get(element.tag, ())
+        for name in element.attrib if known else ():
+            if name not in known:
+                absent = [each for each in known if each not in element.attrib]
+                near = difflib.get_close_matches(shorten(name), absent, 1)
+                meant = f' (meant: {near[0]}?)' if near else ''
+                self.problems.warn(_UNKNOWN, f'{shorten(name)} of <{element.tag}>{meant}')
 
     def several(self, element: Element, tag: str, where: str) -> None:
         """Complain of a child that may be there once; if all are alike, nothing is lost with the others."""
