@@ -25,7 +25,7 @@ from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 
 from quad_dynamics.ros.environment import stay_on_this_machine
-from quad_dynamics.ros.pacing import come_first
+from quad_dynamics.ros.priority import come_first
 
 RESULTS = Path(__file__).parent / 'node_results.json'
 BROWSER = ('chromium', 'chromium-browser', 'google-chrome')

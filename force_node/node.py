@@ -27,8 +27,9 @@ from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode
-from quad_dynamics.ros.pacing import come_first, sharpen_timers
+from quad_dynamics.ros.pacing import sharpen_timers
 from quad_dynamics.ros.parameters import NodeParameters
+from quad_dynamics.ros.priority import Priority
 from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND, CONTROL
 from quad_dynamics.ros.robot import load_robot
@@ -60,6 +61,7 @@ class ForceNode:
         self._make_inputs()
         self._parameters.on_change(self._change)
         self._next_silent = 0.0
+        self.priority = Priority(False)
 
     def _make_inputs(self) -> None:
         node = self.node
@@ -74,7 +76,7 @@ class ForceNode:
     def spin(self, stop: StopFlag) -> None:
         """Answer joint states until asked to stop."""
         sharpen_timers()
-        come_first(not self.settings.lock_step)
+        self.priority.want(self.settings.real_time_priority and not self.settings.lock_step)
         gc.collect()
         gc.freeze()
         self.node.get_logger().info(f"controlling '{self.model.name}' in mode {self.supervisor.mode}")
@@ -101,6 +103,7 @@ class ForceNode:
             self._watch()
         self._report.watch()
         if self.diagnostics.is_due:
+            self.priority.review()
             self._report.publish()
 
     def _answer(self) -> None:

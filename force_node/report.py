@@ -63,6 +63,7 @@ class Report:
             answer_us_p90=p90,
             jumps=supervisor.jumps,
             last_jump=supervisor.last_jump,
+            real_time_priority=owner.priority.is_urgent,
             **self._inputs(),
         )
 

@@ -62,6 +62,11 @@ class ForceSettings(ControlSettings):
         'world axes, in world_frame. Of foot_forces both are understood, by their frame_id',
         choices=('foot', 'odom'),
     )
+    real_time_priority: bool = param(
+        True,
+        'ask for real-time priority, where the system allows it and enough of the machine is left to others; '
+        'never in lock-step',
+    )
     estimate_rate: float = param(
         100.0, 'of foot_forces_estimated', unit='Hz', above=0.0, high=1000.0, dynamic=True
     )

@@ -20,8 +20,9 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.diagnostics import OK, WARN, Crowd, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode
-from quad_dynamics.ros.pacing import Pacer, come_first, sharpen_timers
+from quad_dynamics.ros.pacing import Pacer, sharpen_timers
 from quad_dynamics.ros.parameters import NodeParameters
+from quad_dynamics.ros.priority import Priority
 from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND
 from quad_dynamics.ros.robot import load_robot
@@ -70,6 +71,7 @@ class SimNode:
         self._markers_every = self.world.every(settings.markers_rate, 'markers_rate')
         self._next_poll = self._next_repeat = 0.0
         self._rate = _Rate(self.world)
+        self._priority = Priority(False)
         self._crowd = Crowd(self.node, self._commands.subscription.topic_name)
 
     def _make_inputs(self) -> None:
@@ -85,7 +87,7 @@ class SimNode:
     def spin(self, stop: StopFlag) -> None:
         """Simulate until asked to stop."""
         sharpen_timers()
-        come_first(self._sleeps())
+        self._priority.want(self._sleeps(self.world.settings))
         gc.collect()
         gc.freeze()
         self.node.get_logger().info(
@@ -261,12 +263,13 @@ class SimNode:
             self._outputs.change_sensors()
         if new.real_time_factor != old.real_time_factor:
             self._pacer.restart(self._period(new))
-            come_first(self._sleeps())
+            self._priority.want(self._sleeps(new))
             self._rate.restart()
 
-    def _sleeps(self) -> bool:
-        """Whether the loop sleeps between time steps, so that others have their turn too."""
-        return self._pacer.period >= _LEAST_PERIOD
+    def _sleeps(self, settings: SimNodeSettings) -> bool:
+        """Whether the loop keeps real time, and sleeps between time steps so that others have their turn."""
+        keeps_time = settings.real_time_priority and not settings.lock_step
+        return keeps_time and self._pacer.period >= _LEAST_PERIOD
 
     @staticmethod
     def _period(settings: SimNodeSettings) -> float:
@@ -278,6 +281,7 @@ class SimNode:
     def _report(self) -> None:
         if not self._diagnostics.is_due:
             return
+        self._priority.review()
         world = self.world
         level, message = OK, 'running'
         if self._paused or self._waits:
@@ -304,6 +308,7 @@ class SimNode:
             converged=world.sim.converged,
             sweeps=world.sim.sweeps,
             backlogs_dropped=self._pacer.dropped,
+            real_time_priority=self._priority.is_urgent,
         )
 
 

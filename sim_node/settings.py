@@ -85,6 +85,11 @@ class SimNodeSettings(SimulatorSettings):
         'in odom_frame',
         choices=('foot', 'odom'),
     )
+    real_time_priority: bool = param(
+        True,
+        'ask for real-time priority, where the system allows it, the loop keeps real time, and enough of the '
+        'machine is left to others',
+    )
     force_scale: float = param(
         0.0,
         'length of the arrow for 1 N; 0: the weight is as long as the robot is high',

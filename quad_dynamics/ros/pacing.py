@@ -7,43 +7,21 @@ sleeping thread wakes up late.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 # How long before the deadline sleeping ends and spinning begins [s].
 SPIN = 120e-6
 # A backlog above this is dropped: the loop goes on from now, and counts it [s].
 LONGEST_BACKLOG = 0.2
 _PR_SET_TIMERSLACK = 29
-_PRIORITY = 10  # of real-time scheduling, from 1 to 99
 
 
 def sharpen_timers() -> None:
     """Let the kernel wake this thread at the nanosecond that it asked for, not up to 50 us later."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-
-
-def come_first(urgent: bool = True) -> bool:
-    """Let all threads of this process come before those of ordinary ones; whether the system allows it.
-
-    Only for what sleeps between its turns: nothing else runs on the core meanwhile.
-
-    Args:
-        urgent: False takes it back.
-    """
-    policy, priority = (os.SCHED_RR, _PRIORITY) if urgent else (os.SCHED_OTHER, 0)
-    try:
-        for task in Path('/proc/self/task').iterdir():
-            with contextlib.suppress(ProcessLookupError):  # it has ended in the meantime
-                os.sched_setscheduler(int(task.name), policy, os.sched_param(priority))
-    except (AttributeError, OSError):  # another system; or a user without the right, as most are
-        return False
-    return True
 
 
 def _nothing() -> None:

@@ -20,7 +20,7 @@ from quad_dynamics.bags.stamp_order import StampedTopic, StampOrder
 from quad_dynamics.bags.topics import Topic, define, qos_text, stamp_offset
 from quad_dynamics.bags.writers import BagWriter, WriterThread
 from quad_dynamics.ros.graph import RECORDER
-from quad_dynamics.ros.pacing import come_first
+from quad_dynamics.ros.priority import Priority
 from quad_dynamics.ros.recorded_topics import Source, notes, summary
 from quad_dynamics.ros.subscriptions import (
     Selection,
@@ -105,13 +105,15 @@ class Recorder:
 
     def spin(self, stop: Any) -> None:
         """Record until `stop()` is true, the duration is over, or nothing can be written any more."""
-        come_first()  # what waits to be written is lost if somebody kills us
+        # What waits to be written is lost if somebody kills us. In lock-step, everybody waits for everybody.
+        priority = Priority(not self._options.sim_time)
         while not stop() and not self._is_over() and self._thread.error is None:
             self._box.wait(0.02)
             self._hand_over()
             now = time.monotonic()
             if now >= self._next_look:
                 self._next_look = now + _LOOK_EVERY
+                priority.review()
                 self._look_for_topics(now)
             if self._ready is None:
                 self._announce(now)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real-time priority, as long as it leaves enough of the machine to everybody else.
+
+A thread with real-time priority is never interrupted by ordinary ones. This keeps the period of a loop that
+sleeps most of the time; one that does not sleep would stop the shell, the browser and the rest. So a process
+that turns out to need too much gives it back, and tries again later, more and more seldom. How much it needs
+is only seen with the priority: without it, a loop on a busy machine is late, and does not sleep either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+_LEVEL = 10  # of real-time scheduling, from 1 to 99
+# Two processes, sim_node and force_node, may together use so much of all cores with real-time priority.
+_MOST_OF_ALL = 0.6
+_MOST_OF_A_CORE = 0.9
+_REVIEW = 0.4  # shortest time over which CPU time is measured [s]
+_REVIEWS = 2  # in a row that must show too much: the first may have had a backlog
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0  # before a priority that was given back is asked for again [s]
+_LONGEST_TURN = 0.2  # without a break, after which the kernel says so [s]
+
+
+def largest_share() -> float:
+    """CPU time over wall time above which a process has no real-time priority; 1 is a whole core."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # another system
+        cores = os.cpu_count() or 1
+    return min(0.5 * _MOST_OF_ALL * cores, _MOST_OF_A_CORE)
+
+
+class Priority:
+    """The priority of this process.
+
+    Attributes:
+        is_urgent: whether its threads have real-time priority.
+    """
+
+    def __init__(self, wanted: bool) -> None:
+        """Ask for it.
+
+        Args:
+            wanted: False does not ask; for a loop that does not sleep.
+        """
+        self.is_urgent = False
+        self._limit = largest_share()
+        self._wall, self._cpu = time.monotonic(), time.process_time()
+        self.want(wanted)
+
+    def want(self, wanted: bool) -> None:
+        """Ask for it, or give it back: the loop sleeps between its turns, or does not any more."""
+        self._wanted = wanted
+        self._too_much, self._pause, self._not_before = 0, _FIRST_PAUSE, 0.0
+        self._measure()
+        self._set(wanted)
+
+    def review(self) -> None:
+        """Give it back if the process needs too much, or ask for it again; call it now and then."""
+        if not self._wanted or time.monotonic() - self._wall < _REVIEW:
+            return
+        share = self._measure()
+        if not self.is_urgent:
+            if time.monotonic() >= self._not_before:
+                self._too_much = 0
+                self._set(True)
+            return
+        self._too_much = self._too_much + 1 if share > self._limit else 0
+        if self._too_much >= _REVIEWS:
+            self._give_back()
+
+    def _measure(self) -> float:
+        """CPU time over wall time since the last call."""
+        wall, cpu = time.monotonic(), time.process_time()
+        share = (cpu - self._cpu) / max(wall - self._wall, 1e-9)
+        self._wall, self._cpu = wall, cpu
+        return share
+
+    def _give_back(self, number: int = 0, frame: Any = None) -> None:
+        """Work with ordinary priority for some time; also a signal handler."""
+        if self.is_urgent:
+            self._set(False)
+            self._not_before = time.monotonic() + self._pause
+            self._pause = min(2.0 * self._pause, _LONGEST_PAUSE)
+
+    def _set(self, urgent: bool) -> None:
+        if urgent == self.is_urgent:
+            return
+        if urgent and not self._watch_turns():
+            self._wanted = False
+            return
+        self.is_urgent = come_first(urgent) and urgent
+        if urgent and not self.is_urgent:
+            self._wanted = False  # a user without the right, as most are
+
+    def _watch_turns(self) -> bool:
+        """Let the kernel tell when a thread works for long without a break; False: it cannot be told."""
+        try:
+            import resource
+
+            if threading.current_thread() is not threading.main_thread():
+                return False
+            signal.signal(signal.SIGXCPU, self._give_back)
+            _, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
+            soft = round(_LONGEST_TURN * 1e6)
+            resource.setrlimit(resource.RLIMIT_RTTIME, (soft if hard < 0 else min(soft, hard), hard))
+        except (ImportError, AttributeError, ValueError, OSError):  # another system, or an odd limit
+            return False
+        return True
+
+
+def come_first(urgent: bool = True) -> bool:
+    """Let all threads of this process have real-time priority, or not; whether the system allows it."""
+    policy, level = (os.SCHED_RR, _LEVEL) if urgent else (os.SCHED_OTHER, 0)
+    try:
+        for task in Path('/proc/self/task').iterdir():
+            with contextlib.suppress(ProcessLookupError):  # it has ended in the meantime
+                os.sched_setscheduler(int(task.name), policy, os.sched_param(level))
+    except (AttributeError, OSError):
+        return False
+    return True
