@@ -7,8 +7,10 @@ A file is magic, records, magic. A record is one byte (what it is), eight bytes 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 MAGIC = b'\x89MCAP0\r\n'
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
@@ -18,8 +20,9 @@ HEAD = struct.Struct('<BQ')  # of every record: what, how long
 # Of a message, with the head of its record: what, how long, channel, sequence, time of log and publication.
 MESSAGE_HEAD = struct.Struct('<BQHIQQ')
 MESSAGE_CONTENT = struct.Struct('<HIQQ')
+INDEX_ENTRY = struct.Struct('<QQ')  # of a message index: log time [ns], offset in the chunk
 _CHUNK_HEAD = struct.Struct('<QQQI')
-_U16, _U32, _U64 = struct.Struct('<H'), struct.Struct('<I'), struct.Struct('<Q')
+_U16, U32, _U64 = struct.Struct('<H'), struct.Struct('<I'), struct.Struct('<Q')
 
 
 def record(kind: int, *parts: bytes) -> bytes:
@@ -31,7 +34,7 @@ def record(kind: int, *parts: bytes) -> bytes:
 def text(value: str | bytes) -> bytes:
     """A text with its length in front."""
     data = value.encode() if isinstance(value, str) else value
-    return _U32.pack(len(data)) + data
+    return U32.pack(len(data)) + data
 
 
 @dataclass(frozen=True)
@@ -104,13 +107,17 @@ class Statistics:
 
     def add(self, channel: int, first: int, last: int, count: int = 1) -> None:
         """Count messages of a channel."""
-        self.first = min(self.first, first) if self.total else first
+        self.first = min(self.first, first) if any(self.counts.values()) else first
         self.last = max(self.last, last)
         self.counts[channel] = self.counts.get(channel, 0) + count
 
-    def encode(self, schemas: int, channels: int, chunks: int) -> bytes:
-        """The record, in a file with so many schemas, channels and chunks."""
-        head = struct.pack('<QHIIIIQQ', self.total, schemas, channels, 0, 0, chunks, self.first, self.last)
+    def encode(self, *numbers: int) -> bytes:
+        """The record.
+
+        Args:
+            numbers: of schemas, channels, attachments, records of metadata, and chunks in the file.
+        """
+        head = struct.pack('<QHIIIIQQ', self.total, *numbers, self.first, self.last)
         counts = b''.join(struct.pack('<HQ', *pair) for pair in sorted(self.counts.items()))
         return record(STATISTICS, head, text(counts))
 
@@ -144,10 +151,14 @@ class ChunkHead:
         return cls(first, last, size, crc, reader.text(), reader.number(_U64))
 
 
-def message_index(channel: int, entries: list[tuple[int, int]]) -> bytes:
-    """The record that says when (ns) and where in a chunk the messages of a channel are."""
-    pairs = b''.join(struct.pack('<QQ', *entry) for entry in entries)
-    return record(MESSAGE_INDEX, _U16.pack(channel), text(pairs))
+def message_index(channel: int, entries: bytes | bytearray) -> bytes:
+    """The record that says when and where in a chunk the messages of a channel are.
+
+    Args:
+        channel: its number.
+        entries: `INDEX_ENTRY` of each message: log time [ns], offset in the chunk.
+    """
+    return record(MESSAGE_INDEX, _U16.pack(channel), text(bytes(entries)))
 
 
 def chunk_index(head: ChunkHead, start: int, length: int, offsets: Mapping[int, int], indices: int) -> bytes:
@@ -166,13 +177,24 @@ def chunk_index(head: ChunkHead, start: int, length: int, offsets: Mapping[int, 
     return record(CHUNK_INDEX, times, text(pairs), _U64.pack(indices), text(head.compression), sizes)
 
 
+def times_of(chunk_index: bytes) -> tuple[int, int]:
+    """The time range of a chunk, from its record in the index [ns]."""
+    first, last = struct.unpack_from('<QQ', chunk_index, HEAD.size)
+    return first, last
+
+
 def header() -> bytes:
     """How a file begins."""
     return MAGIC + record(HEADER, text('ros2'), text('quad_dynamics'))
 
 
 def ending(
-    at: int, schemas: list[Schema], channels: list[Channel], statistics: Statistics, chunks: list[bytes]
+    at: int,
+    schemas: list[Schema],
+    channels: list[Channel],
+    statistics: Statistics,
+    chunks: list[bytes],
+    extras: Sequence[tuple[int, bytes]] = (),
 ) -> bytes:
     """How a file ends: the summary, its offsets, the footer.
 
@@ -182,13 +204,20 @@ def ending(
         channels: all of them.
         statistics: of all messages.
         chunks: records of `chunk_index`.
+        extras: kinds and records of the indices of attachments and metadata.
     """
-    end = record(DATA_END, _U32.pack(0))
+    end = record(DATA_END, U32.pack(0))
+    attached, described = (
+        [record for kind, record in extras if kind == wanted] for wanted in (ATTACHMENT_INDEX, METADATA_INDEX)
+    )
+    numbers = len(schemas), len(channels), len(attached), len(described), len(chunks)
     groups = {
         SCHEMA: b''.join(schema.encode() for schema in schemas),
         CHANNEL: b''.join(channel.encode() for channel in channels),
-        STATISTICS: statistics.encode(len(schemas), len(channels), len(chunks)),
+        STATISTICS: statistics.encode(*numbers),
         CHUNK_INDEX: b''.join(chunks),
+        ATTACHMENT_INDEX: b''.join(attached),
+        METADATA_INDEX: b''.join(described),
     }
     start = place = at + len(end)
     offsets = b''
@@ -196,9 +225,9 @@ def ending(
         if group:
             offsets += record(SUMMARY_OFFSET, bytes([kind]), _U64.pack(place), _U64.pack(len(group)))
         place += len(group)
-    # A check sum of 0 means that there is none.
-    footer = record(FOOTER, struct.pack('<QQI', start, place, 0))
-    return b''.join([end, *groups.values(), offsets, footer, MAGIC])
+    # The footer's CRC covers the summary and the footer itself, up to the CRC.
+    summary = b''.join([*groups.values(), offsets, HEAD.pack(FOOTER, 20), struct.pack('<QQ', start, place)])
+    return b''.join([end, summary, U32.pack(zlib.crc32(summary)), MAGIC])
 
 
 class Reader:
@@ -229,11 +258,56 @@ class Reader:
 
     def bytes(self) -> bytes:
         """Bytes with their length in front."""
-        return self.take(self.number(_U32))
+        return self.take(self.number(U32))
 
     def text(self) -> str:
         """A text with its length in front."""
         return self.bytes().decode()
+
+
+# What records hold: numbers, [t]exts and [b]ytes with their length in front; * is bytes with a length of
+# eight bytes in front.
+_LAYOUTS = {
+    HEADER: 'tt',
+    SCHEMA: 'Httb',
+    CHANNEL: 'HHttb',
+    CHUNK_INDEX: 'QQQQbQtQQ',
+    ATTACHMENT: 'QQtt*I',
+    ATTACHMENT_INDEX: 'QQQQQtt',
+    STATISTICS: 'QHIIIIQQb',
+    METADATA: 'tb',
+    METADATA_INDEX: 'QQt',
+}
+
+
+def fields(kind: int, content: bytes) -> tuple[list[Any], int]:
+    """The fields of a record of certain kinds, and how many bytes follow them.
+
+    Raises:
+        ValueError: it ends too early, or a text is none.
+    """
+    reader = Reader(content)
+    found: list[Any] = []
+    for code in _LAYOUTS[kind]:
+        if code == 't':
+            found.append(reader.text())
+        elif code == 'b':
+            found.append(reader.bytes())
+        elif code == '*':
+            found.append(reader.take(reader.number(_U64)))
+        else:
+            found.append(reader.number(struct.Struct('<' + code)))
+    return found, reader.left
+
+
+def is_whole(kind: int, content: bytes) -> bool:
+    """Whether the content of a record is what its kind promises, and ends where it should."""
+    found, left = fields(kind, content)
+    if kind == SCHEMA:
+        return not left and found[0] > 0
+    if kind == CHANNEL:
+        Channel.decode(content)
+    return not left
 
 
 def records(data: bytes) -> Iterator[tuple[int, int, bytes]]:

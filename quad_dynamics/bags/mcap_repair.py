@@ -1,110 +1,191 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives MCAP files that lack their end a new one. Needs no ROS.
+"""Writes a good MCAP file from what was found in one that is not. Needs no ROS.
 
-Whole chunks, of other recorders, stay as they are; what can be read of the last one becomes a new chunk.
+Good chunks stay as they are; messages from anywhere else become new chunks.
 """
 
 from __future__ import annotations
 
+import struct
+import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from quad_dynamics.bags import mcap_records as mcap
-from quad_dynamics.bags.mcap_scan import Chunk, Message, Scan
+from quad_dynamics.bags.mcap_scan import Chunk, Scan, open_data
+from quad_dynamics.bags.mcap_storage import CHUNK_SIZE, OpenChunk
+from quad_dynamics.bags.mcap_verdict import judge
+from quad_dynamics.bags.mcap_walk import PRIVATE
+from quad_dynamics.bags.metadata import Contents
+from quad_dynamics.bags.replacement import MAY_BE_WRONG, FileResult, replacement, saved_text
+from quad_dynamics.bags.topics import Topic
+from quad_dynamics.errors import ArgumentError
 
-_CHUNK_SIZE = 1 << 20
 
-
-def complete(path: Path, found: Scan, target: BinaryIO) -> None:
-    """Write a whole file from what was found in one that is not.
+def repair_file(path: Path, keep: bool) -> FileResult:
+    """Make a data file good again.
 
     Args:
         path: of the file.
-        found: by `scan`.
+        keep: keep the old file even if nothing but its end is missing, with '.bak' at the end of its name.
+
+    Raises:
+        ArgumentError: nothing can be read from it.
+    """
+    scan = Scan(open_data(path))
+    verdict = judge(scan)
+    total = verdict.statistics.total
+    result = FileResult(_contents(scan, verdict.statistics))
+    magic = scan.data[: len(mcap.MAGIC)]
+    if not total and not mcap.MAGIC.startswith(magic):
+        raise ArgumentError(f'{path} is no MCAP file: it begins with {magic!r}; expected {mcap.MAGIC!r}')
+    if verdict.problems:
+        what = f'{path.name} {" and ".join(verdict.problems)}'
+        if not total:
+            raise ArgumentError(f'{path.parent}: {what}; no messages can be saved, it is left as it is')
+        # Where something is damaged there may be more in it, for who knows how to get it.
+        keep = keep or scan.damaged_at is not None or verdict.suspect > 0
+        with replacement(path, keep) as (beside, backup):
+            with beside.open('wb') as target:
+                rewrite(scan, verdict.statistics, target)
+            _check(beside, total)
+        result.found.append(f'{what}; {saved_text(total, verdict.suspect, backup)}')
+        result.suspect, result.spans = verdict.suspect, verdict.spans
+    if verdict.unchecked:
+        says = MAY_BE_WRONG if verdict.problems else 'damaged values would not be seen'
+        result.notes.append(f'{path.name}: {verdict.unchecked} messages had no CRC: {says}')
+    return result
+
+
+def _check(path: Path, count: int) -> None:
+    """See to it that what takes the place of a file is good."""
+    again = judge(Scan(open_data(path)))
+    if again.problems or again.statistics.total != count:
+        raise ArgumentError(
+            f'the repaired file {" and ".join(again.problems)} and holds {again.statistics.total} of {count} '
+            f'messages; {path.parent} is left as it is'
+        )
+
+
+def _contents(scan: Scan, statistics: mcap.Statistics) -> Contents:
+    topics = []
+    for number, channel in scan.channels.items():
+        schema = scan.schemas.get(channel.schema)
+        topic = Topic(
+            channel.topic,
+            '' if schema is None else schema.name,
+            channel.metadata.get('offered_qos_profiles', ''),
+            digest=channel.metadata.get('topic_type_hash', ''),
+            serialization=channel.encoding,
+        )
+        topics.append((topic, statistics.counts.get(number, 0)))
+    return Contents(topics, statistics.first, statistics.last)
+
+
+def rewrite(scan: Scan, statistics: mcap.Statistics, target: BinaryIO) -> None:
+    """Write a good file.
+
+    Args:
+        scan: what was found.
+        statistics: of all messages in it.
         target: an empty file.
     """
-    index: list[bytes] = []
-    schemas, channels = list(found.schemas.values()), list(found.channels.values())
-    if not found.chunks and not found.ordered:
-        # Readers sort only what has an index.
+    writer = _Writer(scan, target)
+    for piece in scan.pieces:
+        if isinstance(piece, Chunk) and piece.good:
+            writer.copy(piece)
+        else:
+            for channel, log, content, _ in scan.messages(piece):
+                writer.add(channel, log, content)
+    writer.finish(statistics)
+
+
+class _Writer:
+    def __init__(self, scan: Scan, target: BinaryIO) -> None:
+        self._scan, self._target = scan, target
+        self._index: list[bytes] = []
+        self._parts: list[bytes] = []
+        self._chunk = OpenChunk(0)
         target.write(mcap.header())
-        messages = _loose(path, found)
-    else:
-        _copy(path, found, target, index)
-        messages = found.salvaged
-    if messages:
-        target.writelines([schema.encode() for schema in schemas])
-        target.writelines([channel.encode() for channel in channels])
-        _write_chunks(target, messages, index)
-    target.write(mcap.ending(target.tell(), schemas, channels, found.statistics, index))
+        target.writelines(schema.encode() for schema in scan.schemas.values())
+        target.writelines(channel.encode() for channel in scan.channels.values())
 
+    def add(self, channel: int, log: int, content: bytes) -> None:
+        """Add a message."""
+        record = mcap.record(mcap.MESSAGE, content)
+        self._chunk.add(channel, log, self._chunk.size)
+        self._chunk.size += len(record)
+        self._parts.append(record)
+        if self._chunk.size >= CHUNK_SIZE:
+            self._flush()
 
-def _copy(path: Path, found: Scan, target: BinaryIO, index: list[bytes]) -> None:
-    """The good part, and an index of each of its chunks."""
-    with path.open('rb') as source:
-        end = found.end
-        if end <= len(mcap.MAGIC):
-            target.write(mcap.header())
+    def _flush(self) -> None:
+        """Write the messages that were added as a chunk."""
+        if not self._parts:
             return
-        last = found.chunks[-1] if found.chunks else None
-        cut = last is not None and set(last.offsets) != set(last.entries)
-        if last is not None and cut:
-            end = last.end
-        _copy_bytes(source, target, end)
-    if last is not None and cut:
-        _write_message_index(target, last)
-    index += map(_chunk_index, found.chunks)
+        data = b''.join(self._parts)
+        self._chunk.crc = zlib.crc32(data)
+        self._write(self._chunk, data)
+        self._parts, self._chunk = [], OpenChunk(0)
+
+    def _write(self, chunk: OpenChunk, data: bytes) -> None:
+        chunk.start = self._target.tell()
+        self._target.write(chunk.encode_head())
+        self._target.write(data)
+        indices, index = chunk.message_indices(self._target.tell())
+        self._target.write(indices)
+        self._index.append(index)
+
+    def copy(self, piece: Chunk) -> None:
+        """Copy a good chunk, with a CRC if it has none."""
+        self._flush()
+        content = self._scan.content(piece)
+        assert piece.head is not None
+        chunk = CopiedChunk(0)
+        for kind, at, inner in mcap.records(content):
+            if kind == mcap.MESSAGE:
+                channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(inner)
+                chunk.add(channel, log, at)
+        chunk.said = replace(piece.head, first=chunk.first, last=chunk.last, crc=zlib.crc32(content))
+        self._write(chunk, self._scan.data[piece.data : piece.end])
+
+    def finish(self, statistics: mcap.Statistics) -> None:
+        """Write the rest, and the end of the file."""
+        self._flush()
+        scan, extras = self._scan, []
+        for kind, start, end in scan.extras:
+            if kind < PRIVATE:
+                extras.append(_extra_index(kind, self._target.tell(), scan.data[start:end]))
+            self._target.write(scan.data[start:end])
+        schemas, channels = list(scan.schemas.values()), list(scan.channels.values())
+        at = self._target.tell()
+        self._target.write(mcap.ending(at, schemas, channels, statistics, self._index, extras))
 
 
-def _copy_bytes(source: BinaryIO, target: BinaryIO, size: int) -> None:
-    while size:
-        part = source.read(min(size, _CHUNK_SIZE))
-        if not part:
-            raise OSError('the file became shorter while it was read')
-        target.write(part)
-        size -= len(part)
+class CopiedChunk(OpenChunk):
+    """A chunk whose data is there already, perhaps compressed."""
+
+    said: mcap.ChunkHead
+
+    @property
+    def head(self) -> mcap.ChunkHead:
+        """What stands before its data."""
+        return self.said
+
+    @property
+    def length(self) -> int:
+        """Of its record [bytes]."""
+        return mcap.HEAD.size + self.said.length + self.said.stored
 
 
-def _loose(path: Path, found: Scan) -> list[Message]:
-    """All messages of a file without chunks, in the order of time."""
-    messages = []
-    for kind, _, content in mcap.records(path.read_bytes()[len(mcap.MAGIC) : found.end]):
-        if kind == mcap.MESSAGE:
-            channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(content)
-            messages.append((channel, log, mcap.record(kind, content)))
-    return sorted(messages, key=lambda message: message[1])
-
-
-def _write_chunks(target: BinaryIO, messages: list[Message], index: list[bytes]) -> None:
-    """Write messages as chunks of moderate size, and add to the index."""
-    start = 0
-    while start < len(messages):
-        entries: dict[int, list[tuple[int, int]]] = {}
-        parts, size, stop = [], 0, start
-        while stop < len(messages) and size < _CHUNK_SIZE:
-            channel, log, record = messages[stop]
-            entries.setdefault(channel, []).append((log, size))
-            parts.append(record)
-            size += len(record)
-            stop += 1
-        times = [message[1] for message in messages[start:stop]]
-        head = mcap.ChunkHead(min(times), max(times), size, 0, '', size)
-        at = target.tell()
-        target.write(mcap.record(mcap.CHUNK, head.encode(), *parts))
-        chunk = Chunk(head, at, target.tell(), entries)
-        _write_message_index(target, chunk)
-        index.append(_chunk_index(chunk))
-        start = stop
-
-
-def _write_message_index(target: BinaryIO, chunk: Chunk) -> None:
-    chunk.offsets.clear()
-    for channel, entries in chunk.entries.items():
-        chunk.offsets[channel] = target.tell()
-        target.write(mcap.message_index(channel, entries))
-    chunk.last_index = target.tell()
-
-
-def _chunk_index(chunk: Chunk) -> bytes:
-    length = chunk.end - chunk.start
-    return mcap.chunk_index(chunk.head, chunk.start, length, chunk.offsets, chunk.last_index - chunk.end)
+def _extra_index(kind: int, at: int, record: bytes) -> tuple[int, bytes]:
+    """The record of the summary that says where an attachment or metadata is, and its kind."""
+    fields, _ = mcap.fields(kind, record[mcap.HEAD.size :])
+    place = struct.pack('<QQ', at, len(record))
+    if kind == mcap.METADATA:
+        return mcap.METADATA_INDEX, mcap.record(mcap.METADATA_INDEX, place, mcap.text(fields[0]))
+    log, created, name, media, data, _ = fields
+    times = struct.pack('<QQQ', log, created, len(data))
+    names = mcap.text(name), mcap.text(media)
+    return mcap.ATTACHMENT_INDEX, mcap.record(mcap.ATTACHMENT_INDEX, place, times, *names)

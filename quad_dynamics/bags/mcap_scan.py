@@ -1,220 +1,325 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads MCAP files from their beginning, as far as they are good. Needs no ROS.
+"""Finds everything that can be read in an MCAP file, however it is damaged. Needs no ROS.
 
-Files with chunks, as `ros2 bag record` writes them, are read too, and of a chunk that is not whole what is
-there.
+Chunks whose CRC matches are kept as they are. In all others, and outside of chunks, every message is taken
+that can be found; those that no CRC vouches for although something near them is damaged are *suspect*.
 """
 
 from __future__ import annotations
 
-import importlib
 import mmap
-import sys
 import zlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from quad_dynamics.bags import mcap_records as mcap
+from quad_dynamics.bags.mcap_compression import FRAMES, unpack, unpack_damaged
+from quad_dynamics.bags.mcap_summary import ChunkEntry, Summary, has_end, read_summary
+from quad_dynamics.bags.mcap_walk import IN_CHUNK, IN_FILE, PRIVATE, Found, Walker
 from quad_dynamics.errors import ArgumentError
 
-_FOOTER = 37  # its length with the magic at the end [bytes]
-_FIRST_PRIVATE = 0x80  # kinds of records above are free for everybody
-
-Message = tuple[int, int, bytes]  # channel, time of log [ns], the whole record
+# Channel, log time [ns], content of the record, whether it is suspect.
+Message = tuple[int, int, bytes, bool]
+Times = tuple[int, int]
 
 
 @dataclass
 class Chunk:
-    """A whole chunk of a file.
+    """A chunk.
 
     Attributes:
-        head: what it says of itself.
         start: where its record begins.
         end: where it ends.
-        entries: for each channel, when [ns] and where in it the messages are.
-        offsets: where the message index of each channel is in the file.
+        data: where its data begins.
+        compression: of its data.
+        head: what it says of itself; None if that cannot be read.
+        good: it can be read, and its CRC matches if it has one.
+        cut: the file ends before it does.
+        offsets: where the message index of each channel is.
+        indices_end: where its message indices end.
     """
 
-    head: mcap.ChunkHead
     start: int
     end: int
-    entries: dict[int, list[tuple[int, int]]]
+    data: int
+    compression: str
+    head: mcap.ChunkHead | None
+    good: bool = False
+    cut: bool = False
     offsets: dict[int, int] = field(default_factory=dict)
-    last_index: int = 0
+    indices_end: int = 0
 
 
 @dataclass
+class Loose:
+    """Records outside of chunks.
+
+    Attributes:
+        start: where the first one begins.
+        end: where the last one ends.
+        suspect: they lie next to damage.
+        content: of a message that was put together; None: as it stands there.
+    """
+
+    start: int
+    end: int
+    suspect: bool = False
+    content: bytes | None = None
+
+
+Piece = Chunk | Loose
+
+
 class Scan:
     """What was found in a file.
 
     Attributes:
         size: of the file.
-        end: up to here it is good.
         has_end: it ends as it should.
-        complete: it does, and all is good up to there.
-        ordered: messages outside of chunks are in the order of time.
-        salvaged: messages of a chunk that is not whole.
+        summary: what it says of itself at its end.
+        pieces: what holds messages, in the order of the file.
+        extras: attachments and metadata: kind, begin, end.
+        lost: how many bytes belong to no record.
+        damaged_at: where the first damage is that is not just a missing end; None if there is none.
+        data_end: where the data section ends; None if it does not.
     """
 
-    size: int
-    end: int = 0
-    has_end: bool = False
-    complete: bool = False
-    ordered: bool = True
-    schemas: dict[int, mcap.Schema] = field(default_factory=dict)
-    channels: dict[int, mcap.Channel] = field(default_factory=dict)
-    statistics: mcap.Statistics = field(default_factory=mcap.Statistics)
-    chunks: list[Chunk] = field(default_factory=list)
-    salvaged: list[Message] = field(default_factory=list)
+    def __init__(self, data: mmap.mmap) -> None:
+        self.data, self.size = data, len(data)
+        self.has_end = has_end(data)
+        self.summary = read_summary(data) if self.has_end else Summary()
+        self.schemas: dict[int, mcap.Schema] = {}
+        self.channels: dict[int, mcap.Channel] = {}
+        self.pieces: list[Piece] = []
+        self.extras: list[tuple[int, int, int]] = []
+        self.lost = 0
+        self.damaged_at: int | None = None
+        self.data_end: int | None = None
+        self._has_chunks = bool(self.summary.chunks)
+        self._trusted: set[tuple[int, int]] = set()
+        for kind, content in self.summary.definitions:
+            self._learn(kind, content, self.summary.checked)
+        self._run()
 
-    def learn(self, kind: int, content: bytes) -> None:
-        """Take a schema or a channel."""
-        if kind == mcap.SCHEMA:
-            schema = mcap.Schema.decode(content)
-            self.schemas.setdefault(schema.number, schema)
-        elif kind == mcap.CHANNEL:
-            channel = mcap.Channel.decode(content)
-            self.channels.setdefault(channel.number, channel)
-            self.statistics.counts.setdefault(channel.number, 0)
+    # ---------------------------------------------------------------- the file
 
+    def _run(self) -> None:
+        limit = self.size - (len(mcap.MAGIC) if self.has_end else 0)
+        begins = self.data[: len(mcap.MAGIC)] == mcap.MAGIC
+        known = {one.start: one for one in self.summary.chunks if one.start + one.length <= limit}
+        ends = {start: start + one.length for start, one in known.items()}
+        walker = Walker(self.data, limit, IN_FILE, self.channels, chunks=ends, exact_end=self.has_end)
+        if not begins:
+            self.damaged_at = 0
+        at = len(mcap.MAGIC) if begins or walker.end_of(len(mcap.MAGIC)) else 0
+        for found in walker.walk(at):
+            if found.kind == mcap.CHUNK and found.content is not None:
+                self._indexed_chunk(known[found.start])
+            else:
+                self._take(found)
+        self.lost = walker.damage
+        first = walker.first_damage
+        if first is not None and self.damaged_at is None and (self.has_end or first + walker.damage < limit):
+            self.damaged_at = first
 
-def scan(path: Path, limit: int | None = None) -> Scan:
-    """Read a file from its beginning, as far as it is good.
-
-    Args:
-        path: of the file.
-        limit: read no further than this many bytes; None: all.
-
-    Raises:
-        ArgumentError: it is no MCAP file.
-    """
-    size = path.stat().st_size
-    limit = size if limit is None else min(limit, size)
-    with path.open('rb') as file:
-        magic = file.read(len(mcap.MAGIC))
-        if not mcap.MAGIC.startswith(magic):
-            raise ArgumentError(f'{path} is no MCAP file: it begins with {magic!r}; expected {mcap.MAGIC!r}')
-        found = Scan(size)
-        if limit < len(mcap.MAGIC):
-            return found
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            found.has_end = limit == size and _has_end(data)
-            _Scanner(data, limit, found).run()
-    return found
-
-
-def _has_end(data: mmap.mmap) -> bool:
-    """Whether the file ends with a footer, and this with the magic."""
-    if len(data) < _FOOTER + len(mcap.MAGIC):
-        return False
-    kind, length = mcap.HEAD.unpack_from(data, len(data) - _FOOTER)
-    return (kind, length) == (mcap.FOOTER, 20) and data[-len(mcap.MAGIC) :] == mcap.MAGIC
-
-
-class _Scanner:
-    """Goes through the records of a file."""
-
-    def __init__(self, data: mmap.mmap, limit: int, found: Scan) -> None:
-        self._data, self._limit, self._found = data, limit, found
-        self._last = 0
-
-    def run(self) -> None:
-        """Read until the data ends, or something is not as it should be."""
-        found, data, head = self._found, self._data, mcap.HEAD
-        found.end = at = len(mcap.MAGIC)
-        while at + head.size <= self._limit:
-            kind, length = head.unpack_from(data, at)
-            end = at + head.size + length
-            if kind in (mcap.DATA_END, mcap.FOOTER):
-                found.complete = found.has_end
-                return
-            if kind == 0 or mcap.DATA_END < kind < _FIRST_PRIVATE:
-                return
-            if end > self._limit:
-                if kind == mcap.CHUNK:
-                    self._salvage(at + head.size)
-                return
-            try:
-                self._record(kind, at, end)
-            except (ValueError, KeyError):  # not what its kind promises
-                return
-            at = found.end = end
-
-    def _record(self, kind: int, at: int, end: int) -> None:
-        start = at + mcap.HEAD.size
+    def _take(self, found: Found) -> None:
+        kind = found.kind
         if kind == mcap.MESSAGE:
-            if end - start < mcap.MESSAGE_CONTENT.size:
-                raise ValueError('a message without a head')
-            channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(self._data, start)
-            self._count(channel, log)
-            self._found.ordered &= log >= self._last
-            self._last = log
+            self._loose(found)
         elif kind in (mcap.SCHEMA, mcap.CHANNEL):
-            self._found.learn(kind, self._data[start:end])
+            self._learn(kind, found.read(self.data), False)
         elif kind == mcap.CHUNK:
-            self._chunk(at, end)
-        elif kind == mcap.MESSAGE_INDEX and self._found.chunks:
-            number = int.from_bytes(self._data[start : start + 2], 'little')
-            self._found.chunks[-1].offsets[number] = at
-            self._found.chunks[-1].last_index = end
+            self._chunk(found)
+        elif kind == mcap.MESSAGE_INDEX:
+            last = self.pieces[-1] if self.pieces else None
+            if isinstance(last, Chunk) and last.indices_end == found.start:
+                number = int.from_bytes(self.data[found.start + 9 : found.start + 11], 'little')
+                last.offsets[number] = found.start
+                last.indices_end = found.end
+        elif (kind in (mcap.ATTACHMENT, mcap.METADATA) or kind >= PRIVATE) and self.data_end is None:
+            self.extras.append((kind, found.start, found.end))
+        elif kind == mcap.DATA_END:
+            self.data_end = found.start
 
-    def _count(self, channel: int, log: int) -> None:
-        if channel not in self._found.channels:
-            raise KeyError(channel)
-        self._found.statistics.add(channel, log, log)
+    def _loose(self, found: Found) -> None:
+        last = self.pieces[-1] if self.pieces and isinstance(self.pieces[-1], Loose) else None
+        follows = last is not None and last.end == found.start
+        # What stands where a chunk should be is what is left of that chunk.
+        suspect = found.suspect or (last is not None and follows and last.suspect and self._has_chunks)
+        if found.content is not None:
+            self.pieces.append(Loose(found.start, found.end, True, found.content))
+        elif last is not None and follows and last.content is None and last.suspect == suspect:
+            last.end = found.end
+        else:
+            self.pieces.append(Loose(found.start, found.end, suspect))
 
-    def _chunk(self, at: int, end: int) -> None:
-        head = mcap.ChunkHead.decode(self._data[at + mcap.HEAD.size : end])
-        start = at + mcap.HEAD.size + head.length
-        content = _unpack(self._data[start : start + head.stored], head.compression)
-        if len(content) != head.size or (head.crc and zlib.crc32(content) != head.crc):
-            raise ValueError('a damaged chunk')
-        chunk = Chunk(head, at, end, {}, last_index=end)
-        for message, where in self._messages(content):
-            chunk.entries.setdefault(message[0], []).append((message[1], where))
-        self._found.chunks.append(chunk)
+    def _chunk(self, found: Found) -> None:
+        start = found.start + mcap.HEAD.size
+        head = mcap.ChunkHead.decode(self.data[start : min(found.end, start + 128)])
+        _, length = mcap.HEAD.unpack_from(self.data, found.start)
+        cut = start + length > found.end
+        self._add(Chunk(found.start, found.end, start + head.length, head.compression, head, cut=cut))
 
-    def _salvage(self, start: int) -> None:
-        """Read what is there of a chunk that ends too early."""
+    def _indexed_chunk(self, entry: ChunkEntry) -> None:
+        """A chunk that only the index knows of, because its head is damaged."""
+        end = entry.start + entry.length
+        self._add(Chunk(entry.start, end, end - entry.stored, entry.compression, None))
+
+    def _add(self, chunk: Chunk) -> None:
+        chunk.indices_end = chunk.end
+        content = self.content(chunk)
+        head = chunk.head
+        checked = head is not None and head.crc != 0 and zlib.crc32(content) == head.crc
+        chunk.good = head is not None and len(content) == head.size and (checked or head.crc == 0)
+        end = 0
+        for kind, at, inner in mcap.records(content):
+            end = at + mcap.HEAD.size + len(inner)
+            if kind in (mcap.SCHEMA, mcap.CHANNEL):
+                self._learn(kind, inner, checked)
+            elif kind not in IN_CHUNK:
+                end = -1
+                break
+        chunk.good &= end == len(content)
+        if not chunk.good:
+            for record in Walker(content, len(content), IN_CHUNK, self.channels).walk(0):
+                if record.kind != mcap.MESSAGE:
+                    self._learn(record.kind, record.read(content), False)
+        self._has_chunks = True
+        self.pieces.append(chunk)
+
+    def _learn(self, kind: int, content: bytes, trusted: bool) -> None:
+        """Take a schema or a channel; one that a CRC vouches for takes the place of one without."""
         try:
-            head = mcap.ChunkHead.decode(self._data[start : self._limit])
-            content = _unpack(self._data[start + head.length : self._limit], head.compression)
-            with suppress(KeyError):
-                for message, _ in self._messages(content):
-                    self._found.salvaged.append(message)
+            if not mcap.is_whole(kind, content):
+                return
         except ValueError:
             return
+        number = int.from_bytes(content[:2], 'little')
+        known = number in (self.schemas if kind == mcap.SCHEMA else self.channels)
+        if known and (not trusted or (kind, number) in self._trusted):
+            return
+        if trusted:
+            self._trusted.add((kind, number))
+        if kind == mcap.SCHEMA:
+            self.schemas[number] = mcap.Schema.decode(content)
+        else:
+            self.channels[number] = mcap.Channel.decode(content)
 
-    def _messages(self, content: bytes) -> Any:
-        """The messages of a chunk, and where they are in it; each is counted."""
-        for kind, at, inner in mcap.records(content):
-            self._found.learn(kind, inner)
-            if kind == mcap.MESSAGE:
-                channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(inner)
-                self._count(channel, log)
-                yield (channel, log, mcap.record(kind, inner)), at
+    # ---------------------------------------------------------------- messages
+
+    def content(self, chunk: Chunk) -> bytes:
+        """The records in a chunk, as far as they can be had."""
+        data = self.data[chunk.data : chunk.end]
+        try:
+            return unpack(data, chunk.compression)
+        except ValueError:
+            chunk.good = False
+        name = next((name for name, magic in FRAMES.items() if data.startswith(magic)), chunk.compression)
+        return unpack_damaged(data, name)
+
+    def messages(self, piece: Piece) -> Iterator[Message]:
+        """The messages of a piece."""
+        if isinstance(piece, Loose):
+            yield from self._loose_messages(piece)
+        elif piece.good:
+            for kind, _, content in mcap.records(self.content(piece)):
+                if kind == mcap.MESSAGE:
+                    channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(content)
+                    if channel in self.channels:
+                        yield channel, log, content, False
+        else:
+            yield from self._salvaged(piece)
+
+    def _loose_messages(self, piece: Loose) -> Iterator[Message]:
+        if piece.content is not None:
+            channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(piece.content)
+            yield channel, log, piece.content, True
+            return
+        at = piece.start
+        while at < piece.end:
+            _, length = mcap.HEAD.unpack_from(self.data, at)
+            content = self.data[at + mcap.HEAD.size : at + mcap.HEAD.size + length]
+            channel, _, log, _ = mcap.MESSAGE_CONTENT.unpack_from(content)
+            yield channel, log, content, piece.suspect
+            at += mcap.HEAD.size + length
+
+    def _salvaged(self, chunk: Chunk) -> list[Message]:
+        """All messages that can be found in a damaged chunk."""
+        content = self.content(chunk)
+        hints = self._hints(chunk, content)
+        whole = chunk.head is not None and len(content) == chunk.head.size
+        walker = Walker(content, len(content), IN_CHUNK, self.channels, hints, exact_end=whole)
+        found: list[Message] = []
+        for record in walker.walk(0):
+            if record.kind == mcap.MESSAGE:
+                data = record.read(content)
+                channel, sequence, log, published = mcap.MESSAGE_CONTENT.unpack_from(data)
+                hinted = hints.get(record.start, (channel, log))
+                if hinted != (channel, log):
+                    channel, log = hinted
+                    head = mcap.MESSAGE_CONTENT.pack(channel, sequence, log, published)
+                    data = head + data[mcap.MESSAGE_CONTENT.size :]
+                found.append((channel, log, data, True))
+        if chunk.cut and walker.damage <= len(content) - (walker.first_damage or 0):
+            # Nothing is wrong with it but that its end is missing.
+            return [(channel, log, data, False) for channel, log, data, _ in found]
+        return _in_time(found, self._times(chunk))
+
+    def _hints(self, chunk: Chunk, content: bytes) -> dict[int, tuple[int, int]]:
+        """Where the message indices say that messages are; nothing if most of it is wrong."""
+        hints: dict[int, tuple[int, int]] = {}
+        right = 0
+        for channel, at in chunk.offsets.items():
+            for log, offset in self.index_entries(at):
+                if offset + mcap.MESSAGE_HEAD.size <= len(content) and channel in self.channels:
+                    hints[offset] = (channel, log)
+                    _, _, other, _, time, _ = mcap.MESSAGE_HEAD.unpack_from(content, offset)
+                    right += (other, time) == (channel, log)
+        return hints if 2 * right > len(hints) else {}
+
+    def index_entries(self, at: int) -> list[tuple[int, int]]:
+        """The entries of the message index at a position: log time [ns] and offset in the chunk."""
+        _, length = mcap.HEAD.unpack_from(self.data, at)
+        entries = self.data[at + mcap.HEAD.size + 6 : at + mcap.HEAD.size + length]
+        return [(log, offset) for log, offset in mcap.INDEX_ENTRY.iter_unpack(entries)]
+
+    def _times(self, chunk: Chunk) -> Times | None:
+        """Between which times the messages of a damaged chunk are."""
+        for entry in self.summary.chunks:
+            if entry.start == chunk.start and self.summary.sound:
+                return entry.first, entry.last
+        head = chunk.head
+        return None if head is None or head.first > head.last else (head.first, head.last)
 
 
-def _unpack(data: bytes, compression: str) -> bytes:
-    """The content of a chunk, or as much of it as there is."""
-    if not compression:
-        return data
-    decompressors: dict[str, Callable[[], Any]] = {'zstd': _zstd, 'lz4': _lz4}
-    if compression not in decompressors:
-        raise ValueError(f'unknown compression {compression!r}')
-    try:
-        return bytes(decompressors[compression]().decompress(data))
-    except Exception as error:  # each library has errors of its own
-        raise ValueError(str(error)) from error
+def _in_time(messages: list[Message], times: Times | None) -> list[Message]:
+    """Messages, with damaged times replaced by those before."""
+    if times is None:
+        return messages
+    first, last = times
+    inside = sum(first <= log <= last for _, log, _, _ in messages)
+    if 2 * inside <= len(messages):  # it is the range that is damaged
+        return messages
+    made, before = [], first
+    for channel, log, content, suspect in messages:
+        if first <= log <= last:
+            before = log
+        else:
+            _, sequence, _, published = mcap.MESSAGE_CONTENT.unpack_from(content)
+            head = mcap.MESSAGE_CONTENT.pack(channel, sequence, before, published)
+            content = head + content[mcap.MESSAGE_CONTENT.size :]  # noqa: PLW2901
+        made.append((channel, before, content, suspect))
+    return made
 
 
-def _zstd() -> Any:
-    name = 'compression.zstd' if sys.version_info >= (3, 14) else 'backports.zstd'
-    return importlib.import_module(name).ZstdDecompressor()
+def open_data(path: Path) -> mmap.mmap:
+    """The bytes of a file.
 
-
-def _lz4() -> Any:
-    return importlib.import_module('lz4.frame').LZ4FrameDecompressor()
+    Raises:
+        ArgumentError: it is empty.
+    """
+    if not path.stat().st_size:
+        raise ArgumentError(f'{path} is empty; expected an MCAP file')
+    with path.open('rb') as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

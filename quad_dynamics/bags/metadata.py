@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,30 @@ from quad_dynamics.errors import ArgumentError
 NAME = 'metadata.yaml'
 STATE = 'state'  # in custom_data: whether the recorder has come to its end
 RECORDING, COMPLETE, REPAIRED = 'recording', 'complete', 'repaired'
+# In custom_data: how many messages were found in damaged places, and between which times [ns].
+SUSPECT_MESSAGES, SUSPECT_SPANS = 'suspect_messages', 'suspect_spans'
 # Storages of rosbag2 and how their files end.
 SUFFIXES = {'mcap': '.mcap', 'sqlite3': '.db3'}
 _VERSION = 8
 _ROOT = 'rosbag2_bagfile_information'
+_LARGEST = 1 << 26  # of metadata.yaml [bytes]
+_DEEPEST = 50  # nested lists in it; a bag has seven
 # The one in C is ten times faster, where it is.
 _Dumper = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
+
+
+def ros_distro() -> str:
+    """The name of the ROS distribution in use: the sourced one, or that of installed wheels."""
+    name = os.environ.get('ROS_DISTRO', '')
+    if name.isidentifier():
+        return name
+    for one in ('jazzy', 'kilted', 'lyrical', 'rolling'):
+        try:
+            importlib.metadata.version(f'ros-{one}-rclpy')
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        return one
+    return 'unknown'
 
 
 @dataclass(frozen=True)
@@ -63,13 +82,19 @@ def joined(contents: Sequence[Contents]) -> Contents:
     return Contents(list(counts.values()), first, last)
 
 
-def metadata(storage: str, files: Mapping[str, Contents], custom: Mapping[str, str]) -> dict[str, Any]:
+def metadata(
+    storage: str,
+    files: Mapping[str, Contents],
+    custom: Mapping[str, str],
+    compression: tuple[str, str] = ('', ''),
+) -> dict[str, Any]:
     """The content of metadata.yaml.
 
     Args:
         storage: 'mcap' or 'sqlite3'.
         files: what each data file holds, by name.
         custom: whatever else is to be said.
+        compression: of each message: format and mode, as rosbag2 has them.
     """
     whole = joined(list(files.values()))
     topics = [
@@ -90,12 +115,12 @@ def metadata(storage: str, files: Mapping[str, Contents], custom: Mapping[str, s
         'storage_identifier': storage,
         **_span(whole),
         'topics_with_message_count': topics,
-        'compression_format': '',
-        'compression_mode': '',
+        'compression_format': compression[0],
+        'compression_mode': compression[1],
         'relative_file_paths': list(files),
         'files': [{'path': name, **_span(contents)} for name, contents in files.items()],
         'custom_data': dict(custom),
-        'ros_distro': 'rosbags',
+        'ros_distro': ros_distro(),
     }
 
 
@@ -123,10 +148,80 @@ def write_metadata(folder: Path, content: Mapping[str, Any]) -> None:
 def read_metadata(folder: Path) -> dict[str, Any] | None:
     """The content of metadata.yaml; None if it is missing or cannot be read."""
     try:
-        content = yaml.safe_load((folder / NAME).read_text(encoding='utf-8'))[_ROOT]
-    except (FileNotFoundError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError):
+        content = load_yaml(folder / NAME)[_ROOT]
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return content if isinstance(content, dict) else None
+
+
+def load_yaml(path: Path) -> Any:
+    """The content of a YAML file that may be anything.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no YAML, or too large or too deeply nested for metadata of a bag.
+    """
+    if path.stat().st_size > _LARGEST:
+        raise ValueError(f'{path} has more than {_LARGEST >> 20} MiB; expected metadata of a bag')
+    text = path.read_bytes().decode()  # UnicodeDecodeError is a ValueError
+    check_nesting(text, path)
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, OverflowError, TypeError, AttributeError) as error:
+        raise ValueError(f'{path} is no YAML: {error}') from error
+
+
+def check_nesting(text: str, path: Path) -> None:
+    """Refuse a text that parsers of YAML would follow until their stack ends.
+
+    Raises:
+        ValueError: it is nested too deeply.
+    """
+    depth = 0
+    for line in text.splitlines():
+        indented = len(line) - len(line.lstrip(' -?'))
+        if indented > 4 * _DEEPEST:
+            raise ValueError(f'{path} is nested too deeply; expected metadata of a bag')
+        for letter in line:
+            depth += (letter in '[{') - (letter in ']}')
+            if depth > _DEEPEST:
+                raise ValueError(f'{path} is nested too deeply; expected metadata of a bag')
+        depth = max(depth, 0)
+
+
+def custom_data(content: Mapping[str, Any] | None) -> dict[str, str]:
+    """What metadata.yaml says besides; only what is plain."""
+    given = (content or {}).get('custom_data')
+    plain = (str, int, float, bool)
+    if not isinstance(given, dict):
+        return {}
+    return {
+        str(key): str(one) for key, one in given.items() if isinstance(key, plain) and isinstance(one, plain)
+    }
+
+
+def compression_of(content: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Format and mode of compression of each message."""
+    mode, form = (str((content or {}).get(f'compression_{name}') or '') for name in ('mode', 'format'))
+    return (form, mode) if mode.lower() == 'message' else ('', '')
+
+
+def topics_of(content: Mapping[str, Any] | None) -> list[tuple[Topic, int]]:
+    """The topics that metadata.yaml names, with the numbers of their messages."""
+    found = []
+    given = (content or {}).get('topics_with_message_count')
+    for one in given if isinstance(given, list) else ():
+        try:
+            says, count = one['topic_metadata'], int(one['message_count'])
+            name, kind, form = says['name'], says['type'], says['serialization_format']
+        except (KeyError, TypeError, ValueError):
+            continue
+        qos, digest = says.get('offered_qos_profiles', ''), says.get('type_description_hash', '')
+        if not isinstance(qos, str):  # from version 9 on they are no text
+            qos = ''
+        if all(isinstance(text, str) for text in (name, kind, form, digest)):
+            found.append((Topic(name, kind, qos, digest=digest, serialization=form), count))
+    return found
 
 
 def data_files(folder: Path) -> list[Path]:
@@ -140,6 +235,12 @@ def data_files(folder: Path) -> list[Path]:
         raise ArgumentError(f'{folder} is {what}; expected the folder of a bag')
     files = [path for path in folder.iterdir() if path.suffix in SUFFIXES.values() and path.is_file()]
     files = [path for path in files if not path.name.startswith('.')]
+    compressed = sorted(path.name for path in folder.glob('*.zstd'))
+    if not files and compressed:
+        raise ArgumentError(
+            f'{folder}: {compressed[0]} is compressed as a whole; expected *.mcap or *.db3 '
+            '(unzstd unpacks it)'
+        )
     if not files:
         raise ArgumentError(f'{folder} holds no *.mcap and no *.db3; expected the folder of a bag')
     if len({path.suffix for path in files}) > 1:

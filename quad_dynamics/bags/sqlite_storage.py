@@ -3,17 +3,22 @@
 
 Changes go to a log beside the file first (*.db3-wal), one transaction for each batch. Nothing waits for the
 disk: a killed process loses nothing of what was committed, a power failure may.
+
+SQLite does not notice damaged values. So the CRCs of the messages are kept in a table of their own, which
+other readers ignore.
 """
 
 from __future__ import annotations
 
 import errno
 import sqlite3
+import struct
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from quad_dynamics.bags.mcap_storage import Entry
-from quad_dynamics.bags.metadata import Contents
+from quad_dynamics.bags.metadata import Contents, ros_distro
 from quad_dynamics.bags.topics import Topic
 
 SCHEMA = """
@@ -26,9 +31,14 @@ CREATE TABLE message_definitions(id INTEGER PRIMARY KEY, topic_type TEXT NOT NUL
   encoded_message_definition TEXT NOT NULL, type_description_hash TEXT NOT NULL);
 CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER NOT NULL, timestamp INTEGER NOT NULL,
   data BLOB NOT NULL);
+CREATE TABLE quad_dynamics_checksums(last_id INTEGER PRIMARY KEY, crc INTEGER NOT NULL);
 CREATE INDEX timestamp_idx ON messages (timestamp ASC);
-INSERT INTO schema(schema_version, ros_distro) VALUES (4, 'rosbags');
 """
+# A CRC is that of so many messages, up to and with `last_id`; the last one of fewer.
+CHECKED = 256
+_ROW = struct.Struct('<qqq')
+_DISTRO = 'INSERT INTO schema(schema_version, ros_distro) VALUES (4, ?)'
+_CHECKSUM = 'INSERT INTO quad_dynamics_checksums(last_id, crc) VALUES (?, ?)'
 _INSERT = 'INSERT INTO messages(topic_id, timestamp, data) VALUES (?, ?, ?)'
 _TOPIC = 'INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?)'
 _DEFINITION = (
@@ -51,12 +61,14 @@ class SqliteStorage:
         self._topics: list[Topic] = []
         self._counts: list[int] = []
         self._first = self._last = 0
+        self._rows = self._crc = 0
         try:
             # It is made in one thread and used in another, never in two at once.
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._connection.execute('PRAGMA journal_mode=WAL')
             self._connection.execute('PRAGMA synchronous=OFF')
             self._connection.executescript(SCHEMA)
+            self._connection.execute(_DISTRO, (ros_distro(),))
         except sqlite3.Error as error:
             raise self._failed(error) from error
 
@@ -85,16 +97,35 @@ class SqliteStorage:
         """
         if not batch:
             return
+        before = self._rows, self._crc
         try:
             with _Transaction(self._connection):
-                self._connection.executemany(_INSERT, [(entry[1], entry[0], entry[4]) for entry in batch])
+                self._insert(batch)
         except sqlite3.Error as error:
+            self._rows, self._crc = before
             raise self._failed(error) from error
         times = [entry[0] for entry in batch]
         self._first = min([self._first, *times]) if any(self._counts) else min(times)
         self._last = max([self._last, *times])
         for entry in batch:
             self._counts[entry[1] - 1] += 1
+
+    def _insert(self, batch: Sequence[Entry]) -> None:
+        # Whatever the batches, the file is the same: each CRC stands right behind its last message.
+        start = 0
+        while start < len(batch):
+            part = batch[start : start + CHECKED - self._rows % CHECKED]
+            self._connection.executemany(_INSERT, [(entry[1], entry[0], entry[4]) for entry in part])
+            for entry in part:
+                self._rows += 1
+                self._crc = checksum(self._crc, self._rows, entry[1], entry[0], entry[4])
+            if self._rows % CHECKED == 0:
+                self._insert_checksum()
+            start += len(part)
+
+    def _insert_checksum(self) -> None:
+        self._connection.execute(_CHECKSUM, (self._rows, self._crc))
+        self._crc = 0
 
     def contents(self) -> Contents:
         """What has been written."""
@@ -103,6 +134,8 @@ class SqliteStorage:
     def close(self) -> None:
         """Bring everything from the log into the file."""
         try:
+            if self._rows % CHECKED:
+                self._insert_checksum()
             settle(self._connection)
         except sqlite3.Error as error:
             raise self._failed(error) from error
@@ -111,6 +144,19 @@ class SqliteStorage:
 
     def _failed(self, error: sqlite3.Error) -> OSError:
         return OSError(errno.EIO, str(error), str(self.path))
+
+
+def checksum(crc: int, row: int, topic: int, timestamp: int, data: bytes) -> int:
+    """The CRC of messages and of one more.
+
+    Args:
+        crc: of those before.
+        row: number of the message in its table.
+        topic: number of its topic.
+        timestamp: of the message [ns].
+        data: of the message.
+    """
+    return zlib.crc32(data, zlib.crc32(_ROW.pack(row, topic, timestamp), crc))
 
 
 def settle(connection: sqlite3.Connection) -> None:

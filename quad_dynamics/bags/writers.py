@@ -150,7 +150,7 @@ class WriterThread:
         self._bag = bag
         self._queue: queue.SimpleQueue[Topic | list[Entry] | None] = queue.SimpleQueue()
         self.error: Exception | None = None
-        self.dropped = 0
+        self.dropped = self._given = 0
         self._thread = threading.Thread(target=self._run, name='bag writer', daemon=True)
         self._thread.start()
 
@@ -173,13 +173,14 @@ class WriterThread:
                 while True:
                     items.append(self._queue.get_nowait())
             going = None not in items
+            self._given += sum(len(item) for item in items if isinstance(item, list))
             if self.error is None:
                 try:
                     self._write(items)
                     continue
                 except Exception as error:  # if the thread died of it, the queue would grow
                     self.error = error
-            self.dropped += sum(len(item) for item in items if isinstance(item, list))
+            self.dropped = self._given - self._bag.contents().count
 
     def _write(self, items: Sequence[Topic | list[Entry] | None]) -> None:
         batch: list[Entry] = []
