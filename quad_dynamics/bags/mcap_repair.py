@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from quad_dynamics.bags import mcap_records as mcap
+from quad_dynamics.bags.mcap_definitions import mend
 from quad_dynamics.bags.mcap_scan import Chunk, Scan, open_data
 from quad_dynamics.bags.mcap_storage import CHUNK_SIZE, OpenChunk
 from quad_dynamics.bags.mcap_verdict import judge
@@ -23,18 +24,22 @@ from quad_dynamics.bags.topics import Topic
 from quad_dynamics.errors import ArgumentError
 
 
-def repair_file(path: Path, keep: bool) -> FileResult:
+def repair_file(path: Path, keep: bool, known: list[tuple[Topic, int]]) -> FileResult:
     """Make a data file good again.
 
     Args:
         path: of the file.
         keep: keep the old file even if nothing but its end is missing, with '.bak' at the end of its name.
+        known: topics that metadata.yaml names, with the numbers of their messages.
 
     Raises:
         ArgumentError: nothing can be read from it.
     """
     scan = Scan(open_data(path))
     verdict = judge(scan)
+    if verdict.problems:
+        mend(scan, known)
+        verdict = judge(scan)
     total = verdict.statistics.total
     result = FileResult(_contents(scan, verdict.statistics))
     magic = scan.data[: len(mcap.MAGIC)]

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from quad_dynamics.bags import mcap_records as mcap
 from quad_dynamics.bags.mcap_compression import FRAMES, unpack, unpack_damaged
@@ -96,10 +97,11 @@ class Scan:
         self.lost = 0
         self.damaged_at: int | None = None
         self.data_end: int | None = None
-        self._has_chunks = bool(self.summary.chunks)
+        self._has_chunks, self._listed = bool(self.summary.chunks), False
         self._trusted: set[tuple[int, int]] = set()
         for kind, content in self.summary.definitions:
             self._learn(kind, content, self.summary.checked)
+        self._listed = self.summary.sound
         self._run()
 
     # ---------------------------------------------------------------- the file
@@ -176,7 +178,7 @@ class Scan:
         for kind, at, inner in mcap.records(content):
             end = at + mcap.HEAD.size + len(inner)
             if kind in (mcap.SCHEMA, mcap.CHANNEL):
-                self._learn(kind, inner, checked)
+                chunk.good &= self._learn(kind, inner, checked) or checked
             elif kind not in IN_CHUNK:
                 end = -1
                 break
@@ -188,23 +190,30 @@ class Scan:
         self._has_chunks = True
         self.pieces.append(chunk)
 
-    def _learn(self, kind: int, content: bytes, trusted: bool) -> None:
-        """Take a schema or a channel; one that a CRC vouches for takes the place of one without."""
+    def is_trusted(self, kind: int, number: int) -> bool:
+        """Whether a CRC vouches for a schema or a channel."""
+        return (kind, number) in self._trusted
+
+    def _learn(self, kind: int, content: bytes, trusted: bool) -> bool:
+        """Take a schema or a channel; one that a CRC vouches for takes the place of one without.
+
+        Returns:
+            whether it is one, and agrees with what is known.
+        """
         try:
             if not mcap.is_whole(kind, content):
-                return
+                return False
+            one = mcap.Schema.decode(content) if kind == mcap.SCHEMA else mcap.Channel.decode(content)
         except ValueError:
-            return
-        number = int.from_bytes(content[:2], 'little')
-        known = number in (self.schemas if kind == mcap.SCHEMA else self.channels)
-        if known and (not trusted or (kind, number) in self._trusted):
-            return
+            return False
+        table: dict[int, Any] = self.schemas if kind == mcap.SCHEMA else self.channels
+        if one.number not in table and not trusted and self._listed and table:
+            return False  # the summary lists all of them
+        if one.number not in table or (trusted and (kind, one.number) not in self._trusted):
+            table[one.number] = one
         if trusted:
-            self._trusted.add((kind, number))
-        if kind == mcap.SCHEMA:
-            self.schemas[number] = mcap.Schema.decode(content)
-        else:
-            self.channels[number] = mcap.Channel.decode(content)
+            self._trusted.add((kind, one.number))
+        return bool(table[one.number] == one)
 
     # ---------------------------------------------------------------- messages
 

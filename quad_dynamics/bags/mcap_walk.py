@@ -23,6 +23,8 @@ PRIVATE = 0x80  # kinds of records from here on are free for everybody
 IN_FILE = frozenset([*range(mcap.HEADER, mcap.DATA_END + 1), *range(PRIVATE, 0x100)])
 # A kind, and a length below 4 GiB.
 _CANDIDATE = re.compile(rb'[\x01-\x0f](?=[\x00-\xff]{4}\x00{4})')
+# Records whose content says how long it is, and so whether the record is one.
+_EVIDENT = (mcap.SCHEMA, mcap.CHANNEL, mcap.CHUNK)
 _FIXED_LENGTHS = {mcap.FOOTER: 20, mcap.DATA_END: 4, mcap.SUMMARY_OFFSET: 17}
 
 
@@ -97,9 +99,9 @@ class Walker:
                 yield Found(mcap.CHUNK, at, self._chunks[at], b'', suspect=True)
                 at, suspect = self._chunks[at], False
                 continue
-            # A chunk says twice how long it is; and what is in it looks like what may follow it.
-            is_chunk = self._data[at] == mcap.CHUNK
-            if end is not None and (is_chunk or end == self._limit or self.end_of(end) is not None):
+            if end is not None and (
+                self._data[at] in _EVIDENT or end == self._limit or self.end_of(end) is not None
+            ):
                 yield self._found(at, end, suspect)
                 at, suspect = end, False
                 continue

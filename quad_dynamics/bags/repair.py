@@ -14,7 +14,7 @@ from typing import Any
 from quad_dynamics.bags import mcap_repair, sqlite_repair
 from quad_dynamics.bags import metadata as bag_metadata
 from quad_dynamics.bags.metadata import REPAIRED, STATE, SUSPECT_MESSAGES, SUSPECT_SPANS, Contents
-from quad_dynamics.bags.replacement import FileResult
+from quad_dynamics.bags.replacement import FileResult, backup_of
 from quad_dynamics.bags.spans import Spans
 from quad_dynamics.errors import ArgumentError
 
@@ -62,22 +62,25 @@ def repair(folder: Path, keep: bool = False) -> Repair:
     storage = bag_metadata.storage_of(files[0])
     old = bag_metadata.read_metadata(folder)
     held: dict[str, Contents] = {}
-    failed: list[ArgumentError] = []
+    failed: dict[Path, ArgumentError] = {}
     for path in files:
         try:
             if storage == 'mcap':
-                part = mcap_repair.repair_file(path, keep)
+                part = mcap_repair.repair_file(path, keep, bag_metadata.topics_of(old))
             else:
                 part = sqlite_repair.repair_file(path, bag_metadata.topics_of(old))
         except ArgumentError as error:
-            failed.append(error)
+            failed[path] = error
             continue
         result.add(part)
         held[path.name] = part.contents
     result.contents = bag_metadata.joined(list(held.values()))
     if failed and not result.contents.count:
-        raise failed[0]
-    result.found += [f'{error}, and is not part of the bag any more' for error in failed]
+        raise next(iter(failed.values()))
+    for path, reason in failed.items():
+        backup = backup_of(path)
+        path.replace(backup)
+        result.found.append(f'{reason}, as {backup.name}, which is not part of the bag any more')
     _repair_metadata(folder, storage, held, old, result)
     for left in folder.glob('.*.new'):  # of a repair or a recorder that was killed
         left.unlink()

@@ -43,7 +43,7 @@ def replacement(path: Path, keep: bool) -> Iterator[tuple[Path, Path | None]]:
     """
     beside = path.with_name(f'.{path.name}.new')
     beside.unlink(missing_ok=True)
-    backup = _backup(path) if keep else None
+    backup = backup_of(path) if keep else None
     try:
         yield beside, backup
         sync(beside)
@@ -55,7 +55,7 @@ def replacement(path: Path, keep: bool) -> Iterator[tuple[Path, Path | None]]:
     beside.replace(path)
 
 
-def _backup(path: Path) -> Path:
+def backup_of(path: Path) -> Path:
     """A free name for what a file was."""
     numbers = itertools.chain([''], itertools.count(2))
     names = (path.with_name(f'{path.name}.bak{number}') for number in numbers)
