@@ -431,10 +431,11 @@ def test_failure_leaves_nothing(cheetah: Any, tmp_path: Path, monkeypatch: pytes
 
     def fail_later(*arguments: Any) -> None:
         written.append(arguments)
-        if len(written) > 10:
+        if len(written) > 1:
             raise OSError('no space left')
 
-    monkeypatch.setattr(bag.Writer, 'write', fail_later)
+    monkeypatch.setattr('quad_dynamics.bags.message_bag._BATCH', 10)
+    monkeypatch.setattr('quad_dynamics.bags.mcap_storage.McapStorage.write', fail_later)
     with pytest.raises(OSError, match='no space left'):
         log_of(cheetah, 3).to_bag(tmp_path / 'run')
     assert list(tmp_path.iterdir()) == []

@@ -8,26 +8,22 @@ robot goes from wherever it is to its resting pose.
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
-from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
+from quad_dynamics.bags.message_bag import MessageBag
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.parameters.parameter import nearest
 
 Floats = npt.NDArray[np.float64]
 
 TOPIC = '/joint_targets'
 _KIND = 'trajectory_msgs/msg/JointTrajectory'
-STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
-_FOREVER = QosTime(9223372036, 854775807)  # what ROS writes for an infinite time
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,28 +56,15 @@ def write_trajectory(trajectory: Trajectory, path: str | os.PathLike[str], stora
     Raises:
         ArgumentError: there is something already, or the storage is not known.
     """
-    if storage not in STORAGES:
-        raise ArgumentError(f'storage is {storage!r}{nearest(storage, STORAGES)}; expected mcap or sqlite3')
-    folder = Path(path)
-    if os.path.lexists(folder):
-        raise ArgumentError(f'{folder} exists already; expected the path of a bag that is to be made')
-    store = get_typestore(Stores.ROS2_JAZZY)
-    types = store.types
-    zero = types['builtin_interfaces/msg/Time'](sec=0, nanosec=0)
-    message = types[_KIND](
-        header=types['std_msgs/msg/Header'](stamp=zero, frame_id=''),
-        joint_names=list(trajectory.joint_names),
-        points=[_point(types, trajectory, i) for i in range(len(trajectory.time))],
-    )
-    never = _FOREVER, _FOREVER, QosLiveliness.AUTOMATIC, _FOREVER, False
-    qos = (Qos(QosHistory.KEEP_LAST, 10, QosReliability.RELIABLE, QosDurability.VOLATILE, *never),)
-    try:
-        with Writer(folder, version=8, storage_plugin=STORAGES[storage]) as writer:
-            connection = writer.add_connection(TOPIC, _KIND, typestore=store, offered_qos_profiles=qos)
-            writer.write(connection, 0, store.serialize_cdr(message, _KIND))
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # half a bag cannot be read
-        raise
+    with MessageBag(path, storage) as bag:
+        types = bag.types.types
+        zero = types['builtin_interfaces/msg/Time'](sec=0, nanosec=0)
+        message = types[_KIND](
+            header=types['std_msgs/msg/Header'](stamp=zero, frame_id=''),
+            joint_names=list(trajectory.joint_names),
+            points=[_point(types, trajectory, i) for i in range(len(trajectory.time))],
+        )
+        bag.topic(TOPIC, _KIND)(0, message)
 
 
 def read_trajectory(path: str | os.PathLike[str]) -> Trajectory:

@@ -83,13 +83,14 @@ def _time(nanoseconds: int) -> dict[str, int]:
 
 
 @functools.cache
-def _known() -> Typestore:
+def known_types() -> Typestore:
+    """ROS's own types."""
     return get_typestore(Stores.ROS2_JAZZY)
 
 
 def known_definition(kind: str, digest: str) -> str:
     """The definition of one of ROS's own types; '' if it is none, or another version of one."""
-    store = _known()
+    store = known_types()
     if kind not in store.fielddefs or store.hash_rihs01(kind) != digest:
         return ''
     return store.generate_msgdef(kind, ros_version=2)[0]
@@ -118,7 +119,7 @@ def _collect(kind: str, fields_of: Callable[[str], Fields], found: dict[str, Any
     if kind in found:
         return
     fields = {name: spelled(one) for name, one in fields_of(kind).items() if name != _PLACEHOLDER}
-    known = _known().fielddefs.get(kind)
+    known = known_types().fielddefs.get(kind)
     names = [] if known is None else [name for name, _ in known[1] if name != _PLACEHOLDER]
     if known is not None and names == list(fields):
         found[kind] = known

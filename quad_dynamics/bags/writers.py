@@ -128,6 +128,11 @@ class BagWriter:
         self.custom = {STATE: COMPLETE, **custom}
         self._write_metadata(self._storage.contents())
 
+    def abandon(self) -> None:
+        """Close the data file; the bag is of no use any more."""
+        with contextlib.suppress(OSError):
+            self._storage.close()
+
     def _write_metadata(self, contents: Contents) -> None:
         files = {self._storage.path.name: contents}
         write_metadata(self.folder, metadata(self._storage_name, files, self.custom))

@@ -7,10 +7,8 @@ another form; every newer ROS 2 reads both.
 
 from __future__ import annotations
 
-import functools
 import os
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_typestore
-from rosbags.typesys.store import Typestore
 
+from quad_dynamics.bags.message_bag import MessageBag
+from quad_dynamics.bags.topics import known_types
+from quad_dynamics.bags.writers import check_new
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.parameters.parameter import nearest
 from quad_dynamics.simulation.odometry import odometry_covariance
 from quad_dynamics.simulation.sensors import Readings, SensorSuite
 from quad_dynamics.simulation.settings import OdometrySettings, SensorSettings
@@ -35,18 +31,6 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 WORLD_FRAME = 'odom'
-_STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
-_FOREVER = QosTime(9223372036, 854775807)  # what ROS writes for an infinite time
-
-
-def _qos(depth: int, durability: QosDurability) -> tuple[Qos]:
-    """Reliable, the last messages, no deadlines."""
-    never = _FOREVER, _FOREVER, QosLiveliness.AUTOMATIC, _FOREVER, False
-    return (Qos(QosHistory.KEEP_LAST, depth, QosReliability.RELIABLE, durability, *never),)
-
-
-_STREAM = _qos(10, QosDurability.VOLATILE)
-_LATCHED = _qos(1, QosDurability.TRANSIENT_LOCAL)
 
 
 def write_bag(
@@ -58,23 +42,14 @@ def write_bag(
     clock: bool,
 ) -> None:
     """Write a bag; see `Log.to_bag`."""
-    if storage not in _STORAGES:
-        raise ArgumentError(f'storage is {storage!r}{nearest(storage, _STORAGES)}; expected mcap or sqlite3')
-    folder = Path(path)
-    if os.path.lexists(folder):
-        raise ArgumentError(f'{folder} exists already; expected the path of a bag that is to be made')
+    check_new(Path(path), storage)
     if not len(log):
         raise ArgumentError('the log is empty; expected at least one row for a bag')
     rows = log if rate_hz is None else _rows_at(log, rate_hz)
     description = log.robot_description
-    writer = Writer(folder, version=8, storage_plugin=_STORAGES[storage])
-    writer.set_custom_data('dt', repr(log.dt))
-    try:
-        with writer:
-            _Bag(writer, rows, sensors, clock, description).write()
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # half a bag cannot be read
-        raise
+    made = _Bag(rows, sensors, clock, description)
+    with MessageBag(path, storage, {'dt': repr(log.dt)}) as bag:
+        made.write(bag)
 
 
 def nanoseconds(time: Floats) -> npt.NDArray[np.int64]:
@@ -111,27 +86,23 @@ def _means(values: Floats, every: int) -> Floats:
     return means
 
 
-@functools.cache
-def _types() -> Typestore:
-    return get_typestore(Stores.ROS2_JAZZY)
-
-
 class _Bag:
     """Writes the rows of a log as messages."""
 
-    def __init__(
-        self, writer: Writer, log: Log, sensors: SensorSuite | None, clock: bool, description: str
-    ) -> None:
-        self.writer, self.log, self.clock, self.description = writer, log, clock, description
+    bag: MessageBag
+
+    def __init__(self, log: Log, sensors: SensorSuite | None, clock: bool, description: str) -> None:
+        self.log, self.clock, self.description = log, clock, description
         self.truth = log.truth(None if sensors is None else sensors.settings)
         self.measured = None if sensors is None else sensors.measure_all(self.truth, log.steps)
         self.settings = SensorSettings(imu=log.imu) if sensors is None else sensors.settings
         self.world = WORLD_FRAME if log.floating_base else log.base_name
         self.stamps = nanoseconds(log.time)
 
-    def write(self) -> None:
+    def write(self, bag: MessageBag) -> None:
         """Write all messages, in the order of time."""
-        latched = self._topic('robot_description', 'std_msgs/msg/String', _LATCHED)
+        self.bag = bag
+        latched = self._topic('robot_description', 'std_msgs/msg/String', depth=1, latched=True)
         latched(int(self.stamps[0]), data=self.description)
         exact = SensorSettings()
         if self.measured is None:
@@ -153,20 +124,14 @@ class _Bag:
             for write_row in rows:
                 write_row(i)
 
-    def _topic(self, name: str, kind: str, qos: Sequence[Qos] = _STREAM) -> Callable[..., None]:
+    def _topic(self, name: str, kind: str, **qos: Any) -> Callable[..., None]:
         """A function that writes a message, given its time [ns] and its fields."""
-        store = _types()
-        connection = self.writer.add_connection(f'/{name}', kind, typestore=store, offered_qos_profiles=qos)
-        message = store.types[kind]
-
-        def write(stamp: int, **fields: Any) -> None:
-            self.writer.write(connection, stamp, store.serialize_cdr(message(**fields), kind))
-
-        return write
+        write, message = self.bag.topic(f'/{name}', kind, **qos), known_types().types[kind]
+        return lambda stamp, **fields: write(stamp, message(**fields))
 
     def _stamped(self, name: str, kind: str, frame: str) -> Callable[..., None]:
         """As `_topic`, but for messages with a header, and given the row in place of the time."""
-        write, header = self._topic(name, kind), _types().types['std_msgs/msg/Header']
+        write, header = self._topic(name, kind), known_types().types['std_msgs/msg/Header']
 
         def write_row(i: int, **fields: Any) -> None:
             stamp = int(self.stamps[i])
@@ -222,13 +187,13 @@ class _Bag:
 
     def _foot(self, name: str, readings: Readings, k: int) -> Callable[[int], None]:
         write = self._stamped(name, 'geometry_msgs/msg/WrenchStamped', self.world)
-        wrench, zero = _types().types['geometry_msgs/msg/Wrench'], np.zeros(3)
+        wrench, zero = known_types().types['geometry_msgs/msg/Wrench'], np.zeros(3)
         return lambda i: write(
             i, wrench=wrench(force=_vector(readings.foot_forces[i, k]), torque=_vector(zero))
         )
 
     def _odometry(self, name: str, readings: Readings, errors: OdometrySettings) -> Callable[[int], None]:
-        types, steps = _types().types, self.log.steps
+        types, steps = known_types().types, self.log.steps
         write = self._stamped(name, 'nav_msgs/msg/Odometry', self.world)
         pose, twist = types['geometry_msgs/msg/Pose'], types['geometry_msgs/msg/Twist']
         with_covariance = types['geometry_msgs/msg/PoseWithCovariance']
@@ -264,14 +229,14 @@ def topic_names(names: Sequence[str]) -> list[str]:
 
 def _time(stamp: int) -> Any:
     sec, nanosec = divmod(stamp, 10**9)
-    return _types().types['builtin_interfaces/msg/Time'](sec=sec, nanosec=nanosec)
+    return known_types().types['builtin_interfaces/msg/Time'](sec=sec, nanosec=nanosec)
 
 
 def _vector(v: Floats) -> Any:
     x, y, z = map(float, v)
-    return _types().types['geometry_msgs/msg/Vector3'](x=x, y=y, z=z)
+    return known_types().types['geometry_msgs/msg/Vector3'](x=x, y=y, z=z)
 
 
 def _quaternion(q: Floats) -> Any:
     x, y, z, w = map(float, q)
-    return _types().types['geometry_msgs/msg/Quaternion'](x=x, y=y, z=z, w=w)
+    return known_types().types['geometry_msgs/msg/Quaternion'](x=x, y=y, z=z, w=w)
