@@ -11,11 +11,15 @@ import identification_bags as bags
 import numpy as np
 import pytest
 from identification_bags import Truth, arm_bag, arm_truth, joint_states, quadruped_truth, write
+from rosbags.rosbag2 import Reader
 
 from identification.recordings.recording import open_source
 from identification.recordings.topics import Topics
 from identification.signals.signal_settings import SignalSettings
 from identification.signals.signals import collect
+from quad_dynamics.bags.repair import repair
+from quad_dynamics.bags.topics import Topic
+from quad_dynamics.bags.writers import BagWriter
 from quad_dynamics.errors import ArgumentError
 
 
@@ -59,8 +63,6 @@ def test_truncated(tmp_path: Path, arm: Truth, storage: str, kept: float) -> Non
 
 
 def test_a_truncated_bag_can_be_repaired_and_used(tmp_path: Path, arm: Truth) -> None:
-    from quad_dynamics.bags.repair import repair
-
     folder = arm_bag(tmp_path / 'bag', arm)
     [file] = folder.glob('*.mcap')
     file.write_bytes(file.read_bytes()[: int(0.7 * file.stat().st_size)])
@@ -289,3 +291,46 @@ def test_cutoff_beyond_the_rate(tmp_path: Path, arm: Truth) -> None:
 def test_no_recordings(arm: Truth) -> None:
     with pytest.raises(ArgumentError, match='there are no recordings'):
         collect([], arm.model)
+
+
+# ---------------------------------------------------------------- damaged values
+
+
+def with_crcs(folder: Path, storage: str) -> Path:
+    """The same bag, written by our own writer."""
+    made = folder.with_name(f'{folder.name}_{storage}')
+    with Reader(folder) as reader:
+        [connection] = reader.connections
+        bag = BagWriter(made, storage)
+        number = bag.add_topic(Topic(connection.topic, connection.msgtype))
+        bag.write([(stamp, number, stamp, 0, bytes(raw)) for _, stamp, raw in reader.messages()])
+        bag.close({})
+    return made
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_damaged_values_are_not_used(
+    tmp_path: Path, arm: Truth, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CRC notices them; after `repair` the messages near them are left out, and all others are used."""
+    monkeypatch.setattr('quad_dynamics.bags.mcap_storage.CHUNK_SIZE', 32768)
+    folder = with_crcs(arm_bag(tmp_path / 'bag', arm), storage)
+    [file] = [path for path in folder.iterdir() if path.suffix != '.yaml']
+    data = bytearray(file.read_bytes())
+    at = data.rindex(arm.q[-200].tobytes())
+    data[at + 2 : at + 6] = b'\x12\x34\x56\x78'
+    file.write_bytes(data)
+    refused(folder, arm.model, "CRC of .* does not match.*'quad_dynamics repair' makes bags")
+    result = repair(folder)
+    assert 50 < result.suspect < 600
+    samples, report = run(folder, arm.model)
+    assert 'it was damaged and repaired; messages from damaged places are not used' in report.sources[0].notes
+    assert 0 < len(samples) < len(arm.t)
+
+
+def test_hostile_metadata(tmp_path: Path, arm: Truth) -> None:
+    folder = arm_bag(tmp_path / 'bag', arm)
+    (folder / 'metadata.yaml').write_text('[' * 5000)
+    refused(
+        folder, arm.model, 'metadata.yaml is nested too deeply; .* quad_dynamics repair .* writes it anew'
+    )

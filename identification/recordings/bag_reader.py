@@ -16,6 +16,7 @@ from identification.recordings.bag_channels import JointReading, Reading
 from identification.recordings.bag_topics import make_readings
 from identification.recordings.recording import Segment, Source, digest
 from identification.recordings.topics import Topics
+from quad_dynamics.bags.damage import check_metadata, suspects, wrong_values
 from quad_dynamics.bags.metadata import NAME as METADATA
 from quad_dynamics.bags.metadata import data_files
 from quad_dynamics.errors import ArgumentError
@@ -39,6 +40,14 @@ class BagSource(Source):
         if path.is_dir() and not (path / METADATA).exists():
             self._paths = files
             self.note(f'{METADATA} is missing; read from the data alone')
+        if path.is_dir():
+            check_metadata(path)
+        wrong = wrong_values([file for file in files if file.suffix in ('.mcap', '.db3')])
+        if wrong:
+            raise self._damaged(ValueError(wrong))
+        _, self._suspect = suspects(path)
+        if self._suspect:
+            self.note('it was damaged and repaired; messages from damaged places are not used')
         self._model, self._segment = model, round(segment * 1e9)
         with self._reader() as reader:
             kinds: dict[str, str] = {}
@@ -86,14 +95,15 @@ class BagSource(Source):
                 return
             except Exception as error:  # likewise
                 raise self._damaged(error) from error
-            yield connection.topic, received, bytes(raw)
+            if received not in self._suspect:
+                yield connection.topic, received, bytes(raw)
 
     def _damaged(self, error: Exception) -> ArgumentError:
         """What to do about a damaged file."""
         what = str(error).strip() or type(error).__name__
         return ArgumentError(
             f'{self.name}: cannot be read ({what}); expected a whole bag. '
-            "'quad_dynamics repair' makes bags whole whose recorder was killed"
+            "'quad_dynamics repair' makes bags whole that are damaged, or whose recorder was killed"
         )
 
     def segments(self) -> Iterator[Segment]:

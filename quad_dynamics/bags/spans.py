@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 
 _MOST = 200  # spans in metadata.yaml; then the nearest are joined
@@ -19,15 +20,16 @@ class Spans:
             text: as `str` of others.
         """
         found = re.findall(r'(\d{1,20})-(\d{1,20})', text)
-        self._spans = [(int(first), int(last)) for first, last in found]
+        self._spans = sorted((int(first), int(last)) for first, last in found)
 
     def add(self, first: int, last: int) -> None:
         """Add a span."""
-        if self._spans and self._spans[-1][0] <= first <= self._spans[-1][1] + _JOINED:
-            begin, end = self._spans[-1]
-            self._spans[-1] = (begin, max(end, last))
+        begin, end = self._spans[-1] if self._spans else (first, first - _JOINED - 1)
+        if begin <= first <= end + _JOINED:
+            self._spans[-1:] = [(begin, max(end, last))]
         else:
             self._spans.append((first, last))
+            self._spans = self._joined(0)
 
     def all(self) -> list[tuple[int, int]]:
         """The spans, in the order of time; none overlaps another."""
@@ -47,7 +49,8 @@ class Spans:
 
     def __contains__(self, time: int) -> bool:
         """Whether a time is in one of them."""
-        return any(first <= time <= last for first, last in self._spans)
+        place = bisect.bisect_right(self._spans, (time, 1 << 64)) - 1
+        return place >= 0 and self._spans[place][0] <= time <= self._spans[place][1]
 
     def __bool__(self) -> bool:
         """Whether there are any."""

@@ -68,13 +68,13 @@ def _settled(path: Path) -> tuple[Contents, int]:
         [[verdict], *_] = connection.execute('PRAGMA integrity_check(1)').fetchall()
         if verdict != 'ok':
             raise sqlite3.DatabaseError(verdict)
-        checked = _check_messages(connection)
+        checked = check_messages(connection)
         return _contents(connection), checked
     finally:
         connection.close()
 
 
-def _check_messages(connection: sqlite3.Connection) -> int:
+def check_messages(connection: sqlite3.Connection) -> int:
     """Compare messages with their CRCs, where there are any; return how many were compared.
 
     Raises:

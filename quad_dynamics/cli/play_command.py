@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from quad_dynamics.cli.record_command import positive
+from quad_dynamics.errors import ArgumentError
 
 HELP = 'publish what is in a ROS 2 bag'
 
@@ -85,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     from quad_dynamics.ros.subscriptions import Selection
 
     open_bag(arguments.folder).close()  # a bad one is told before ROS starts
+    _check_values(arguments.folder)
     options = PlayOptions(
         rate=arguments.rate,
         selection=Selection(arguments.topics, arguments.exclude),
@@ -109,3 +111,21 @@ def run(arguments: argparse.Namespace) -> int:
         late = f'; {player.late} were late, by at most {player.latest * 1e3:.0f} ms' if player.late else ''
         print(f'published {player.count} messages{late}', flush=True)
     return code
+
+
+def _check_values(folder: Path) -> None:
+    """Refuse messages whose CRC does not match; say which may be wrong although it does."""
+    from quad_dynamics.bags.damage import suspects, wrong_values
+
+    wrong = wrong_values(sorted([*folder.glob('*.mcap'), *folder.glob('*.db3')]))
+    if wrong:
+        raise ArgumentError(
+            f'{folder} is damaged ({wrong}); quad_dynamics repair {folder} saves what is left'
+        )
+    count, spans = suspects(folder)
+    if count:
+        print(
+            f'warning: {count} messages of {folder} come from damaged places and may be wrong '
+            f'(between these times [ns]: {spans})',
+            file=sys.stderr,
+        )

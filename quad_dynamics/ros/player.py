@@ -16,6 +16,7 @@ from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, Reliabilit
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos, QosDurability, QosReliability
 from rosbags.rosbag2 import Reader
 
+from quad_dynamics.bags.damage import check_metadata
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import nearest
 from quad_dynamics.ros.pacing import sharpen_timers
@@ -206,6 +207,7 @@ def open_bag(folder: Path) -> Reader:
     """
     if not folder.exists():
         raise ArgumentError(f'{folder} is not there; expected the folder of a bag')
+    check_metadata(folder)
     try:
         reader = Reader(folder)
         reader.open()
