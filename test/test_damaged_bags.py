@@ -132,6 +132,19 @@ def test_one_file_of_two_is_lost(tmp_path: Path) -> None:
     assert not repair(tmp_path / 'bag').found
 
 
+def test_a_bag_that_is_being_recorded_is_left_alone(tmp_path: Path) -> None:
+    """Its recorder would go on writing into the file that was replaced."""
+    bag = BagWriter(tmp_path / 'bag', 'mcap')
+    number = bag.add_topic(Topic('/topic_0', bags.KIND, '', bags.DEFINITION, bags.DIGEST))
+    bag.write([(1, number, 1, 1, bags.made_messages(1)[0][2])])
+    before = bags.data_file(tmp_path / 'bag').read_bytes()
+    with pytest.raises(ArgumentError, match=r'bag_0\.mcap: somebody still writes it; expected'):
+        repair(tmp_path / 'bag')
+    assert bags.data_file(tmp_path / 'bag').read_bytes() == before
+    bag.close({})
+    assert not repair(tmp_path / 'bag').found
+
+
 def test_a_damaged_log_is_not_thrown_away(tmp_path: Path) -> None:
     """SQLite ignores all of a log behind the first damaged frame, and removes it."""
     messages = bags.made_messages(200)

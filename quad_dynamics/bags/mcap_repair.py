@@ -15,7 +15,7 @@ from typing import BinaryIO
 from quad_dynamics.bags import mcap_records as mcap
 from quad_dynamics.bags.mcap_definitions import mend
 from quad_dynamics.bags.mcap_scan import Chunk, Scan, open_data
-from quad_dynamics.bags.mcap_storage import CHUNK_SIZE, OpenChunk
+from quad_dynamics.bags.mcap_storage import CHUNK_SIZE, OpenChunk, lock
 from quad_dynamics.bags.mcap_verdict import judge
 from quad_dynamics.bags.mcap_walk import PRIVATE
 from quad_dynamics.bags.metadata import Contents
@@ -33,8 +33,11 @@ def repair_file(path: Path, keep: bool, known: list[tuple[Topic, int]]) -> FileR
         known: topics that metadata.yaml names, with the numbers of their messages.
 
     Raises:
-        ArgumentError: nothing can be read from it.
+        ArgumentError: nothing can be read from it, or somebody still writes it.
     """
+    with path.open('rb') as file:
+        if not lock(file, exclusive=False):
+            raise ArgumentError(f'{path}: somebody still writes it; expected a bag that nobody uses')
     scan = Scan(open_data(path))
     verdict = judge(scan)
     if verdict.problems:

@@ -9,15 +9,22 @@ of records at any time; it only lacks its summary.
 
 from __future__ import annotations
 
+import io
 import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from quad_dynamics.bags import mcap_records as mcap
 from quad_dynamics.bags.metadata import Contents
 from quad_dynamics.bags.topics import Topic
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 # A message: time of log [ns], number of its topic, time of publication [ns], sequence number, bytes.
 Entry = tuple[int, int, int, int, bytes]
@@ -25,6 +32,19 @@ Entry = tuple[int, int, int, int, bytes]
 CHUNK_SIZE = 768 * 1024
 # Freed on a full disk beside the end of the file, for metadata.yaml [bytes].
 _ROOM = 1 << 16
+
+
+def lock(file: BinaryIO | io.FileIO, exclusive: bool) -> bool:
+    """Lock a file as long as it is open; whether nobody else has locked it, as far as the system can tell."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some file systems of networks have no locks
+        return True
+    return True
 
 
 @dataclass
@@ -92,6 +112,7 @@ class McapStorage:
         """
         self.path = path
         self._file = path.open('x+b', buffering=0)
+        lock(self._file, exclusive=True)  # until the process ends: `repair` keeps off
         self._length = 0
         self._topics: list[Topic] = []
         self._schemas: list[mcap.Schema] = []

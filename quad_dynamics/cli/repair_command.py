@@ -19,7 +19,8 @@ times (custom_data: suspect_messages, suspect_spans).
 
 A new file is written beside the old one, read again, and takes its place when it is on the disk, so
 nothing is lost if this is interrupted too. Damaged files stay as *.bak. A good bag is left as it is.
-Bags of other recorders are repaired too. Needs no ROS. Do not repair a bag that is still being recorded.
+Bags of other recorders are repaired too. Needs no ROS. A bag that is still being recorded is
+refused; but of mcap files of other recorders nobody can tell.
 
 examples:
   quad_dynamics repair run               the bag in the folder run
