@@ -3,7 +3,8 @@
 
 All steps in one call: our `run` and MuJoCo's `rollout`, both with the PD in the drives and with all states
 recorded. `_python`: a Python loop over time steps, with the same drives. `_python_pd`: a Python loop that
-computes the torques in NumPy.
+computes the torques in NumPy. `_cholesky`: all steps in one call, standing, with the mass matrix factored in
+place of articulated bodies.
 """
 
 from __future__ import annotations
@@ -86,6 +87,11 @@ class Scene:
                 partial(self._run, dropped, self.command),
                 partial(self._roll, self.peer, peer_dropped, self.targets),
             ),
+            self._long(
+                '_cholesky',
+                self._factored(),
+                partial(self._roll, self.peer, self.peer_stands, self.targets),
+            ),
             self._long('_limp', self._limp, partial(self._roll, self.motors, self.peer_stands, limp)),
         ]
 
@@ -103,6 +109,19 @@ class Scene:
 
     def _stand(self) -> qd.Log:
         return self._run(self.ours_stands, self.command)
+
+    def _factored(self) -> Callable[[], qd.Log]:
+        """Standing with `forward_dynamics='cholesky'`."""
+        settings = self.sim.settings.replace(forward_dynamics='cholesky')
+        sim = qd.Simulator(self.sim.model, settings)
+        sim.run(self.command, SETTLE, progress=False)
+        start = sim.snapshot()
+
+        def stand() -> qd.Log:
+            sim.restore(start)
+            return sim.run(self.command, LONG * settings.dt, progress=False)
+
+        return stand
 
     def _limp(self) -> qd.Log:
         """The motors give no torque: it collapses, and lies."""

@@ -305,6 +305,8 @@ class SimNode:
             commands=self._commands.count,
             latency_p50_ms=self._commands.latency(0.5),
             latency_p90_ms=self._commands.latency(0.9),
+            forward_dynamics=world.sim.settings.forward_dynamics,
+            ldlt_steps=world.sim.ldlt_steps,
             converged=world.sim.converged,
             sweeps=world.sim.sweeps,
             backlogs_dropped=self._pacer.dropped,

@@ -54,6 +54,55 @@ def test_saddle_matrix_needs_pivots(qd: Any) -> None:
     assert_close(saddle @ qd.factorize(saddle).solve(b), b)
 
 
+@pytest.mark.filterwarnings('ignore::quad_dynamics.errors.FactorizationWarning')
+@pytest.mark.parametrize('matrix_seed', range(20))
+def test_compiled_solver_pivots(matrix_seed: int) -> None:
+    """What forward dynamics and the simulator solve with: any regular symmetric matrix, a batch at once."""
+    from quad_dynamics.api.factorization import solve_all
+
+    rng = np.random.default_rng(matrix_seed)
+    n = int(rng.integers(1, 30))
+    A = rng.normal(size=(3, n, n))
+    A += A.transpose(0, 2, 1)
+    A[0] *= ~np.eye(n, dtype=bool) if n % 2 == 0 else 1.0  # no diagonal at all: blocks of two by two
+    A[2] = A[2] @ A[2]  # positive definite: LLT
+    b = rng.normal(size=(3, n))
+    before = A.copy()
+    x = solve_all(A, b)
+    assert np.array_equal(A, before)
+    for matrix, right, found in zip(A, b, x, strict=True):
+        error = np.abs(matrix @ found - right).max()
+        assert error < 1e-12 * n * (1.0 + np.abs(matrix).max() * np.abs(found).max())
+
+
+def test_compiled_solver_refuses_singular_matrices(qd: Any) -> None:
+    from quad_dynamics.api.factorization import solve_all
+
+    for singular in (np.zeros((3, 3)), np.array([[1.0, 2.0], [2.0, 4.0]])):
+        with pytest.raises(qd.ArgumentError, match='singular'):
+            solve_all(singular, np.ones(len(singular)))
+
+
+@pytest.mark.parametrize(
+    'lower',
+    [
+        np.eye(3)[:1],
+        np.eye(3, dtype=np.float32),
+        np.eye(3, dtype='>f8'),
+        np.eye(6)[::2, ::2],
+        np.float64(1.0),
+        [[1.0]],
+        None,
+    ],
+    ids=['oblong', 'float32', 'swapped', 'strided', 'number', 'list', 'none'],
+)
+def test_factorization_built_by_hand(qd: Any, lower: Any) -> None:
+    """It would be read beyond its end."""
+    for method, diagonal in (('llt', None), ('ldlt', np.eye(3))):
+        with pytest.raises(qd.ArgumentError, match='by hand'):
+            qd.Factorization(method, -1, lower, diagonal).solve(np.ones(3))
+
+
 def test_singular_matrix_is_an_error(qd: Any) -> None:
     """Never infinities or NaN in silence."""
     singular = np.array([[1.0, 2.0], [2.0, 4.0]])

@@ -35,6 +35,7 @@ DEFAULTS = {
     'damping': 5e3,
     'substeps': None,
     'integrator': 'semi_implicit',
+    'forward_dynamics': 'aba',
     'joint_friction': 'stick',
     'joint_limits': True,
     'motor_limits': True,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from quad_dynamics.api.door import check_finite, to_floats
 from quad_dynamics.errors import ArgumentError, FactorizationWarning
-from quad_dynamics.kernels.cholesky import factor_llt, solve_llt
+from quad_dynamics.kernels.cholesky import factor_llt, solve_llt, solve_symmetric
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Factorization:
         Raises:
             ArgumentError: a wrong shape, a value that is not finite, or a matrix that is singular.
         """
-        n = len(self._lower)
+        n = self._size()
         right = to_floats('b', b)
         if right.ndim not in (1, 2) or right.shape[0] != n:
             raise ArgumentError(f'b has the shape {right.shape}; expected ({n},) or ({n}, k)')
@@ -50,6 +50,19 @@ class Factorization:
             solve_llt.run(n, 1 if x.ndim == 1 else len(x), self._lower, x)
             return x.T
         return self._solve_ldlt(right)
+
+    def _size(self) -> int:
+        """Rows of the matrix; the kernel trusts what is checked here.
+
+        Raises:
+            ArgumentError: it was not made by `factorize`, or it was changed since.
+        """
+        lower, diagonal = self._lower, self._diagonal
+        for part in (lower,) if diagonal is None else (lower, diagonal):
+            plain = type(part) is np.ndarray and part.dtype == np.float64 and part.flags.carray
+            if not plain or part.ndim != 2 or part.shape != (len(lower), len(lower)):
+                raise ArgumentError('the factorization was built by hand or changed; expected factorize(M)')
+        return len(lower)
 
     def _solve_ldlt(self, b: Floats) -> Floats:
         # L is a row permutation of a triangular matrix, D has blocks of 1 x 1 and 2 x 2: small, so solved
@@ -88,7 +101,7 @@ def _factor(matrix: Floats) -> Factorization:
         return Factorization('llt', -1, lower)
     from scipy.linalg import ldl
 
-    lower, diagonal, _ = ldl(matrix, lower=True)
+    lower, diagonal = (np.ascontiguousarray(part) for part in ldl(matrix, lower=True)[:2])
     return Factorization('ldlt', status - 1, lower, diagonal)
 
 
@@ -98,14 +111,18 @@ def solve_all(M: Floats, b: Floats) -> Floats:
     Raises:
         ArgumentError: a matrix is singular.
     """
-    batch = [_factor(matrix) for matrix in M.reshape(-1, *M.shape[-2:])]
-    failed = next((one.failed_row for one in batch if one.method != 'llt'), None)
-    if failed is not None:
+    n, x = M.shape[-1], np.array(b, order='C')
+    matrices = np.ascontiguousarray(M.reshape(-1, n, n))
+    failed = np.zeros(len(matrices))
+    singular = solve_symmetric.run(n, len(matrices), matrices, x, np.empty((n + 1, n)), failed)
+    if singular:
+        raise ArgumentError('the matrix is singular; expected one that can be inverted')
+    if failed.any():
+        row = int(failed[np.argmax(failed > 0.0)]) - 1
         warnings.warn(
-            f'the mass matrix is not positive definite: LLT failed at row {failed}, LDLT was used. '
+            f'the mass matrix is not positive definite: LLT failed at row {row}, LDLT was used. '
             'The inertial parameters are not those of real bodies.',
             FactorizationWarning,
             stacklevel=3,
         )
-    solved = [one.solve(right) for one, right in zip(batch, b.reshape(-1, b.shape[-1]), strict=True)]
-    return np.array(solved).reshape(b.shape)
+    return x

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forward dynamics by factoring the mass matrix: M = L L^T.
 
-Where M is not positive definite (inertial parameters that no body can have), LLT fails at a pivot; the kernel
-says at which, and the caller goes on with LDLT (see `quad_dynamics.api.factorization`).
+Where M is not positive definite (inertial parameters that no body can have), LLT fails at a pivot, and LDLT
+(`ldlt`) solves. The simulator factors in another order, see `joint_space`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.kernels.arrays import data
+from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
 from quad_dynamics.kernels.registry import INT, OBJECT, kernel
 from quad_dynamics.kernels.trace import routine
 from quad_dynamics.kernels.types import Address, Int, Object
@@ -47,6 +48,43 @@ def solve_llt(n: Int, count: Int, M: Object, b: Object) -> Int:
     for i in range(count):
         solve(data(M), 0, n, data(b), i * n)
     return 0
+
+
+@kernel(INT, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+def solve_symmetric(n: Int, count: Int, M: Object, b: Object, work: Object, failed: Object) -> Int:
+    """Solve M x = b in place, for `count` matrices: by LLT, and by LDLT where LLT fails.
+
+    Args:
+        n: rows.
+        count: number of matrices.
+        M: (count, n, n) symmetric.
+        b: (count, n) right-hand sides; the solutions out.
+        work: (n + 1, n) workspace.
+        failed: (count,) out, 0, or 1 + the row at which LLT failed.
+
+    Returns:
+        0, or 1 + the index of the first matrix that is singular.
+    """
+    M, b, work, failed = data(M), data(b), data(work), data(failed)
+    for i in range(count):
+        copy_matrix(M, i * n * n, n, work)
+        row = factor(work, 0, n)
+        failed[i] = row
+        if row == 0:
+            solve(work, 0, n, b, i * n)
+            continue
+        copy_matrix(M, i * n * n, n, work)
+        if not factor_ldlt(work, 0, n, n * n):
+            return 1 + i
+        solve_ldlt(work, 0, n, n * n, b, i * n)
+    return 0
+
+
+@routine
+def copy_matrix(M: Address, start: Int, n: Int, to: Address) -> None:
+    """Copy the n x n matrix at M[start]."""
+    for k in range(n * n):
+        to[k] = M[start + k]
 
 
 @routine

@@ -315,11 +315,18 @@ def block_product(S: Address, a: Int, b: Int) -> Number:
 @routine
 def add_row(S: Address, row: Int, impulse: Number, y: Int, first: Int, blocks: Int) -> None:
     """Add row times impulse to y."""
-    add_block(S, row, impulse, y)
-    add_block(S, row + LANES, impulse, y + LANES)
+    signs = load_int(S, S_.SIGNS)
+    add_signed_block(S, row, impulse, signs, y)
+    add_signed_block(S, row + LANES, impulse, signs + LANES, y + LANES)
     for b in range(blocks):
         at = BASE_COLUMNS + LANES * b
-        add_block(S, row + at, impulse, y + at + first)
+        add_signed_block(S, row + at, impulse, signs + at + first, y + at + first)
+
+
+@formula
+def add_signed_block(S: Address, a: Int, x: Number, signs: Int, to: Int) -> None:
+    """Add four numbers times x and their signs."""
+    store(S, to, load(S, to) + load(S, a) * load(S, signs) * x)
 
 
 @formula
@@ -363,20 +370,21 @@ def add_contact(S: Address, c: Int, change: Vec3, y: Int) -> None:
     """Add three rows times the change of their impulses to y."""
     length, row = load_int(S, S_.ROW_LENGTH), load_int(S, c + S_.A_ROW)
     first, blocks = load_int(S, c + S_.A_FIRST), load_int(S, c + S_.A_BLOCKS)
-    add_blocks(S, row, length, change, y)
-    add_blocks(S, row + LANES, length, change, y + LANES)
+    signs = load_int(S, S_.SIGNS)
+    add_blocks(S, row, length, change, signs, y)
+    add_blocks(S, row + LANES, length, change, signs + LANES, y + LANES)
     for b in range(blocks):
         at = BASE_COLUMNS + LANES * b
-        add_blocks(S, row + at, length, change, y + at + first)
+        add_blocks(S, row + at, length, change, signs + at + first, y + at + first)
 
 
 @formula
-def add_blocks(S: Address, row: Int, length: Int, x: Vec3, to: Int) -> None:
-    """Add one block of three rows times three numbers."""
-    total = load(S, to)
-    for k in range(3):
+def add_blocks(S: Address, row: Int, length: Int, x: Vec3, signs: Int, to: Int) -> None:
+    """Add one block of three rows times three numbers and the signs of the columns."""
+    total = load(S, row) * x[0]
+    for k in range(1, 3):
         total = total + load(S, row + k * length) * x[k]
-    store(S, to, total)
+    store(S, to, load(S, to) + total * load(S, signs))
 
 
 # ---------------------------------------------------------------- Gauss-Seidel
@@ -414,6 +422,8 @@ def stop_velocity(S: Address, s: Int, y: Int) -> Number:
 @routine
 def settle_stop(S: Address, s: Int, y: Int) -> Number:
     """The impulse of one stop; returns by how much its velocity changed."""
+    if not S[s + S_.L_INERTIA] > 0.0:
+        return 0.0
     v = stop_velocity(S, s, y)
     old = S[s + S_.L_IMPULSE]
     new = max(old - (v - S[s + S_.L_TARGET]) / S[s + S_.L_INERTIA], 0.0)

@@ -7,6 +7,7 @@ from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.aba import solve_articulated, store_rigid
 from quad_dynamics.kernels.constraints import row3
 from quad_dynamics.kernels.external import subtract_from_body, subtract_wrench
+from quad_dynamics.kernels.joint_space import accelerate_by_factor
 from quad_dynamics.kernels.manifold import turn
 from quad_dynamics.kernels.spatial import add, cross, dot, inertia_mul, load3, scale, store6
 from quad_dynamics.kernels.trace import apart, formula, lane_sum, load_int, routine, subroutine, zero_lanes
@@ -75,9 +76,12 @@ def push_body(A: Address, lane: Int, p: Vec3, force: Vec3) -> None:
 
 @subroutine
 def accelerate(A: Address, S: Address, to: Int) -> None:
-    """S[to : to + nv] = accelerations, as in `aba`; after `start_bodies` and `load_joints`."""
+    """S[to : to + nv] = accelerations without constraints; after `start_bodies` and `load_joints`."""
     apart(A)
-    solve_articulated(A, S, 0, False, S, to)
+    if load_int(S, S_.FORWARD_DYNAMICS) == S_.CHOLESKY:
+        accelerate_by_factor(A, S, to)
+    else:
+        solve_articulated(A, S, 0, False, S, to)
 
 
 @routine

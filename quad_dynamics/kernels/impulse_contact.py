@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.constraints import push_out, respond, row3, write3
-from quad_dynamics.kernels.fall import add_response, move_along, place_and_move, take_velocity
-from quad_dynamics.kernels.solve_step import solve_step
+from quad_dynamics.kernels.constraints import push_out, row3, write3
+from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
+from quad_dynamics.kernels.solve_step import add_impulses, solve_step
 from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale
 from quad_dynamics.kernels.terrain import ground_below, second_surface
 from quad_dynamics.kernels.trace import (
@@ -55,8 +55,7 @@ def step_impulse(A: Address, S: Address, h: Number) -> Number:
     take_velocity(A, S)
     n_stops = load_int(S, S_.N_STOPS)
     if n_contacts + n_stops > 0 and push_out(A, S, n_contacts, n_stops, SLOP, PUSH_SPEED):
-        respond(A, S, load_int(S, S_.PUSH), load_int(S, S_.W))
-        add_response(A, S)
+        add_impulses(A, S, load_int(S, S_.PUSH))
     move_along(A, S, h)
     write_impulses(S, n_contacts)
     return energy

@@ -165,7 +165,7 @@ def mix_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int, share: N
 def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
     """Find the impulses for given targets; whether the sweeps met the tolerance.
 
-    The number of sweeps and the last change go to the state.
+    The last change goes to the state, and the number of sweeps where it is the largest of this step.
     """
     apart(A)
     contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.Y)
@@ -194,6 +194,6 @@ def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
     if change <= tolerance and change > _FINE and n_contacts + n_stops > 1 and any_stuck(A, S):
         polish(A, S, n_contacts, n_stops)
     state = load_int(S, S_.STATE)
-    S[state + S_.SWEEPS] += sweeps
+    S[state + S_.SWEEPS] = max(S[state + S_.SWEEPS], 1.0 * sweeps)
     S[state + S_.RESIDUAL] = max(S[state + S_.RESIDUAL], change)
     return change <= tolerance

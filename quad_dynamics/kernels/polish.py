@@ -47,6 +47,8 @@ _FLAT = 1e-13  # a pivot below this share of the largest number on the diagonal 
 def polish(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
     """Go towards the impulses that give contacts that touch, and stops that push, their target velocities."""
     apart(A)
+    if load_int(S, S_.INDEFINITE) != 0:
+        return  # the product of rows has signs then, and there may be no least energy to find
     n = list_unknowns(S, n_contacts, n_stops)
     if n == 1:
         return

@@ -28,15 +28,19 @@ N_POINTS, N_FEET, QUEUE_LENGTH, ROW_LENGTH, STATE_LENGTH = range(17, 22)
 POINTS, JOINTS, STATE, Q, U, COMMAND, QUEUE, FORCES, CONTACTS, MEMORY = range(22, 32)
 TAU, ACCELERATION, FOOT_FORCES, KEPT, LAST_Q, LAST_U, V, W, Y, PUSH = range(32, 42)
 ACTIVE, STOPS, ROWS, MODES, STAGES, POLISH, MANY = range(42, 49)
+SIGNS, FACTOR, PIVOTS, BIAS, LDLT = range(49, 54)  # see `joint_space`
+FORWARD_DYNAMICS = 54  # setting, int: ABA or CHOLESKY
 # From here on, what is not the same in every simulator of the same robot and settings.
-TERRAIN = 49  # int: address in memory, not in the scene
-LOG, LOG_ROOM, LOG_COUNT, LOG_EVERY, LOG_WORDS = range(50, 55)  # ints: address in memory or 0; rows; ...
-N_STOPS = 55  # int: of this step
+TERRAIN = 55  # int: address in memory, not in the scene
+LOG, LOG_ROOM, LOG_COUNT, LOG_EVERY, LOG_WORDS = range(56, 61)  # ints: address in memory or 0; rows; ...
+N_STOPS = 61  # int: of this step
 # An int that is 0: a literal has a type of its own, and numba would compile twice what it is handed to.
-NONE = 56
+NONE = 62
+INDEFINITE = 63  # int: whether LLT failed in the last factorization, and SIGNS are not all 1
 HEADER = 64
 
 NO_CONTACT, IMPULSE, SPRING_DAMPER = 0, 1, 2
+ABA, CHOLESKY = 0, 1
 NO_FRICTION, EXPLICIT_FRICTION, STICKING_FRICTION = 0, 1, 2
 
 # ---------------------------------------------------------------- tables
@@ -62,7 +66,9 @@ JOINT_WORDS = 11
 STEP = 0  # int: time steps since the reset
 HAS_GAINS = 1  # int: whether the command has any
 SWEEPS, RESIDUAL, SUBSTEPS_DONE, CONVERGED = 2, 3, 4, 5
-STATE_WORDS = 6
+LDLT_USED = 6  # solutions of the last step in which LLT failed
+LDLT_STEPS = 7  # int: time steps since the reset with such a solution
+STATE_WORDS = 8
 
 # Rows of a command, each of nj numbers.
 COMMAND_TAU, COMMAND_KP, COMMAND_Q, COMMAND_KD, COMMAND_QD = range(5)

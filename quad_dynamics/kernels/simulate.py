@@ -92,6 +92,7 @@ def keep_state(S: Address) -> None:
     S[state + S_.RESIDUAL] = 0.0
     S[state + S_.SUBSTEPS_DONE] = 1.0
     S[state + S_.CONVERGED] = 1.0
+    S[state + S_.LDLT_USED] = 0.0
 
 
 @routine
@@ -136,6 +137,8 @@ def pass_time(S: Address, dt: Number) -> None:
     """Count the step; external forces have acted for it."""
     state, forces = load_int(S, S_.STATE), load_int(S, S_.FORCES)
     store_int(S, state + S_.STEP, load_int(S, state + S_.STEP) + 1)
+    if S[state + S_.LDLT_USED] > 0.0:
+        store_int(S, state + S_.LDLT_STEPS, load_int(S, state + S_.LDLT_STEPS) + 1)
     for i in range(S_.MAX_FORCES):
         left = forces + i * S_.FORCE_WORDS + S_.F_LEFT
         S[left] = max(S[left] - dt, 0.0)
@@ -162,6 +165,7 @@ def write_log(A: Address, S: Address) -> None:
     log[at + 1] = S[state + S_.RESIDUAL]
     log[at + 2] = S[state + S_.SUBSTEPS_DONE]
     log[at + 3] = S[state + S_.CONVERGED]
+    log[at + 4] = S[state + S_.LDLT_USED]
     store_int(S, S_.LOG_COUNT, count + 1)
 
 

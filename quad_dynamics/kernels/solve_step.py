@@ -15,6 +15,11 @@ from quad_dynamics.kernels.constraints import (
 from quad_dynamics.kernels.drives import change_modes, guess_modes, load_joints, stop_stuck
 from quad_dynamics.kernels.fall import add_response, fall, push_body, start_bodies
 from quad_dynamics.kernels.impulses import find_impulses
+from quad_dynamics.kernels.joint_space import (
+    open_factored_contact,
+    open_factored_stop,
+    respond_by_factor,
+)
 from quad_dynamics.kernels.stops import add_stops, find_stops, keep_joints
 from quad_dynamics.kernels.trace import apart, load_int, routine, store_int, subroutine
 from quad_dynamics.kernels.types import Address, Int, Number
@@ -26,7 +31,6 @@ MAX_ROUNDS = 60  # of the search for the joints that are stuck or reach a limit
 def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) -> Number:
     """S[V] = the velocity after the step; returns the kinetic energy before."""
     apart(A)
-    contacts, stops = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS)
     energy, state = 0.0, load_int(S, S_.STATE)
     changed, solved = 0, True
     guess_modes(A, S, h)
@@ -39,16 +43,10 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) ->
         load_joints(A, S, h)
         fall(A, S, h)
         if n_contacts + n_stops > 0:
-            number_rows(S, n_contacts, n_stops)
-            root_inertias(A)
-            for i in range(n_contacts):
-                open_contact(A, S, contacts + i * S_.ACTIVE_WORDS)
-            for i in range(n_stops):
-                open_stop(A, S, stops + i * S_.STOP_WORDS)
+            open_constraints(A, S, n_contacts, n_stops)
             S[state + S_.RESIDUAL] = 0.0  # that of the last round counts
             solved = find_impulses(A, S, n_contacts, n_stops)
-            respond(A, S, load_int(S, S_.Y), load_int(S, S_.W))
-            add_response(A, S)
+            add_impulses(A, S, load_int(S, S_.Y))
         changed = change_modes(A, S, h, round_) + add_stops(A, S, h)
         if changed == 0:
             break
@@ -58,6 +56,35 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) ->
     stop_stuck(A, S)
     keep_joints(A, S)
     return energy
+
+
+@routine
+def open_constraints(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
+    """Rows, free velocities and inertias of all contacts and stops, when the robot moves with S[V]."""
+    contacts, stops = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS)
+    number_rows(S, n_contacts, n_stops)
+    if load_int(S, S_.FORWARD_DYNAMICS) == S_.CHOLESKY:
+        for i in range(n_contacts):
+            open_factored_contact(A, S, contacts + i * S_.ACTIVE_WORDS)
+        for i in range(n_stops):
+            open_factored_stop(A, S, stops + i * S_.STOP_WORDS)
+        return
+    root_inertias(A)
+    for i in range(n_contacts):
+        open_contact(A, S, contacts + i * S_.ACTIVE_WORDS)
+    for i in range(n_stops):
+        open_stop(A, S, stops + i * S_.STOP_WORDS)
+
+
+@routine
+def add_impulses(A: Address, S: Address, y: Int) -> None:
+    """S[V] += M^-1 J^T of the impulses in y."""
+    to = load_int(S, S_.W)
+    if load_int(S, S_.FORWARD_DYNAMICS) == S_.CHOLESKY:
+        respond_by_factor(A, S, y, to)
+    else:
+        respond(A, S, y, to)
+    add_response(A, S)
 
 
 @routine

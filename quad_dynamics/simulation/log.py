@@ -39,6 +39,7 @@ _ROWS = (
     'residual',
     'substeps',
     'converged',
+    'ldlt',
 )
 
 # What goes wrong when something else is read.
@@ -58,7 +59,7 @@ class Log:
         acceleration: (n, nv) mean acceleration of the step, the change of u over dt.
         tau: (n, nj) torques that the motors gave [N m].
         foot_forces: (n, feet, 3) from the ground on the feet, in world axes [N].
-        sweeps: (n,) of the contact solver.
+        sweeps: (n,) of the contact solver: most that any solution in the step took.
         residual: (n,) of the contact solver [m/s].
         substeps: (n,) in the step.
         converged: (n,) whether the step met the tolerance, and the joints that stick were found.
@@ -69,6 +70,7 @@ class Log:
         dt: time step of the simulation [s]; rows may be several steps apart.
         gravity: (3,) in world axes [m/s^2].
         imu: where the IMU sits.
+        ldlt: (n,) how often LLT failed in the step and LDLT was used; zeros where it is not given.
     """
 
     time: Floats
@@ -88,10 +90,13 @@ class Log:
     dt: float
     gravity: Floats
     imu: ImuSettings = field(default_factory=ImuSettings)
+    ldlt: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     _robot: _Robot | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         n, nj, base = len(self.time), len(self.joint_names), 6 if self.floating_base else 0
+        if not len(self.ldlt):
+            object.__setattr__(self, 'ldlt', np.zeros(n, np.int64))
         widths: dict[str, tuple[int, ...]] = {
             'q': (base + (base > 0) + nj,),
             'u': (base + nj,),
@@ -110,7 +115,7 @@ class Log:
 
         Args:
             rows: (n, row_width(model)): time, q, u, acceleration, tau, foot_forces, sweeps, residual,
-                substeps, converged.
+                substeps, converged, ldlt.
             model: robot.
             settings: of the simulation.
 
@@ -121,12 +126,12 @@ class Log:
         if rows.ndim != 2 or rows.shape[1] != width:
             raise ArgumentError(f'rows has the shape {rows.shape}; expected (n, {width})')
         feet = len(model.foot_names)
-        widths = (1, model.nq, model.nv, model.nv, model.nj, 3 * feet, 1, 1, 1, 1)
+        widths = (1, model.nq, model.nv, model.nv, model.nj, 3 * feet, 1, 1, 1, 1, 1)
         parts = dict(zip(_ROWS, np.split(rows, np.cumsum(widths)[:-1], axis=1), strict=True))
         arrays: dict[str, Any] = {name: np.array(part, order='C') for name, part in parts.items()}
-        for name in ('time', 'sweeps', 'residual', 'substeps', 'converged'):
+        for name in ('time', 'sweeps', 'residual', 'substeps', 'converged', 'ldlt'):
             arrays[name] = arrays[name][:, 0]
-        for name in ('sweeps', 'substeps'):
+        for name in ('sweeps', 'substeps', 'ldlt'):
             arrays[name] = arrays[name].astype(np.int64)
         arrays['converged'] = arrays['converged'] != 0.0
         arrays['foot_forces'] = arrays['foot_forces'].reshape(len(rows), feet, 3)
@@ -256,7 +261,7 @@ class Log:
 
 def row_width(model: Model) -> int:
     """Numbers in a row of `Log.from_rows`."""
-    return 1 + model.nq + 2 * model.nv + model.nj + 3 * len(model.foot_names) + 4
+    return 1 + model.nq + 2 * model.nv + model.nj + 3 * len(model.foot_names) + 5
 
 
 class _Robot:

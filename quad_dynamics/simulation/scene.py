@@ -24,6 +24,7 @@ from quad_dynamics.simulation.settings import SimulatorSettings
 Floats = npt.NDArray[np.float64]
 
 _CONTACTS = {'none': S_.NO_CONTACT, 'impulse': S_.IMPULSE, 'spring_damper': S_.SPRING_DAMPER}
+_FORWARD_DYNAMICS = {'aba': S_.ABA, 'cholesky': S_.CHOLESKY}
 _FRICTIONS = {
     'none': S_.NO_FRICTION,
     'explicit': S_.EXPLICIT_FRICTION,
@@ -58,6 +59,7 @@ class Scene:
         delay, share = split_latency(settings.latency, settings.dt)
         queue_length = delay + 2 if settings.latency > 0.0 else 0
         columns = S_.BASE_COLUMNS + nj + LANES
+        factors = settings.forward_dynamics == 'cholesky'
 
         self._end = S_.HEADER
         place = self._place
@@ -90,6 +92,11 @@ class Scene:
             S_.STAGES: place(2 * (nq + nv)),
             S_.POLISH: place(S_.POLISH_WORDS),
             S_.MANY: place(columns * (columns + 1)),
+            S_.SIGNS: place(columns),
+            S_.FACTOR: place(nv * nv if factors else 0),
+            S_.PIVOTS: place(nv),
+            S_.BIAS: place(nv),
+            S_.LDLT: place(nv * (nv + 1) if factors else 0),
         }
         # q and u from before the step stand in the copy of the state
         at |= {
@@ -111,6 +118,7 @@ class Scene:
             ints[word] = count
         self.words[S_.DELAY_SHARE] = share
         self.words[S_.MASS] = model.total_mass
+        self.words[at[S_.SIGNS] : at[S_.SIGNS] + columns] = 1.0
         self._fill_settings(settings)
 
         def view(word: int, *shape: int) -> Floats:
@@ -169,6 +177,7 @@ class Scene:
             (S_.JOINT_LIMITS, settings.joint_limits),
             (S_.MOTOR_LIMITS, settings.motor_limits),
             (S_.RUNGE_KUTTA, settings.integrator == 'rk4'),
+            (S_.FORWARD_DYNAMICS, _FORWARD_DYNAMICS[settings.forward_dynamics]),
         ):
             ints[word] = number
         self.words[S_.DT : S_.ENERGY_LIMIT + 1] = (
@@ -220,7 +229,8 @@ class Scene:
         lanes = self.packed.arena.view(np.int64)[L.HEADER :: L.JOINT_WORDS][: model.nj] + L.ROTOR_KK
         table[:, S_.J_INERTIA] = self.packed.arena[lanes]
         q = model.neutral
-        table[:, S_.J_LOCK] = LOCK * np.diag(mass_matrix(model, q))[model.nv - model.nj :]
+        # of inertial parameters that no body has, the inertia may be negative
+        table[:, S_.J_LOCK] = LOCK * np.abs(np.diag(mass_matrix(model, q)))[model.nv - model.nj :]
         table[:, S_.J_EFFORT], table[:, S_.J_STALL], table[:, S_.J_SLOPE] = motor_limits(model)
 
 

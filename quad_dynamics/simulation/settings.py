@@ -15,6 +15,7 @@ from quad_dynamics.parameters.parameter import group, param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
 CONTACTS = ('auto', 'impulse', 'spring_damper', 'none')
+FORWARD_DYNAMICS = ('aba', 'cholesky')
 INTEGRATORS = ('semi_implicit', 'rk4')
 _ZERO = (0.0, 0.0, 0.0)
 
@@ -189,7 +190,13 @@ class SimulatorSettings(ParameterSet):
         choices=('cone', 'pyramid'),
         dynamic=True,
     )
-    max_sweeps: int = param(100, 'most sweeps of projected Gauss-Seidel', low=1, high=1_000_000, dynamic=True)
+    max_sweeps: int = param(
+        100,
+        'most sweeps of projected Gauss-Seidel in one solution for the contacts',
+        low=1,
+        high=1_000_000,
+        dynamic=True,
+    )
     tolerance: float = param(
         1e-6,
         'change of velocity in a sweep at which contacts have converged',
@@ -212,6 +219,12 @@ class SimulatorSettings(ParameterSet):
     )
     integrator: str = param(
         'semi_implicit', "method of integration; rk4 is for contact 'none'", choices=INTEGRATORS
+    )
+    forward_dynamics: str = param(
+        'aba',
+        'aba: articulated-body algorithm; cholesky: mass matrix factored by LLT, by LDLT where LLT fails',
+        choices=FORWARD_DYNAMICS,
+        dynamic=True,
     )
     joint_friction: str = param(
         'stick',

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from quad_dynamics.api.centroidal import energy as _energy
 from quad_dynamics.api.door import States, vector
+from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError, SimulationDiverged
@@ -221,13 +222,22 @@ class Simulator:
 
     @property
     def sweeps(self) -> int:
-        """Sweeps over the contacts in the last step."""
+        """Sweeps over the contacts in the last step, at most `max_sweeps`.
+
+        Sub-steps, and the search for the joints that stick, solve for the contacts several times in one step:
+        it is the largest number that any of these solutions took.
+        """
         return int(self._scene.state[S_.SWEEPS])
 
     @property
     def residual(self) -> float:
         """Largest change of a contact's velocity in the last of these sweeps [m/s]."""
         return float(self._scene.state[S_.RESIDUAL])
+
+    @property
+    def ldlt_steps(self) -> int:
+        """Time steps since the reset in which LLT failed and LDLT was used; see `forward_dynamics`."""
+        return int(self._scene.state_ints[S_.LDLT_STEPS])
 
     @property
     def converged(self) -> bool:
@@ -500,6 +510,8 @@ class Simulator:
             status, 'a turn of more than 1 rad in one time step'
         )
         hints = [f'a smaller dt than {self._dt:g} s']
+        if self._is_indefinite():
+            hints.append('real inertial parameters (the mass matrix is not positive definite)')
         if self.settings.contact == 'spring_damper':
             hints.append(
                 'softer contact' if self.settings.substeps is None else 'softer contact, or substeps=None'
@@ -509,6 +521,14 @@ class Simulator:
         raise SimulationDiverged(
             f'the step after t = {self.time:g} s leads to {what}; try {", or ".join(hints)}', self.time, q, u
         )
+
+    def _is_indefinite(self) -> bool:
+        """Whether no real bodies have this mass matrix."""
+        try:
+            np.linalg.cholesky(mass_matrix(self.model, self.q))
+        except np.linalg.LinAlgError:
+            return True
+        return False
 
     def _take_log(self, rows: Floats, log_every: int) -> Log:
         return Log.from_rows(rows[: self._scene.log_count], self.model, self.settings)
