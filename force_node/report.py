@@ -24,7 +24,8 @@ class Report:
         self._owner = owner
         self._times = np.zeros(_KEPT)
         self._answers = 0
-        self._crowd = Crowd(owner.node, owner.sensors.subscription.topic_name)
+        self._crowd = Crowd(owner.node, owner.sensors.subscription.topic_name, silent_about='sim_node')
+        owner.diagnostics.watch(self._crowd, 'bad_joint_states', 'bad_odom', 'bad_foot_forces')
         self._shown: tuple[str, str] = ('', '')
         self._since = time.monotonic()
         self._counts = dict.fromkeys((*_TOPICS, 'commands'), 0)

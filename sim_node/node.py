@@ -72,7 +72,10 @@ class SimNode:
         self._next_poll = self._next_repeat = 0.0
         self._rate = _Rate(self.world)
         self._priority = Priority(False)
-        self._crowd = Crowd(self.node, self._commands.subscription.topic_name)
+        self._crowd = Crowd(self.node, self._commands.subscription.topic_name, silent_about='force_node')
+        self._others = Crowd(self.node, self._outputs.state_topics[0].topic_name)
+        self._diagnostics.watch(self._crowd, 'bad_command')
+        self._diagnostics.watch(self._others, 'bad_command')
 
     def _make_inputs(self) -> None:
         node = self.node
@@ -292,6 +295,10 @@ class SimNode:
         if publishers > 1:
             level = WARN
             message += f'; {publishers} publishers of {self._commands.topic}, expected one'
+        simulations = self._others.count()
+        if simulations > 1:
+            level = WARN
+            message += f'; {simulations} publishers of joint_states, expected this node alone'
         self._diagnostics.publish(
             level,
             message,

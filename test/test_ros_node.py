@@ -159,3 +159,30 @@ def test_diagnostics_have_stamp_and_hardware(ros_domain: int) -> None:
     # No joint states yet: the time is that of the node's clock, not zero.
     assert abs(stamp.sec - time.time()) < 60.0
     assert (status.name, status.hardware_id, status.level) == ('force_node', 'mini_cheetah', b'\x01')
+
+
+@pytest.mark.realtime
+def test_two_simulations_are_announced_once(ros_domain: int) -> None:
+    """One line from each simulator, and none from the controller that hears both."""
+    from node_processes import Process, probe
+
+    with (
+        Process('sim_node') as first,
+        Process('sim_node') as second,
+        Process('force_node') as controller,
+        probe() as ear,
+    ):
+        ear.until(
+            lambda: 'expected this node alone' in ear.value('sim_node', 'message'), 'they see each other'
+        )
+        ear.until(lambda: 'publishers of joint_states' in ear.value('force_node', 'message'), 'it sees both')
+        ear.listen(2.5)  # in which there would be warnings every second
+        assert int(ear.value('force_node', 'faults.bad_joint_states')) > 10
+        outputs = [process.stop()[1] for process in (first, second, controller)]
+    for output in outputs[:2]:
+        warnings = [line for line in output.splitlines() if 'WARN' in line]
+        assert len(warnings) == 1, output
+        assert '/joint_states has 2 publishers (/sim_node, /sim_node); expected one' in warnings[0]
+        assert f'ROS domain {ros_domain}' in warnings[0]
+    assert [line for line in outputs[2].splitlines() if 'WARN' in line and 'bad' in line] == []
+    assert outputs[2].count('expected a little later') == 0

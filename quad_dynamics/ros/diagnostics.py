@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import Counter
 from typing import Any
@@ -43,6 +44,7 @@ class Diagnostics:
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', COMMAND)
         self._next = self._last = 0.0
         self._warned: dict[str, float] = {}
+        self._crowds: list[tuple[Crowd, frozenset[str]]] = []
         self.counts: Counter[str] = Counter()
         self.last_fault = ''
 
@@ -59,8 +61,19 @@ class Diagnostics:
         now = time.monotonic()
         if now >= self._warned.get(kind, 0.0):
             self._warned[kind] = now + 1.0
+            if any(kind in kinds and crowd.found() > 1 for crowd, kinds in self._crowds):
+                return  # a topic has several publishers, which is said once
             times = self.counts[kind]
             self._node.get_logger().warning(f'{text}{f" ({times} times so far)" if times > 1 else ""}')
+
+    def watch(self, crowd: Crowd, *kinds: str) -> None:
+        """Do not log faults of some kinds while a topic has several publishers: they cause them.
+
+        Args:
+            crowd: watches the topic; what it has to say is logged once.
+            kinds: of faults.
+        """
+        self._crowds.append((crowd, frozenset(kinds)))
 
     def error(self, error: Exception) -> None:
         """Count what a callback or a turn of the loop has raised: bad input, or something unforeseen."""
@@ -109,21 +122,43 @@ class Diagnostics:
 class Crowd:
     """Watches for more publishers of a topic than one; one that died is still counted for some seconds."""
 
-    def __init__(self, node: Node, topic: str) -> None:
+    def __init__(self, node: Node, topic: str, silent_about: str = '') -> None:
         """Watch a topic.
 
         Args:
             node: of rclpy.
             topic: its full name.
+            silent_about: name of nodes that log it themselves when there are several of them.
         """
-        self._node, self._topic = node, topic
-        self._since = math.inf
+        self._node, self._topic, self._silent_about = node, topic, silent_about
+        self._since, self._told = math.inf, False
+
+    def found(self) -> int:
+        """How many the middleware knows; for some seconds, those that died as well."""
+        return int(self._node.count_publishers(self._topic))
 
     def count(self) -> int:
-        """How many publish it; one, as long as it may be one that died and came back."""
-        found, now = int(self._node.count_publishers(self._topic)), time.monotonic()
+        """How many publish it; one, as long as it may be one that died and came back. It is logged once."""
+        found, now = self.found(), time.monotonic()
         self._since = min(self._since, now) if found > 1 else math.inf
-        return found if now - self._since > FORGOTTEN else min(found, 1)
+        if now - self._since <= FORGOTTEN:
+            self._told = False
+            return min(found, 1)
+        if not self._told:
+            self._told = True
+            self._tell(found)
+        return found
+
+    def _tell(self, found: int) -> None:
+        infos = self._node.get_publishers_info_by_topic(self._topic)
+        names = sorted(f'{one.node_namespace.rstrip("/")}/{one.node_name}' for one in infos)
+        if self._silent_about and all(name.endswith(f'/{self._silent_about}') for name in names):
+            return
+        self._node.get_logger().warning(
+            f'{self._topic} has {found} publishers ({", ".join(names)}); expected one. If another simulation '
+            f'runs in ROS domain {os.environ.get("ROS_DOMAIN_ID") or 0}, end it, or give one of the two '
+            'another ROS_DOMAIN_ID or a namespace. What is refused because of it is counted, not logged'
+        )
 
 
 def _text(value: Any) -> str:
