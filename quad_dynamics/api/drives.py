@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.model.leg_kinematics import moving_joints, sole
+from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
@@ -52,8 +54,9 @@ def _leg_poses(model: Model) -> Floats:
     poses = np.repeat(q[None], 1 + _POSES**2, axis=0)
     first = model.nq - model.nj
     for leg in model.legs:
-        if len(leg.joint_indices) > 1:
-            hip, knee = (first + j for j in leg.joint_indices[-2:])
+        joints = moving_joints(model, leg)
+        if len(joints) > 1:
+            hip, knee = (first + j for j in joints[-2:])
             poses[1:, hip] += np.repeat(turns, _POSES)
             poses[1:, knee] += np.tile(turns, _POSES)
     poses[1:, first:] = np.clip(poses[1:, first:], model.q_min, model.q_max)
@@ -67,14 +70,31 @@ def _free_inertia(model: Model, q: Floats) -> Floats:
 
 
 def leg_length(model: Model) -> float:
-    """Height of the base above the feet when standing; without feet, the reach of the robot [m]."""
+    """Height of the hips above the feet when standing; without feet, the reach of the robot [m]."""
     q = resting_pose(model)
     if model.floating_base and model.foot_names:
-        feet = np.array([frame_pose(model, q, foot)[1] for foot in model.foot_names])
-        return float(max(q[2] - feet[:, 2].mean(), 1e-3))
+        heights = [
+            hip_position(model, q, leg)[2] - foot_position(model, q, leg.foot)[2]
+            for leg in model.legs
+            if leg.joint_indices
+        ]
+        return float(max(np.mean(heights), 1e-3)) if heights else 1e-3
     origin = frame_pose(model, q, model.base_name)[1]
     reach = [np.linalg.norm(frame_pose(model, q, link)[1] - origin) for link in model.frames]
     return max(1e-3, float(np.max(reach)))
+
+
+def foot_position(model: Model, q: Floats, foot: str) -> Floats:
+    """(3,) or (N, 3) centre of the ball with which a foot stands, in one pose or N, in world axes [m]."""
+    R, p = frame_pose(model, q, foot)
+    return np.asarray(p + R @ sole(model, foot, resting_pose(model))[0])
+
+
+def hip_position(model: Model, q: Floats, leg: Leg) -> Floats:
+    """(3,) origin of a leg's first joint in a pose, in world axes [m]."""
+    return np.asarray(
+        frame_pose(model, q, model.body_names[leg.joint_indices[0] + int(model.floating_base)])[1]
+    )
 
 
 def resting_pose(model: Model) -> Floats:

@@ -22,13 +22,14 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dposv
 from scipy.optimize import nnls
 
-from quad_dynamics.api.drives import gravity_norm, leg_length
+from quad_dynamics.api.drives import gravity_norm, leg_length, resting_pose
 from quad_dynamics.api.dynamics import gravity, inverse_dynamics, nonlinear_effects
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
 from quad_dynamics.kernels.frames import frame_pose as _pose
 from quad_dynamics.kernels.registry import Kernel
+from quad_dynamics.model.leg_kinematics import sole
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
@@ -59,14 +60,11 @@ class FootPoints:
         if not self.up.any():
             self.up = np.array([0.0, 0.0, 1.0])
         self.length = leg_length(model)
-        points = {point.link: point for point in reversed(model._find_points().points)}
         self._frames, self._levers = [], []
         for foot in model.foot_names:
             words = model._packed.frame(foot).copy()
-            radius = 0.0
-            if foot in points:
-                words[1:4] += words[4:13].reshape(3, 3) @ np.array(points[foot].position)
-                radius = points[foot].radius
+            position, radius = sole(model, foot, resting_pose(model))
+            words[1:4] += words[4:13].reshape(3, 3) @ position
             self._frames.append(words)
             self._levers.append(_cross_matrix(-radius * self.up))
         self._room = np.empty((6, model.nv))

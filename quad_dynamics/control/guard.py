@@ -8,7 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.drives import motor_limits
+from quad_dynamics.api.drives import gravity_norm, leg_length, motor_limits
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.settings import ControlSettings
@@ -51,7 +51,7 @@ class Guard:
         self._ease = np.maximum(self._ease, 1e-12)
         self._target_low, self._target_high = np.maximum(self._low, -_LARGE), np.minimum(self._high, _LARGE)
         self._target_top = np.minimum(self._top, _LARGE)
-        self._worst_speed = self._top * self.settings.velocity_margin
+        self._worst_speed = np.maximum(self._top * self.settings.velocity_margin, _bump_speeds(model))
         self._lowest = self._low - self.settings.position_margin
         self._highest = self._high + self.settings.position_margin
 
@@ -143,6 +143,15 @@ class Guard:
         upper *= np.clip(room_up, 0.0, 1.0)
         lower *= np.clip(room_down, 0.0, 1.0)
         return np.clip(tau, lower, upper)
+
+
+def _bump_speeds(model: Model) -> Floats:
+    """(nj,) speeds that joints reach whenever a robot is bumped or sinks, however slow their drives are.
+
+    They are those of a pendulum as long as the legs, sqrt(g / l), or sqrt(g l) of a prismatic joint.
+    """
+    length, g = leg_length(model), gravity_norm(model)
+    return np.where(model.is_prismatic, math.sqrt(g * length), math.sqrt(g / length))
 
 
 def base_tilt(q: Floats) -> float:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
+from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.control.contact_forces import FootPoints, foot_points
 from quad_dynamics.model.model import Model
 
@@ -16,6 +19,8 @@ _KNOTS = 25
 _SWEEPS = 30
 _DAMPING = 1e-6  # of the trace of J J^T
 _LONGEST_STEP = 0.2  # of a joint in one sweep [rad or m]
+_CROUCH_STEP, _DEEPEST_CROUCH = 0.04, 0.8  # of a leg's length
+_LARGEST_BEND = 0.5  # of a joint in one such step; more is the other knee [rad or m]
 _MISS = 5e-3  # of a leg's length: feet that are farther off their way did not get there
 
 
@@ -53,6 +58,38 @@ class LegPath:
     def __call__(self, s: float) -> tuple[Floats, Floats]:
         """Joint positions (nj,) at s, and their derivative by s."""
         return self._spline(s), self._slope(s)
+
+
+def lowest_crouch(model: Model, standing: Floats) -> Floats:
+    """(nj,) joint positions with the base as low as the legs let it go straight down from a standing pose.
+
+    The feet stay where they stand, and nothing but them touches the ground.
+
+    Args:
+        model: robot.
+        standing: (nj,) joint positions.
+    """
+    points = foot_points(model)
+    feet, low = points.positions(_with_base(standing)), np.array(standing)
+    for share in np.arange(_CROUCH_STEP, _DEEPEST_CROUCH, _CROUCH_STEP):
+        raised = feet + np.array([0.0, 0.0, share * points.length])
+        joints, miss = solve_legs(model, points, low, raised)
+        if miss > _MISS * points.length or np.abs(joints - low).max() > _LARGEST_BEND:
+            break
+        if _lowest_height(model, joints, model.foot_names) > _lowest_height(model, joints):
+            break
+        low = joints
+    return low
+
+
+def _lowest_height(model: Model, joints: Floats, links: Sequence[str] | None = None) -> float:
+    """Height of the lowest contact point above the base's frame [m], of some links or of all."""
+    q, lowest = _with_base(joints), np.inf
+    for point in model._find_points().points:
+        if links is None or point.link in links:
+            R, p = frame_pose(model, q, point.link)
+            lowest = min(lowest, float(p[2] + R[2] @ np.array(point.position)) - point.radius)
+    return lowest
 
 
 def solve_legs(model: Model, points: FootPoints, joints: Floats, feet: Floats) -> tuple[Floats, float]:

@@ -14,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.centroidal import center_of_mass
-from quad_dynamics.api.drives import resting_pose
+from quad_dynamics.api.drives import foot_position, resting_pose
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.control.contact_forces import foot_points
+from quad_dynamics.control.leg_path import LegPath, lowest_crouch
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.description import ContactPoint
+from quad_dynamics.model.leg_kinematics import moving_joints, support_margin
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
@@ -28,9 +31,11 @@ _ROUNDS = 4  # grids, each a good cell of the one before
 _HIP_RANGE = 2.2  # to both sides of the standing pose [rad]
 _KNEE_RANGE = 3.0  # beyond the standing pose [rad]
 _TIGHTEST = 0.2  # distance from hip to foot over its largest: what shins and thighs leave room for
-# What it costs if a leg is below the belly, a foot above the ground or beside its place, or the centre of
-# mass of a leg high up, each by one metre.
-_BELOW, _ABOVE, _BESIDE, _HIGH = 20.0, 3.0, 1.0, 0.3
+# What it costs if a foot is above the ground or beside its place, or the com of a leg high up, each
+# by one metre; and a leg below the belly, which is made cheaper until there is a pose to rise from.
+_ABOVE, _BESIDE, _HIGH = 3.0, 1.0, 0.3
+_BELOW = (20.0, 2.0, 0.5)
+_BALANCED = 0.3  # of the margin of balance when standing, that a folded robot must have to rise
 
 
 def lying_pose(model: Model) -> Floats:
@@ -49,10 +54,45 @@ def lying_pose(model: Model) -> Floats:
 
 
 def folded_joints(model: Model) -> Floats:
-    """(nj,) joint positions with all legs folded; a leg of fewer than two joints stays as it stands."""
+    """(nj,) joint positions with all legs folded, from which the robot can rise.
+
+    Its feet can go straight to where they stand, and its centre of mass is above them. Legs that cannot fold
+    so far with the belly on the ground may be lower than the belly; else the robot crouches. A leg of fewer
+    than two joints stays as it stands.
+    """
+    standing = resting_pose(model)[7:]
+    if not model.floating_base or not model.legs:
+        return standing
+    for below in _BELOW:
+        joints = _search(model, below)
+        if can_rise(model, joints, standing):
+            return joints
+    return lowest_crouch(model, standing)
+
+
+def can_rise(model: Model, joints: Floats, standing: Floats) -> bool:
+    """Whether the feet can go straight from joint positions to those of standing, with the robot in balance.
+
+    Args:
+        model: robot.
+        joints: (nj,) to rise from.
+        standing: (nj,) to rise to.
+    """
+    margin, at_end = (_balance(model, x) for x in (joints, standing))
+    return margin >= _BALANCED * at_end and LegPath(model, joints, standing).straight
+
+
+def _balance(model: Model, joints: Floats) -> float:
+    """Distance of the centre of mass to the edge of the feet's polygon [m], negative outside."""
+    q = np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], joints])
+    return support_margin(center_of_mass(model, q)[:2], foot_points(model).positions(q)[:, :2])
+
+
+def _search(model: Model, below: float) -> Floats:
+    """(nj,) the cheapest joint positions, at a cost of a leg below the belly."""
     q = resting_pose(model)
     q[:7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
-    searches = [_Search.of(model, q, leg) for leg in model.legs if len(leg.joint_indices) > 1]
+    searches = [_Search.of(model, q, leg, below) for leg in model.legs if len(moving_joints(model, leg)) > 1]
     for _ in range(_ROUNDS):
         for search in searches:
             search.narrow(model, q)
@@ -73,6 +113,7 @@ class _Search:
         bottom: height of the belly in the base's frame [m].
         place: (3,) of the foot when standing, in the base's frame [m].
         best: (2,) angles.
+        below: cost of a leg below the belly [1/m].
     """
 
     leg: Leg
@@ -83,18 +124,19 @@ class _Search:
     bottom: float
     place: Floats
     best: Floats
+    below: float
 
     @staticmethod
-    def of(model: Model, q: Floats, leg: Leg) -> _Search:
-        joints = np.array(leg.joint_indices[-2:])
+    def of(model: Model, q: Floats, leg: Leg, below: float) -> _Search:
+        joints = np.array(moving_joints(model, leg)[-2:])
         stand = q[7 + joints]
         knee = stand[1] + _knee_turns(model, q, leg)
         low = np.maximum([stand[0] - _HIP_RANGE, min(stand[1], knee)], model.q_min[joints])
         high = np.minimum([stand[0] + _HIP_RANGE, max(stand[1], knee)], model.q_max[joints])
         trunk, own = _points_of(model, leg)
         bottom = _lowest(model, q[None], trunk)[0] if trunk else min(0.0, float(model.joint_p[:, 2].min()))
-        place = frame_pose(model, q, leg.foot)[1]
-        return _Search(leg, own, joints, low, high, bottom, place, stand)
+        place = foot_position(model, q, leg.foot)
+        return _Search(leg, own, joints, low, high, bottom, place, stand, below)
 
     def narrow(self, model: Model, q: Floats) -> None:
         """Search the grid, and make it a cell's size about the best angles."""
@@ -110,23 +152,23 @@ class _Search:
 
     def _cost(self, model: Model, trial: Floats) -> Floats:
         lowest = _lowest(model, trial, self.points)
-        foot = frame_pose(model, trial, self.leg.foot)[1]
+        foot = foot_position(model, trial, self.leg.foot)
         feet = [point for point in self.points if point.link == self.leg.foot]
         above = _lowest(model, trial, feet) - np.minimum(lowest, self.bottom) if feet else 0.0
         below = np.maximum(self.bottom - lowest, 0.0)
         beside = np.linalg.norm(foot[:, :2] - self.place[:2], axis=1)
         mass = model.pi[10 * (1 + self.joints)].sum() / model.total_mass
         high = center_of_mass(model, trial)[:, 2] / mass
-        return np.asarray(_BELOW * below + _ABOVE * above + _BESIDE * beside + _HIGH * high)
+        return np.asarray(self.below * below + _ABOVE * above + _BESIDE * beside + _HIGH * high)
 
 
 def _knee_turns(model: Model, q: Floats, leg: Leg) -> float:
     """How far the knee turns from the standing pose until its leg is as tight as may be [rad]."""
-    knee, hip = leg.joint_indices[-1], leg.joint_indices[-2]
+    hip, knee = moving_joints(model, leg)[-2:]
     turns = np.linspace(-_KNEE_RANGE, _KNEE_RANGE, 601)
     trial = np.repeat(q[None], turns.size, axis=0)
     trial[:, 7 + knee] += turns
-    foot = frame_pose(model, trial, leg.foot)[1]
+    foot = foot_position(model, trial, leg.foot)
     p_hip, p_knee = (frame_pose(model, trial, model.body_names[1 + j])[1] for j in (hip, knee))
     span = np.linalg.norm(foot - p_hip, axis=1)
     longest = np.linalg.norm(p_knee - p_hip, axis=1) + np.linalg.norm(foot - p_knee, axis=1)
@@ -140,7 +182,7 @@ def _knee_turns(model: Model, q: Floats, leg: Leg) -> float:
 
 def _points_of(model: Model, leg: Leg) -> tuple[list[ContactPoint], list[ContactPoint]]:
     """Contact points of the trunk and what legs do not move, and of a leg from its last two joints on."""
-    moved = {joint for other in model.legs for joint in other.joint_indices[-2:]}
+    moved = {joint for other in model.legs for joint in moving_joints(model, other)[-2:]}
     trunk, own = [], []
     for point in model._find_points().points:
         joint = model.frames[point.link].body - 1

@@ -79,7 +79,12 @@ class ControlSettings(ParameterSet):
         dynamic=True,
     )
     velocity_margin: float = param(
-        1.5, 'joint velocity over its limit that is an error', unit='-', low=1.0, high=100.0, dynamic=True
+        1.5,
+        'joint velocity over its limit that is an error, unless it is below sqrt(g / leg length)',
+        unit='-',
+        low=1.0,
+        high=100.0,
+        dynamic=True,
     )
     position_margin: float = param(
         0.1,

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.drives import motor_limits, resting_pose
+from quad_dynamics.api.drives import hip_position, joint_friction, motor_limits, resting_pose
 from quad_dynamics.control.contact_forces import foot_points, torques_and_forces
-from quad_dynamics.control.leg_path import LegPath, solve_legs
-from quad_dynamics.control.lying import folded_joints
+from quad_dynamics.control.leg_path import LegPath, lowest_crouch, solve_legs
+from quad_dynamics.control.lying import can_rise, folded_joints
 from quad_dynamics.control.min_jerk import min_jerk
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.settings import ControlSettings
@@ -30,8 +30,9 @@ _SPEED_SHARE = 0.5  # of the joints' largest velocities that folding and rising 
 _UNLIMITED_SPEED = 20.0  # where neither the file nor the motor limits a joint's velocity [rad/s or m/s]
 _LONG_WAY = 2.0  # of a joint that folds [rad]
 _PEAK = 1.875  # largest speed of a min-jerk motion over its mean
+_SLOW = 0.1  # above this velocity dry friction is fed forward wholly [rad/s or m/s]
 _SAMPLES = 101  # of the rise, at which joint velocities are compared with their limits
-# A robot rises at once if its feet are below the base by this share of where they stand, and not farther off
+# A robot rises at once if its feet are below the hips by this share of where they stand, and not farther off
 # to the side than this share of the legs' length; and if it is not tilted by more than this [rad].
 _HIGH_ENOUGH, _NEAR_ENOUGH, _LEVEL_ENOUGH = 0.6, 0.25, 0.4
 
@@ -61,7 +62,10 @@ class StandUp:
         self._points = foot_points(model)
         self._standing = self._at_height(self.settings.stand_height)
         self._folded = folded_joints(model)
+        if self.settings.stand_height != 1.0 and not can_rise(model, self._folded, self._standing):
+            self._folded = lowest_crouch(model, self._standing)
         self._rise = LegPath(model, self._folded, self._standing)
+        self._viscous, self._coulomb = joint_friction(model)
         self._feet = tuple(range(len(model.foot_names)))
         self._still = np.zeros(model.nv)
         self._down = np.ones(len(self._feet), dtype=np.bool_)
@@ -122,6 +126,7 @@ class StandUp:
         if load < 1.0:  # what the belly carries yet
             alone = torques_and_forces(self._model, q, self._still, self._still, (), 0.0)[0]
             tau = load * tau + (1.0 - load) * alone
+        tau = tau + self._viscous * qd_j + self._coulomb * np.tanh(qd_j / _SLOW)
         return Setpoint(tau, q_j, qd_j, self._down if load > 0.0 else np.zeros_like(self._down))
 
     def _targets(self, t: float) -> tuple[Floats, Floats, float]:
@@ -153,8 +158,9 @@ class StandUp:
         x, y = state.q[3:5]
         tilt = np.arccos(np.clip(1.0 - 2.0 * (x * x + y * y), -1.0, 1.0))
         beside = np.linalg.norm((feet - wanted)[:, :2], axis=1)
+        hips = np.array([hip_position(self._model, q, leg)[2] for leg in self._model.legs])
         return bool(
-            (feet[:, 2] < _HIGH_ENOUGH * wanted[:, 2]).all()
+            (feet[:, 2] - hips < _HIGH_ENOUGH * (wanted[:, 2] - hips)).all()
             and (beside < _NEAR_ENOUGH * self._points.length).all()
             and tilt < _LEVEL_ENOUGH
         )

@@ -22,6 +22,7 @@ from quad_dynamics.model.bodies import (
 from quad_dynamics.model.definiteness import MassMatrix
 from quad_dynamics.model.description import RobotDescription
 from quad_dynamics.model.description_reader import read_description
+from quad_dynamics.model.foot_ends import add_foot_links
 from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.legs import (
     LEG_ORDER,
@@ -45,6 +46,13 @@ from quad_dynamics.model.rotors import rotor_arrays
 from quad_dynamics.model.stance import find_contact_points, link_poses, standing_height
 from quad_dynamics.model.topology import Topology, find_topology
 from quad_dynamics.model.urdf import Joint, Urdf
+
+_FOOT_FROM = {
+    'visual': 'feet without a link of their own and without readable collision geometry were placed at the '
+    'end of visual geometry: {}',
+    'inertia': 'feet without a link of their own and without readable geometry were placed at the end of a '
+    'box with the inertia of the last link, which is a rough guess; name them in the robot description: {}',
+}
 
 
 def build_model(
@@ -95,7 +103,9 @@ class _Build:
         floating_base: bool | None,
         problems: Problems,
     ) -> None:
-        self.urdf, self.topology, self.problems = urdf, topology, problems
+        self.urdf, self.problems = urdf, problems
+        self.topology, description = self._feet(topology, description)
+        topology = self.topology
         self.poses = poses_in_bodies(topology)
         self.description, self.chains = self._legs(description)
         if floating_base is None:
@@ -132,9 +142,24 @@ class _Build:
             for text in thin.values():
                 self.problems.error(text)
 
+    def _feet(self, topology: Topology, given: RobotDescription) -> tuple[Topology, RobotDescription]:
+        """Complete the description with the feet; legs without a foot link get one, in the tree too."""
+        if not given.feet_from_tree:
+            return topology, given
+        poses = poses_in_bodies(topology)
+        feet = find_feet(topology, poses)
+        if not given.contact_points_from_tree:
+            return topology, dataclasses.replace(given, feet=feet)
+        topology, feet, ends = add_foot_links(self.urdf, topology, poses, feet)
+        sources = {foot: end.source for foot, end in ends.items()}
+        for foot, source in sources.items():
+            if source != 'collision':
+                self.problems.warn(_FOOT_FROM[source], foot)
+        return topology, dataclasses.replace(given, feet=feet, foot_sources=sources)
+
     def _legs(self, given: RobotDescription) -> tuple[RobotDescription, list[list[str]]]:
         """Complete the description with what the tree says; also return the names of each leg's joints."""
-        feet = given.feet if not given.feet_from_tree else find_feet(self.topology, self.poses)
+        feet = given.feet
         chains = leg_chains(self.topology, feet)
         names = given.leg_names or tuple(leg_name(foot) for foot in feet)
         order = quadruped_order(self.topology, poses_at_zero(self.topology), chains)

@@ -3,23 +3,25 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from quad_dynamics.errors import ModelWarning
-from quad_dynamics.model.bodies import Pose, pose_of
-from quad_dynamics.model.contact_hull import balls_of, extreme_points, medial_centres, principal_axes
-from quad_dynamics.model.inertia import Floats, full_inertia
-from quad_dynamics.model.meshes import MeshError, find_mesh, read_vertices
+from quad_dynamics.model.bodies import Pose
+from quad_dynamics.model.contact_hull import medial_centres, principal_axes
+from quad_dynamics.model.inertia import Floats
+from quad_dynamics.model.link_shapes import LinkShape, inertia_box, moved, read_shapes
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.stance import rotation_about
-from quad_dynamics.model.urdf import Geometry, Link, Shape
+from quad_dynamics.model.urdf import Link
 
 _ANGLES = 9  # joint positions at which it is checked whether a parent encloses a point
+_UNREAD = (
+    'collision meshes that cannot be read were replaced, so contacts there are approximate; provide the '
+    'meshes, or contact_points in the robot description: '
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,8 @@ class Piece:
 def pieces_of_bodies(model: Model, with_root: bool = False) -> list[list[Piece]]:
     """Collision shapes of each moving body, in the order of `model.body_names`.
 
-    A mesh that cannot be read is replaced by the box with the link's mass and inertia; a warning says so.
+    For a mesh that cannot be read, the link's visual shapes stand in. Where they cannot be read either, the
+    joints of a leg's body do, and a box with the mass and inertia of any other link. A warning says so.
 
     Args:
         model: the robot.
@@ -51,25 +54,47 @@ def pieces_of_bodies(model: Model, with_root: bool = False) -> list[list[Piece]]
     pieces: list[list[Piece]] = [[] for _ in range(model.nb + with_root)]
     unread: list[str] = []
     for link in model.urdf.links:
-        frame = model.frames[link.name]
-        if frame.body < 0 and not with_root:
+        body = model.frames[link.name].body
+        if body < 0 and not with_root:
             continue
-        for shape in link.collisions:
-            balls = _moved(_shape_balls(model, link, shape, unread), Pose(frame.R, frame.p))
-            if len(balls) == 0:
-                continue
-            kind = shape.geometry.kind
-            axes = principal_axes(balls) if kind == 'mesh' else frame.R @ pose_of(shape.origin).R
-            pieces[frame.body].append(Piece(link.name, kind, balls, medial_centres(balls, axes)))
+        shapes, reasons = read_shapes(link.collisions, model.urdf.path)
+        pieces[body] += [_piece(model, link, shape) for shape in shapes]
+        if reasons:
+            found, what = _stand_ins(model, link)
+            pieces[body] += found
+            unread += [f"'{reason.file}' of link '{link.name}' {reason.why} ({what})" for reason in reasons]
     if unread:
-        warnings.warn(
-            'collision meshes that cannot be read were replaced by boxes with the inertia of their links, so '
-            'contacts there are rough; give the meshes, or contact_points in the robot description: '
-            + '; '.join(unread),
-            ModelWarning,
-            stacklevel=4,
-        )
+        warnings.warn(_UNREAD + '; '.join(unread), ModelWarning, stacklevel=4)
     return pieces
+
+
+def _piece(model: Model, link: Link, shape: LinkShape) -> Piece:
+    frame = model.frames[link.name]
+    balls = moved(shape.balls, Pose(frame.R, frame.p))
+    axes = principal_axes(balls) if shape.kind == 'mesh' else frame.R @ shape.R
+    return Piece(link.name, shape.kind, balls, medial_centres(balls, axes))
+
+
+def _stand_ins(model: Model, link: Link) -> tuple[list[Piece], str]:
+    """What is used for collision meshes of a link that cannot be read, and what it is, in words."""
+    shapes, _ = read_shapes(link.visuals, model.urdf.path)
+    if shapes:
+        return [_piece(model, link, shape) for shape in shapes], 'its visual shapes are used'
+    frame = model.frames[link.name]
+    offset = int(model.floating_base)
+    if frame.body - offset in {joint for leg in model.legs for joint in leg.joint_indices}:
+        if link.name != model.body_names[frame.body]:
+            return [], 'nothing is used instead'
+        # A box might reach farther than the foot; the way from joint to joint never does.
+        ends = [model.joint_p[j] for j in range(model.nj) if model.parents[j] == frame.body - offset]
+        ends += [model.frames[foot].p for foot in model.foot_names if model.frames[foot].body == frame.body]
+        balls = np.array([[0.0, 0.0, 0.0, 0.0], *([*p, 0.0] for p in ends)])
+        return [Piece(link.name, 'joints', balls, np.zeros((0, 3)))], 'points at its joints are used'
+    corners = inertia_box(link)
+    if len(corners) == 0:
+        return [], 'nothing is used instead'
+    box = _piece(model, link, LinkShape('mesh', corners, np.eye(3)))
+    return [box], 'a box with its inertia is used'
 
 
 def enclosed_in_parent(model: Model, body: int, balls: Floats, hull: Floats, directions: Floats) -> Floats:
@@ -94,44 +119,6 @@ def enclosed_in_parent(model: Model, body: int, balls: Floats, hull: Floats, dir
     for position in np.linspace(low, high, _ANGLES):
         R = np.eye(3) if prismatic else rotation_about(axis, float(position))
         p = position * axis if prismatic else np.zeros(3)
-        at = _moved(balls, Pose(model.joint_R[joint], model.joint_p[joint]) @ Pose(R, p))
+        at = moved(balls, Pose(model.joint_R[joint], model.joint_p[joint]) @ Pose(R, p))
         out = np.maximum(out, (at[:, :3] @ directions.T + at[:, 3:] - hull).max(axis=1))
     return out
-
-
-def _moved(balls: Floats, X: Pose) -> Floats:
-    return np.column_stack([balls[:, :3] @ X.R.T + X.p, balls[:, 3]])
-
-
-def _shape_balls(model: Model, link: Link, shape: Shape, unread: list[str]) -> Floats:
-    """Balls of a shape in the link's frame."""
-    geometry = shape.geometry
-    if geometry.kind != 'mesh':
-        return _moved(balls_of(geometry), pose_of(shape.origin))
-    try:
-        path = find_mesh(geometry.filename, model.urdf.path)
-        status = path.stat()
-        vertices = _extreme_vertices(path, status.st_mtime_ns, status.st_size)
-    except (MeshError, OSError) as error:
-        unread.append(f"'{geometry.filename}' of link '{link.name}' {error}")
-        return _inertia_box(link)
-    return _moved(vertices * np.array([*geometry.scale, 0.0]), pose_of(shape.origin))
-
-
-@functools.lru_cache(maxsize=256)
-def _extreme_vertices(path: Path, _changed: int, _size: int) -> Floats:
-    """Hull vertices of a mesh file; robots use a file for several legs."""
-    return extreme_points(read_vertices(path))
-
-
-def _inertia_box(link: Link) -> Floats:
-    """Corners of the solid box with the mass and inertia of a link, in its frame; none without a mass."""
-    if link.inertial is None or not link.inertial.mass > 0.0:
-        return np.zeros((0, 4))
-    moments, axes = np.linalg.eigh(full_inertia(link.inertial.inertia))
-    # I_x = m (b^2 + c^2) / 12 and so on
-    squares = 6.0 / link.inertial.mass * (moments.sum() - 2.0 * moments)
-    sides = np.sqrt(np.maximum(squares, 0.0))
-    X = pose_of(link.inertial.origin)
-    corners = balls_of(Geometry('box', (float(sides[0]), float(sides[1]), float(sides[2]))))
-    return _moved(corners, Pose(X.R @ axes, X.p))

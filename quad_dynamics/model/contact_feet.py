@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quad_dynamics.model.bodies import Pose
 from quad_dynamics.model.contact_bodies import Piece
 from quad_dynamics.model.contact_hull import DIRECTIONS, inner_balls, reduce_balls, support
+from quad_dynamics.model.foot_ends import find_end, wheel_ball
 from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.model import Model
 
@@ -20,6 +22,10 @@ _SOLE = (
 _ROUND = 0.15  # a foot is a ball if its lower side is one to this part of the radius
 _LOWER_SIDE = 0.7  # cosine of the angle to the leg up to which that is asked
 _FINEST, _COARSER = 0.02, 1.25  # of the foot's size, as for the other bodies
+# A ball is part of a foot if it reaches farther than the foot by this share of the leg's last body, in a
+# direction whose angle to that body has a cosine of at least this.
+_FARTHER, _STANDING = 0.005, 0.5
+_AT_THE_JOINT = 0.25  # share of the reach of a foot's shapes within which its origin is that of the joint
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +46,10 @@ class Foot:
 def foot_balls(model: Model, foot: str, pieces: list[list[Piece]]) -> Foot:
     """Contact balls of a foot.
 
-    The collision spheres of the foot link. Else its other shapes: one ball if their lower side is round, at
-    most eight points if not. Else a sphere of the same body at the foot's origin, or the end of the
-    body if that is near. Else the origin itself.
+    A foot that was found at the end of a leg has that end, and a wheel a ball of its radius. Else the
+    collision spheres of the foot link. Else its other shapes: one ball if their lower side is round, at most
+    eight points if not. Else a sphere of the same body at the foot's origin, or the end of the body if that
+    is near. Else the origin itself.
 
     Args:
         model: the robot.
@@ -53,13 +60,16 @@ def foot_balls(model: Model, foot: str, pieces: list[list[Piece]]) -> Foot:
     if frame.body < 0:
         return Foot(foot, frame.body, np.array([[*frame.p, 0.0]]))
     body = pieces[frame.body]
-    own = [piece for piece in body if piece.link == foot]
+    own = [piece for piece in body if piece.link == foot and piece.kind != 'joints']
+    special = _end_or_wheel(model, foot, own)
+    if special is not None:
+        return Foot(foot, frame.body, special)
     spheres = [piece.balls for piece in own if piece.kind == 'sphere']
     near = [piece.balls for piece in body if piece.kind == 'sphere' and _is_near(piece.balls[0], frame.p)]
     if spheres or (near and not own):
         return Foot(foot, frame.body, np.concatenate(spheres or near)[:MOST_FOOT_POINTS])
     cloud = np.concatenate([np.zeros((0, 4)), *(piece.balls for piece in own or body)])
-    down = _leg_direction(model, foot)
+    down = _leg_direction(model, foot, cloud)
     if not own:
         cloud = _end_of_body(cloud, frame.p, down)
     if len(cloud) == 0:
@@ -67,6 +77,42 @@ def foot_balls(model: Model, foot: str, pieces: list[list[Piece]]) -> Foot:
     centres = np.concatenate([frame.p[None], *(piece.centres for piece in own)])
     ball = _round_foot(cloud, centres, down)
     return Foot(foot, frame.body, _few(cloud, centres) if ball is None else ball)
+
+
+def belongs_to_foot(foot: Foot, p: Floats, ball: Floats) -> bool:
+    """Whether a ball of a foot's body would touch the ground before the foot, however the leg stands.
+
+    Args:
+        foot: the foot.
+        p: (3,) its place in the body's frame [m].
+        ball: (4,) likewise.
+    """
+    length = float(np.linalg.norm(p))
+    if not length > 0.0:
+        return False
+    d = DIRECTIONS[DIRECTIONS @ p >= _STANDING * length]
+    farther = support(ball[None], d) - support(foot.balls, d)
+    return bool(farther.max() > _FARTHER * length)
+
+
+def _end_or_wheel(model: Model, foot: str, own: list[Piece]) -> Floats | None:
+    """Balls (n, 4) of the end of a leg that has no foot link, or of a wheel; None for all other feet."""
+    frame, floating = model.frames[foot], int(model.floating_base)
+    poses = {name: Pose(other.R, other.p) for name, other in model.frames.items()}
+    if foot in model.description.foot_sources:
+        links = [link for link in model.urdf.links if model.frames[link.name].body == frame.body]
+        end = find_end(links, poses, model.urdf.path)
+        return None if end is None else _at_most(end.balls)
+    joint = frame.body - floating
+    if joint < 0 or foot != model.body_names[frame.body] or model.is_prismatic[joint]:
+        return None
+    if own:
+        return wheel_ball(np.concatenate([piece.balls for piece in own]), model.joint_axis[joint])
+    return None
+
+
+def _at_most(balls: Floats) -> Floats:
+    return balls if len(balls) <= MOST_FOOT_POINTS else _few(balls, balls[:, :3].mean(axis=0)[None])
 
 
 def _is_near(ball: Floats, p: Floats) -> bool:
@@ -83,9 +129,15 @@ def _end_of_body(cloud: Floats, p: Floats, down: Floats) -> Floats:
     return np.asarray(cloud[reaches >= end - thickness])
 
 
-def _leg_direction(model: Model, foot: str) -> Floats:
-    """Unit vector (3,) from the last joint to the foot in the body's frame; down if they coincide."""
+def _leg_direction(model: Model, foot: str, cloud: Floats) -> Floats:
+    """Unit vector (3,) in the body's frame from the last joint to the foot: to its origin, else its shapes.
+
+    The origin of a foot may be that of the joint, too, as if the foot were at the knee.
+    """
     p = model.frames[foot].p
+    reach = np.linalg.norm(cloud[:, :3], axis=1) + cloud[:, 3]
+    if np.linalg.norm(p) < _AT_THE_JOINT * reach.max(initial=0.0):
+        p = cloud[reach >= 0.97 * reach.max(), :3].mean(axis=0)
     length = float(np.linalg.norm(p))
     return p / length if length > 0.0 else np.array([0.0, 0.0, -1.0])
 

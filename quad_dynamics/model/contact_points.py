@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.model.contact_bodies import Piece, enclosed_in_parent, pieces_of_bodies
-from quad_dynamics.model.contact_feet import Foot, foot_balls
+from quad_dynamics.model.contact_feet import Foot, belongs_to_foot, foot_balls
 from quad_dynamics.model.contact_hull import DIRECTIONS, inner_balls, reduce_balls, support
 from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.inertia import Floats
@@ -229,8 +229,12 @@ def _named(
         by_link: dict[str, list[Floats]] = {}
         for chosen_ball in chosen[i]:
             link, ball = bodies[i].placed(chosen_ball)
-            # A force on the upper end of a shape of a foot link is no force on the foot.
-            link = model.body_names[i] if link in model.foot_names else link
+            foot = next((foot for foot in feet if foot.body == i), None)
+            if foot is not None and belongs_to_foot(foot, model.frames[foot.link].p, ball):
+                link = foot.link
+            elif link in model.foot_names:
+                # A force on the upper end of a shape of a foot link is no force on the foot.
+                link = model.body_names[i]
             by_link.setdefault(link, []).append(ball)
         for link, balls in by_link.items():
             points += _points_of(model, link, link, np.array(balls), always_number=True)

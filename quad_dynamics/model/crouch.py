@@ -6,13 +6,13 @@ Each leg is solved for itself by damped least squares from a pose with a bent kn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quad_dynamics.model.inertia import Floats
-from quad_dynamics.model.stance import rotation_about
+from quad_dynamics.model.leg_kinematics import body_poses, foot_balls, frame_in_base, moving_joints, sole
 
 if TYPE_CHECKING:
     from quad_dynamics.model.legs import Leg
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _EXTENSION = 0.8  # part of the stretched leg's length from hip to foot when standing
 _TOLERANCE = 1e-3  # of that length; a leg that misses its place by more cannot stand there
 _SWEEPS = 40
+_SOLES = 4  # times that the lowest part of a foot is looked for anew
 _DAMPING = 1e-8  # of the trace of J J^T, so that it means the same for a flea and for a crane
 
 
@@ -30,6 +31,7 @@ class _Stance:
 
     Attributes:
         leg: the leg.
+        joints: those of its joints that move the foot.
         tip: (3,) point of its last body that touches the ground, in the body's frame [m].
         radius: of the sphere about the tip [m].
         hip: which of the leg's joints is the first to swing fore and aft.
@@ -38,6 +40,7 @@ class _Stance:
     """
 
     leg: Leg
+    joints: tuple[int, ...]
     tip: Floats
     radius: float
     hip: int
@@ -52,16 +55,31 @@ def find_crouch(model: Model) -> Floats | None:
     """
     if not model.floating_base or not model.legs:
         return None
-    stances = [_stance(model, leg) for leg in model.legs]
-    ground = max(float(stance.place[2]) - stance.radius for stance in stances)
     q = model.neutral
+    stances = [_stance(model, leg, q) for leg in model.legs]
+    ground = max(float(stance.place[2]) - stance.radius for stance in stances)
     for stance in stances:
-        stance.place[2] = ground + stance.radius
-        angles = _solve(model, stance, q[7:])
+        angles = _stand_leg(model, stance, ground, q)
         if angles is None:
             return None
         q[7:] = angles
     return put_on_ground(model, q)
+
+
+def _stand_leg(model: Model, stance: _Stance, ground: float, q: Floats) -> Floats | None:
+    """All joint angles, those of the leg changed so that its foot stands on the ground; None if it cannot.
+
+    A foot of several balls stands on those that are lowest in the end.
+    """
+    for _ in range(_SOLES):
+        stance.place[2] = ground + stance.radius
+        angles = _solve(model, stance, q[7:])
+        if angles is None:
+            return None
+        before, stance = stance, _on_sole(model, stance, np.concatenate([q[:7], angles]))
+        if np.array_equal(before.tip, stance.tip):
+            break
+    return angles
 
 
 def put_on_ground(model: Model, q: Floats) -> Floats:
@@ -69,34 +87,47 @@ def put_on_ground(model: Model, q: Floats) -> Floats:
 
     Without feet, the lowest contact point does.
     """
-    points = model._find_points().points
-    feet = [point for point in points if point.link in model.foot_names]
-    lowest = []
-    for point in feet or points:
-        frame = model.frames[point.link]
-        R, p = _chain(model, q[7:], frame.body - 1)[frame.body - 1]
-        tip = p + R @ (frame.p + frame.R @ np.array(point.position))
-        lowest.append(float(tip[2]) - point.radius)
+    lowest = list(foot_heights(model, q))
+    if not lowest:
+        for point in model._find_points().points:
+            R, p = frame_in_base(model, q[7:], point.link)
+            lowest.append(float((p + R @ np.array(point.position))[2]) - point.radius)
     q = q.copy()
     q[2] = -min(lowest, default=0.0)
     return q
 
 
-def _stance(model: Model, leg: Leg) -> _Stance:
+def foot_heights(model: Model, q: Floats) -> Floats:
+    """(feet,) height of the lowest point of each foot above the base's frame, the base level [m]."""
+    lowest = []
+    for foot in model.foot_names:
+        balls = foot_balls(model, foot)
+        R, p = frame_in_base(model, q[7:], foot)
+        lowest.append(float((p[2] + balls[:, :3] @ R[2] - balls[:, 3]).min()))
+    return np.array(lowest)
+
+
+def _stance(model: Model, leg: Leg, q: Floats) -> _Stance:
     frame = model.frames[leg.foot]
-    touching = [point for point in model._find_points().points if point.link == leg.foot]
-    position, radius = (
-        (np.array(touching[0].position), touching[0].radius) if touching else (np.zeros(3), 0.0)
-    )
-    stance = _Stance(leg, frame.p + frame.R @ position, radius, 0, (1.0, 1.0), np.zeros(3))
+    joints = moving_joints(model, leg)
+    balls = foot_balls(model, leg.foot)
+    centre = frame.p + frame.R @ balls[:, :3].mean(axis=0)
+    stance = _Stance(leg, joints, centre, float(balls[:, 3].mean()), 0, (1.0, 1.0), np.zeros(3))
     tip, p, axes = _tip_and_joints(model, stance, np.zeros(model.nj))
     if len(p) < 2:
-        return _Stance(leg, stance.tip, radius, 0, (1.0, 1.0), tip)
+        return replace(stance, place=tip)
     hip = next((k for k, axis in enumerate(axes[:-1]) if abs(axis[1]) > 0.7), 0)
     reach = float(np.linalg.norm(np.diff(np.vstack([p[hip:], tip]), axis=0), axis=1).sum())
     place = np.array([p[hip][0], tip[1], p[hip][2] - _EXTENSION * reach])
     swing = (float(np.sign(axes[hip][1] or 1.0)), float(np.sign(axes[hip + 1][1] or 1.0)))
-    return _Stance(leg, stance.tip, radius, hip, swing, place)
+    return replace(stance, hip=hip, swing=swing, place=place)
+
+
+def _on_sole(model: Model, stance: _Stance, q: Floats) -> _Stance:
+    """The stance, on what is the foot's lowest part in a pose."""
+    frame = model.frames[stance.leg.foot]
+    position, radius = sole(model, stance.leg.foot, q)
+    return replace(stance, tip=frame.p + frame.R @ position, radius=radius, place=stance.place.copy())
 
 
 def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
@@ -104,7 +135,7 @@ def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
 
     A leg of one joint has no knee to bend and stays as it is.
     """
-    index = np.array(stance.leg.joint_indices, dtype=np.int64)
+    index = np.array(stance.joints, dtype=np.int64)
     if len(index) < 2:
         return angles
     for bend in (1.0, -1.0):  # knee backwards first
@@ -119,7 +150,7 @@ def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
 
 def _descend(model: Model, stance: _Stance, angles: Floats) -> float:
     """Move the leg's angles (in place) until the tip is at its place; return the distance left [m]."""
-    index = np.array(stance.leg.joint_indices)
+    index = np.array(stance.joints)
     low, high, slides = model.q_min[index], model.q_max[index], model.is_prismatic[index]
     for _ in range(_SWEEPS):
         tip, p, axes = _tip_and_joints(model, stance, angles)
@@ -139,26 +170,8 @@ def _descend(model: Model, stance: _Stance, angles: Floats) -> float:
 def _tip_and_joints(model: Model, stance: _Stance, angles: Floats) -> tuple[Floats, Floats, Floats]:
     """Tip (3,) of a leg, and its joints' origins (n, 3) and axes (n, 3), all in the base's frame."""
     body = model.frames[stance.leg.foot].body
-    poses = _chain(model, angles, body - 1)
+    poses = body_poses(model, angles, body - 1)
     R, end = poses[body - 1]
-    p = np.array([poses[j][1] for j in stance.leg.joint_indices]).reshape(-1, 3)
-    axes = np.array([poses[j][0] @ model.joint_axis[j] for j in stance.leg.joint_indices]).reshape(-1, 3)
+    p = np.array([poses[j][1] for j in stance.joints]).reshape(-1, 3)
+    axes = np.array([poses[j][0] @ model.joint_axis[j] for j in stance.joints]).reshape(-1, 3)
     return end + R @ stance.tip, p, axes
-
-
-def _chain(model: Model, angles: Floats, last: int) -> dict[int, tuple[Floats, Floats]]:
-    """Pose (R, p) in the base's frame of each body from the base (-1) to that of joint `last`, by joint."""
-    joints: list[int] = []
-    while last >= 0:
-        joints.append(last)
-        last = int(model.parents[last])
-    R, p = np.eye(3), np.zeros(3)
-    poses: dict[int, tuple[Floats, Floats]] = {-1: (R, p)}
-    for j in reversed(joints):
-        p, R = p + R @ model.joint_p[j], R @ model.joint_R[j]
-        if model.is_prismatic[j]:
-            p = p + R @ model.joint_axis[j] * angles[j]
-        else:
-            R = R @ rotation_about(model.joint_axis[j], float(angles[j]))
-        poses[j] = R, p
-    return poses

@@ -98,6 +98,8 @@ class RobotDescription:
         standing: None if nobody said.
         feet_from_tree: whether the feet were found, not given.
         contact_points_from_tree: whether the contact points were found, not given.
+        foot_sources: for each foot that is at the end of a link, for there is no foot link: what that end
+            was found from, 'collision', 'visual' or 'inertia'.
     """
 
     floating_base: bool | None = None
@@ -109,3 +111,4 @@ class RobotDescription:
     standing: StandingPose | None = None
     feet_from_tree: bool = True
     contact_points_from_tree: bool = True
+    foot_sources: dict[str, str] = field(default_factory=dict)

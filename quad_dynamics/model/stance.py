@@ -46,7 +46,7 @@ def find_contact_points(
             points.append(ContactPoint(f'{name}_knee', last, (0.0, 0.0, 0.0)))
     links = {link.name: link for link in urdf.links}
     for _, foot, _ in legs:
-        points.append(_foot_point(foot, links[foot].collisions))
+        points.append(_foot_point(foot, links[foot].collisions if foot in links else ()))
     return tuple(points)
 
 

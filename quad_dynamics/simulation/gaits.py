@@ -17,6 +17,7 @@ from quad_dynamics.api.drives import default_gains, gravity_norm, leg_length, re
 from quad_dynamics.api.dynamics import inverse_dynamics
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.leg_kinematics import sole
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.command import JointCommand, joint_numbers
 
@@ -160,8 +161,13 @@ def _torques(model: Model, q: Floats) -> tuple[Floats, Floats, tuple[Floats, Flo
     """Torques at rest: (nj,) without loads, (nj, feet) for 1 N upward on a foot; both of the base, too."""
     still, skip = np.zeros(model.nv), model.nv - model.nj
     alone = inverse_dynamics(model, q, still, still)
-    unit = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
-    loaded = [inverse_dynamics(model, q, still, still, {foot: unit}) - alone for foot in model.foot_names]
+    loaded = []
+    for foot in model.foot_names:
+        centre, radius = sole(model, foot, q)
+        R, _ = frame_pose(model, q, foot)
+        lever = R @ centre - np.array([0.0, 0.0, radius])  # to the point that touches level ground
+        unit = [0.0, 0.0, 1.0, lever[1], -lever[0], 0.0]
+        loaded.append(inverse_dynamics(model, q, still, still, {foot: unit}) - alone)
     by_foot = np.array(loaded).reshape(len(model.foot_names), model.nv).T
     return alone[skip:], by_foot[skip:], (alone[:skip], by_foot[:skip])
 
@@ -172,19 +178,28 @@ def _lifted(model: Model, q: Floats, height: float) -> Floats:
     up = frame_pose(model, q, model.base_name)[0][:, 2]
     for leg in model.legs:
         joints = np.array(leg.joint_indices)
-        goal = frame_pose(model, q, leg.foot)[1] + height * up
+        centre = sole(model, leg.foot, q)[0]
+        goal = _at(model, q, leg.foot, centre) + height * up
         for _ in range(50):
-            miss = goal - frame_pose(model, q, leg.foot)[1]
-            J = frame_jacobian(model, q, leg.foot)[:3, 6 + joints]
+            miss = goal - _at(model, q, leg.foot, centre)
+            whole = frame_jacobian(model, q, leg.foot)[:, 6 + joints]
+            arm = frame_pose(model, q, leg.foot)[0] @ centre
+            J = whole[:3] + np.cross(whole[3:], arm, axis=0)
             square = J @ J.T
             damping = 1e-6 * float(np.trace(square)) * np.eye(3)
             step = J.T @ np.linalg.solve(square + damping, miss)
             moved = q[7 + joints] + np.clip(step, -0.3, 0.3)
             q[7 + joints] = np.clip(moved, model.q_min[joints], model.q_max[joints])
-        left = float(np.linalg.norm(goal - frame_pose(model, q, leg.foot)[1]))
+        left = float(np.linalg.norm(goal - _at(model, q, leg.foot, centre)))
         if left > 0.2 * height:
             raise ArgumentError(
                 f"leg '{leg.name}' cannot lift its foot by {height:.3g} m: it misses by {left:.3g} m; "
                 'expected a smaller height'
             )
     return q[7:]
+
+
+def _at(model: Model, q: Floats, link: str, position: Floats) -> Floats:
+    """(3,) a point of a link in the world [m]."""
+    R, p = frame_pose(model, q, link)
+    return np.asarray(p + R @ position)
