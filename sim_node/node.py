@@ -17,6 +17,7 @@ from geometry_msgs.msg import PoseWithCovarianceStamped, WrenchStamped
 from std_srvs.srv import SetBool, Trigger
 
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.standing_checks import contact_doubts
 from quad_dynamics.ros.diagnostics import OK, WARN, Crowd, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode
@@ -56,6 +57,7 @@ class SimNode:
         self._parameters = NodeParameters(self.node, SimNodeSettings)
         settings = self._parameters.values
         self.world = World(load_robot(self.node, settings.robot, settings.xacro_args), settings)
+        self._doubts = contact_doubts(self.world.model)
         self._diagnostics = Diagnostics(self.node, self.world.model.name)
         self._box = make_mailbox(self.node, self._diagnostics.error)
         self._outputs = Outputs(self.node, self.world)
@@ -299,6 +301,9 @@ class SimNode:
         if simulations > 1:
             level = WARN
             message += f'; {simulations} publishers of joint_states, expected this node alone'
+        if self._doubts:
+            level = max(level, WARN)
+            message += '; contact is doubtful, see contact_doubts'
         self._diagnostics.publish(
             level,
             message,
@@ -318,6 +323,7 @@ class SimNode:
             sweeps=world.sim.sweeps,
             backlogs_dropped=self._pacer.dropped,
             real_time_priority=self._priority.is_urgent,
+            **({'contact_doubts': '; '.join(self._doubts)} if self._doubts else {}),
         )
 
 

@@ -138,6 +138,8 @@ class OdometryTopic:
 class Transforms:
     """odom to base on /tf: the pose of `odom`, with its errors (REP-105).
 
+    Feet that have no link in the file are there too, below the links whose ends they are.
+
     Attributes:
         exist: whether tf2_msgs is installed.
     """
@@ -149,6 +151,16 @@ class Transforms:
         self._publisher = node.create_publisher(TFMessage, '/tf', STREAM)
         self._transform = TransformStamped(child_frame_id=world.base_frame)
         self._transform.header.frame_id = world.settings.odom_frame
+        self._feet = [self._of_foot(world, foot) for foot in world.model.description.foot_sources]
+
+    @staticmethod
+    def _of_foot(world: World, foot: str) -> Any:
+        frame = world.model.frames[foot]
+        transform = TransformStamped(child_frame_id=world.frame(foot))
+        transform.header.frame_id = world.frame(world.model.body_names[frame.body])
+        place = transform.transform.translation
+        place.x, place.y, place.z = frame.p.tolist()
+        return transform
 
     def publish(self, stamp: int, readings: Readings) -> None:
         """Publish the pose of the base."""
@@ -157,4 +169,6 @@ class Transforms:
         place, turn = transform.transform.translation, transform.transform.rotation
         place.x, place.y, place.z = pose[:3]
         turn.x, turn.y, turn.z, turn.w = pose[3:]
-        self._publisher.publish(TFMessage(transforms=[transform]))
+        for foot in self._feet:
+            foot.header.stamp = transform.header.stamp
+        self._publisher.publish(TFMessage(transforms=[transform, *self._feet]))

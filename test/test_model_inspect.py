@@ -46,7 +46,7 @@ def test_bundled_robot(capsys: pytest.CaptureFixture[str]) -> None:
         '  FL_calf_joint   revolute  y     -2.705  2.705     25.72   27.99     0.01       0.2  9.33' in lines
     )
     assert '  total      8.252    0.66' in lines
-    assert '  RL   RL_foot  RL_hip_joint, RL_thigh_joint, RL_calf_joint' in lines
+    assert '  RL   RL_foot  link         RL_hip_joint, RL_thigh_joint, RL_calf_joint' in lines
     assert 'Contact points (16, from the robot description; m)' in lines
     assert '  base height 0.2815 m' in lines
     assert 'Doubts (1; problems with --strict)' in lines

@@ -14,8 +14,11 @@ import numpy.typing as npt
 from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ModelError, ModelWarning
+from quad_dynamics.model.leg_kinematics import moving_joints
+from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.loading import bundled_robots, load_model
 from quad_dynamics.model.model import Model
+from quad_dynamics.model.standing_checks import contact_doubts
 from quad_dynamics.model.urdf import Joint
 
 HELP = 'show what a robot file is, and everything that is wrong with it'
@@ -73,12 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
     except ModelError as error:
         _print_problems(terminal, error)
         return 1
-    print_model(terminal, model)
-    return 0
+    return print_model(terminal, model, arguments.strict)
 
 
-def print_model(terminal: Terminal, model: Model) -> None:
-    """Write the whole report of a good model."""
+def print_model(terminal: Terminal, model: Model, strict: bool = False) -> int:
+    """Write the whole report of a model; 0 if it is good, 1 if it has doubts that are problems."""
     base = 'floating base' if model.floating_base else 'fixed base'
     terminal.line(
         f"{terminal.paint(model.name, 'bold')}: {base} '{model.base_name}', "
@@ -91,10 +93,15 @@ def print_model(terminal: Terminal, model: Model) -> None:
     _print_legs(terminal, model)
     _print_points(terminal, model)
     _print_standing(terminal, model)
-    _print_warnings(terminal, model.warnings)
+    found = (*model.warnings, *contact_doubts(model))
+    _print_warnings(terminal, found)
+    if strict and found:
+        terminal.line(terminal.paint(_count(found, 'problem'), 'red'))
+        return 1
     tick = '✓ ' if terminal.unicode else ''
-    doubts = f', {_count(model.warnings, "doubt")}' if model.warnings else ''
-    terminal.line(terminal.paint(f'{tick}no problems{doubts}', 'green'))
+    doubts = f', {_count(found, "doubt")}' if found else ''
+    terminal.line(terminal.paint(f'{tick}no problems{doubts}', 'yellow' if found else 'green'))
+    return 0
 
 
 def _print_tree(terminal: Terminal, model: Model) -> None:
@@ -171,18 +178,37 @@ def _print_legs(terminal: Terminal, model: Model) -> None:
     how = 'found from the tree' if model.description.feet_from_tree else 'from the robot description'
     terminal.heading(f'Legs ({how})')
     rows = [
-        (leg.name, leg.foot, ', '.join(model.joint_names[i] for i in leg.joint_indices)) for leg in model.legs
+        (
+            leg.name,
+            leg.foot,
+            _foot_source(model, leg),
+            ', '.join(model.joint_names[i] for i in leg.joint_indices),
+        )
+        for leg in model.legs
     ]
-    terminal.table(('leg', 'foot', 'joints'), rows)
+    terminal.table(('leg', 'foot', 'where it is', 'joints'), rows)
+
+
+def _foot_source(model: Model, leg: Leg) -> str:
+    """Where a foot is, in words."""
+    source = model.description.foot_sources.get(leg.foot)
+    if source is not None:
+        link = model.body_names[model.frames[leg.foot].body]
+        what = {'collision': 'collision geometry', 'visual': 'visual geometry', 'inertia': 'inertia'}[source]
+        return f"end of '{link}', from its {what}"
+    return 'link; it is a wheel' if moving_joints(model, leg) != leg.joint_indices else 'link'
 
 
 def _print_points(terminal: Terminal, model: Model) -> None:
-    points = model.description.contact_points
+    points = model._find_points().points
     if not points:
         return
-    how = (
-        'found from the tree' if model.description.contact_points_from_tree else 'from the robot description'
-    )
+    if not model.description.contact_points_from_tree:
+        how = 'from the robot description'
+    elif any(link.collisions for link in model.urdf.links):
+        how = 'from the collision geometry'
+    else:
+        how = 'found from the tree'
     terminal.heading(f'Contact points ({len(points)}, {how}; m)')
     rows = [
         (point.name, point.link, ' '.join(f'{x:.4g}' for x in point.position), _number(point.radius))

@@ -39,6 +39,7 @@ from quad_dynamics.model.link_inertias import (
     complain_of_odd_links,
     judge_odd_links,
 )
+from quad_dynamics.model.link_shapes import missing_meshes
 from quad_dynamics.model.massless_limbs import hold_massless_limbs
 from quad_dynamics.model.model import Frame, Model
 from quad_dynamics.model.problems import Problems
@@ -47,6 +48,7 @@ from quad_dynamics.model.stance import find_contact_points, link_poses, standing
 from quad_dynamics.model.topology import Topology, find_topology
 from quad_dynamics.model.urdf import Joint, Urdf
 
+_MISSING_MESHES = 'collision meshes were not found, so the contact geometry of their links is approximate: {}'
 _FOOT_FROM = {
     'visual': 'feet without a link of their own and without readable collision geometry were placed at the '
     'end of visual geometry: {}',
@@ -144,6 +146,9 @@ class _Build:
 
     def _feet(self, topology: Topology, given: RobotDescription) -> tuple[Topology, RobotDescription]:
         """Complete the description with the feet; legs without a foot link get one, in the tree too."""
+        if given.contact_points_from_tree:
+            for item in missing_meshes(self.urdf):
+                self.problems.warn(_MISSING_MESHES, item)
         if not given.feet_from_tree:
             return topology, given
         poses = poses_in_bodies(topology)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.urdf import Geometry
@@ -122,6 +121,8 @@ def _face_normals(balls: Floats) -> Floats:
 
     `DIRECTIONS` do not do: a face that lies between two of them cuts far more off a ball than off the hull.
     """
+    from scipy.spatial import ConvexHull, QhullError  # not whenever a model is loaded
+
     round_ = balls[balls[:, 3] > 0.0]
     spheres = round_[:, None, :3] + round_[:, None, 3:] * DIRECTIONS
     points = np.concatenate([balls[balls[:, 3] == 0.0, :3], spheres.reshape(-1, 3)])

@@ -22,6 +22,7 @@ _SOLE, _NEAR = 0.1, 0.002  # thickness of the end: this part of its distance, an
 _ROUND = 0.15  # an end is a ball if it is one to this part of the radius
 _LOWER_SIDE = 0.7  # cosine of the angle to the leg up to which that is asked
 _LARGEST_RADIUS = 0.3  # of such a ball, over the distance of the end
+_SIDEWAYS, _AS_WIDE = 0.15, 0.7  # cosine to the leg of directions in which an end is so wide as a ball
 _WHEEL = 0.1  # a wheel is round about its axis to this part of its radius
 _WHEEL_DIRECTIONS = 24
 
@@ -87,11 +88,19 @@ def fitted_ball(cloud: Floats, down: Floats, largest: float) -> Floats | None:
     A = np.column_stack([d, np.ones(len(d))])
     ball: Floats = np.asarray(np.linalg.lstsq(A, h, rcond=None)[0], dtype=np.float64)
     off = float(np.abs(A @ ball - h).max())
-    if not 0.0 < ball[3] <= largest or off > _ROUND * ball[3]:
+    if not 0.0 < ball[3] <= largest or off > _ROUND * ball[3] or not _is_as_wide(cloud, down, ball):
         return None
     # it reaches exactly as far down as the hull
     ball[:3] += (float(support(cloud, down[None])[0]) - float(ball[:3] @ down) - ball[3]) * down
     return ball[None]
+
+
+def _is_as_wide(cloud: Floats, down: Floats, ball: Floats) -> bool:
+    """Whether the end of a hull is as wide as a ball: that which fits a thin rod is wider."""
+    reaches = cloud[:, :3] @ down + cloud[:, 3]
+    end = cloud[reaches >= reaches.max() - 3.0 * ball[3]]
+    d = DIRECTIONS[np.abs(DIRECTIONS @ down) <= _SIDEWAYS]
+    return bool((support(end, d) - d @ ball[:3] >= _AS_WIDE * ball[3]).all())
 
 
 def wheel_ball(cloud: Floats, axis: Floats) -> Floats | None:

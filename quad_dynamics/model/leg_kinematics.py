@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.stance import rotation_about
@@ -97,6 +96,8 @@ def support_margin(com: Floats, feet: Floats) -> float:
         com: (2,) on the ground.
         feet: (n, 2) likewise.
     """
+    from scipy.spatial import ConvexHull, QhullError  # not whenever a model is loaded
+
     if len(feet) < 3:
         return -float(np.linalg.norm(feet - com, axis=1).min(initial=np.inf))
     try:

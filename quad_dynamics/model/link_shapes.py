@@ -14,7 +14,7 @@ from quad_dynamics.model.bodies import Pose, pose_of
 from quad_dynamics.model.contact_hull import balls_of, extreme_points
 from quad_dynamics.model.inertia import Floats, full_inertia
 from quad_dynamics.model.meshes import MeshError, find_mesh, read_vertices
-from quad_dynamics.model.urdf import Geometry, Link, Shape
+from quad_dynamics.model.urdf import Geometry, Link, Shape, Urdf
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,20 @@ def read_shapes(shapes: Sequence[Shape], urdf_path: str) -> tuple[list[LinkShape
         if len(balls):
             found.append(LinkShape(shape.geometry.kind, moved(balls, X), X.R))
     return found, unread
+
+
+def missing_meshes(urdf: Urdf) -> list[str]:
+    """Collision meshes of a file that are not found: "calf (meshes/calf.stl)"; none is opened."""
+    missing: list[str] = []
+    for link in urdf.links:
+        for shape in link.collisions:
+            if shape.geometry.kind != 'mesh':
+                continue
+            try:
+                find_mesh(shape.geometry.filename, urdf.path)
+            except (MeshError, OSError):
+                missing.append(f'{link.name} ({shape.geometry.filename})')
+    return missing
 
 
 def moved(balls: Floats, X: Pose) -> Floats:

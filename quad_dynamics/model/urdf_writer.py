@@ -42,7 +42,7 @@ def write_model(model: Model) -> str:
     for i in bodies:
         main = model.body_names[i]
         for frame in model.frames.values():
-            if frame.body == i and frame.name != main:
+            if frame.body == i and frame.name != main and frame.name in links:
                 edits.remove_inertial(links[frame.name])
         edits.set_inertial(links[main], _inertial(pi[i], main))
     elements = {element.get('name', ''): element for element in edits.tree.root.findall('joint')}

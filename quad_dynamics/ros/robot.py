@@ -10,6 +10,7 @@ from rclpy.node import Node
 from quad_dynamics.errors import ArgumentError, ModelWarning, QuadDynamicsError
 from quad_dynamics.model.loading import bundled_robots, load_model
 from quad_dynamics.model.model import Model
+from quad_dynamics.model.standing_checks import contact_doubts
 from quad_dynamics.model.xacro_files import parse_xacro_args
 
 
@@ -33,4 +34,6 @@ def load_robot(node: Node, source: str, xacro_args: str = '') -> Model:
     if source not in bundled_robots():  # what is doubtful about those is known, and in the docs
         for warning in caught:
             node.get_logger().warning(str(warning.message))
+        for doubt in contact_doubts(model):
+            node.get_logger().warning(f'{source}: {doubt}')
     return model

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is doubtful about how a robot touches the ground and stands; `inspect` and the nodes say it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from quad_dynamics.model.crouch import foot_heights
+from quad_dynamics.model.inertia import Floats
+from quad_dynamics.model.leg_kinematics import body_poses, foot_balls, frame_in_base, support_margin
+from quad_dynamics.model.model import Model
+
+_UNEVEN = 0.01  # of the legs' length: feet whose heights differ by more do not stand on level ground
+_LEAST_UNEVEN = 2e-3  # [m]
+_MOST_NAMED = 4
+
+
+def contact_doubts(model: Model) -> tuple[str, ...]:
+    """What is doubtful about the contact points and the standing pose, one sentence each."""
+    return (*model._find_points().warnings, *standing_doubts(model))
+
+
+def standing_doubts(model: Model) -> tuple[str, ...]:
+    """What is doubtful about the standing pose of a floating robot with legs, one sentence each."""
+    if not model.floating_base or not model.legs:
+        return ()
+    q = model.standing
+    if q is None:
+        return (
+            'no standing pose was found: a leg cannot reach the ground; give one in the robot description',
+        )
+    q = np.array(q)
+    return tuple(text for check in (_height, _level, _other_parts, _balance) if (text := check(model, q)))
+
+
+def _height(model: Model, q: Floats) -> str:
+    hips = [body_poses(model, q[7:], leg.joint_indices[0])[leg.joint_indices[0]][1][2] for leg in model.legs]
+    if float(np.mean(hips)) > float(foot_heights(model, q).mean()):
+        return ''
+    return (
+        f'the feet are above the hips in the standing pose (base height {q[2]:.3g} m); is the z axis of the '
+        'base link up, as REP-103 asks?'
+    )
+
+
+def _level(model: Model, q: Floats) -> str:
+    heights = foot_heights(model, q)
+    heights = heights - heights.min()
+    limit = max(_LEAST_UNEVEN, _UNEVEN * abs(float(q[2])))
+    if heights.max() <= limit:
+        return ''
+    feet = np.array([frame_in_base(model, q[7:], foot)[1][:2] for foot in model.foot_names])
+    slope = np.linalg.lstsq(np.column_stack([feet, np.ones(len(feet))]), heights, rcond=None)[0]
+    tilt = math.degrees(math.atan(float(np.hypot(slope[0], slope[1]))))
+    listed = ', '.join(f'{name} {1e3 * z:.1f} mm' for name, z in zip(model.foot_names, heights, strict=True))
+    return (
+        f'the feet are at different heights in the standing pose ({listed}): it tilts by {tilt:.1f} degrees'
+    )
+
+
+def _other_parts(model: Model, q: Floats) -> str:
+    """Contact points that are lower than all feet."""
+    ground = float(foot_heights(model, q).min())
+    low: list[str] = []
+    for point in model._find_points().points:
+        if point.link in model.foot_names:
+            continue
+        R, p = frame_in_base(model, q[7:], point.link)
+        if float(p[2] + R[2] @ np.array(point.position)) - point.radius < ground - _LEAST_UNEVEN:
+            low.append(point.name)
+    if not low:
+        return ''
+    more = f' and {len(low) - _MOST_NAMED} more' if len(low) > _MOST_NAMED else ''
+    return f'in the standing pose, other parts are lower than the feet: {", ".join(low[:_MOST_NAMED])}{more}'
+
+
+def _balance(model: Model, q: Floats) -> str:
+    if len(model.legs) < 3:
+        return ''
+    feet = []
+    for foot in model.foot_names:
+        R, p = frame_in_base(model, q[7:], foot)
+        feet.append((p + R @ foot_balls(model, foot)[:, :3].mean(axis=0))[:2])
+    margin = support_margin(_centre_of_mass(model, q)[:2], np.array(feet))
+    if margin >= 0.0:
+        return ''
+    return (
+        f'in the standing pose, the centre of mass is {-1e3 * margin:.0f} mm outside the feet: it falls over'
+    )
+
+
+def _centre_of_mass(model: Model, q: Floats) -> Floats:
+    """(3,) in the base's frame [m], rotors included."""
+    pi = (model.pi + model.rotor_pi).reshape(-1, 10)
+    moment = pi[0, 1:4].copy()
+    for j in range(model.nj):
+        R, p = body_poses(model, q[7:], j)[j]
+        moment += pi[1 + j, 0] * p + R @ pi[1 + j, 1:4]
+    return np.asarray(moment / pi[:, 0].sum())
