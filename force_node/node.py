@@ -24,6 +24,7 @@ from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.cdr import JointReader
+from quad_dynamics.ros.compiling import announce_compiling
 from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode
@@ -52,6 +53,7 @@ class ForceNode:
         self.settings = self._parameters.values
         self.model = load_robot(self.node, self.settings.robot, self.settings.xacro_args)
         self.diagnostics = Diagnostics(self.node, self.model.name)
+        announce_compiling(self.diagnostics)
         self.supervisor = Supervisor(self.model, self.settings, self.diagnostics.fault)
         self.output = make_output(self.node, self.model, self.settings)
         self._estimates = EstimateOutput(self.node, self.model, self.settings)

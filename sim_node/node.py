@@ -18,6 +18,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.standing_checks import contact_doubts
+from quad_dynamics.ros.compiling import announce_compiling
 from quad_dynamics.ros.diagnostics import OK, WARN, Crowd, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode
@@ -56,9 +57,11 @@ class SimNode:
         self.node = OverridableNode('sim_node')
         self._parameters = NodeParameters(self.node, SimNodeSettings)
         settings = self._parameters.values
-        self.world = World(load_robot(self.node, settings.robot, settings.xacro_args), settings)
+        model = load_robot(self.node, settings.robot, settings.xacro_args)
+        self._diagnostics = Diagnostics(self.node, model.name)
+        announce_compiling(self._diagnostics)
+        self.world = World(model, settings)
         self._doubts = contact_doubts(self.world.model)
-        self._diagnostics = Diagnostics(self.node, self.world.model.name)
         self._box = make_mailbox(self.node, self._diagnostics.error)
         self._outputs = Outputs(self.node, self.world)
         self._markers = Markers(self.node, self.world)

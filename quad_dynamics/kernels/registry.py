@@ -34,6 +34,8 @@ INT = types.int64
 FLOAT = types.float64
 
 KERNELS: dict[str, Kernel] = {}
+# Called with the name of each kernel that is being compiled, and with '' when that is done.
+LISTENERS: list[Callable[[str], None]] = []
 
 _lock = threading.RLock()
 if hasattr(os, 'register_at_fork'):
@@ -107,12 +109,15 @@ class _AnnouncingCache(DiskCache):
         if found is None:
             self._start = time.perf_counter()
             self._say(f'quad_dynamics: compiling {self._name} (once on this machine) ... ')
+            _tell(self._name)
         return found
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *_: object) -> None:
+        if self._start:
+            _tell('')
         if self.missed:
             self._say(f'{time.perf_counter() - self._start:.1f} s\n')
 
@@ -120,6 +125,11 @@ class _AnnouncingCache(DiskCache):
         if self._announce and sys.stderr is not None:
             with contextlib.suppress(OSError, ValueError):  # a stderr that was closed
                 print(text, end='', file=sys.stderr, flush=True)
+
+
+def _tell(name: str) -> None:
+    for listener in LISTENERS:
+        listener(name)
 
 
 @contextlib.contextmanager

@@ -58,7 +58,9 @@ class Status:
         """The state of all in one line."""
         sim, force = self.node('sim_node'), self.node('force_node')
         parts = []
-        if sim:
+        if 'compiling' in sim:
+            parts.append(f'sim_node: {sim["message"]}')
+        elif sim:
             factor = float(sim.get('real_time_factor', 'nan'))
             parts += [f't {float(sim.get("time", "nan")):.1f} s', f'x{factor:.2f}', sim['message']]
         else:
