@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,26 @@ Floats = npt.NDArray[np.float64]
 _TOUCHING = 1e-3  # distance at which a point counts as touching [m]
 _LEAST_FORCE = 0.1  # that gets an arrow [N]
 _CONE_SIDES = 16
+_MOST_PUSHES = 16  # that are shown at once
+_PUSH_SEEN = 0.5  # for which the arrow of a push is seen at least [s]
 _ORANGE = ColorRGBA(r=0.95, g=0.45, b=0.10, a=1.0)
 _RED = ColorRGBA(r=0.85, g=0.15, b=0.15, a=1.0)
 _BLUE = ColorRGBA(r=0.15, g=0.40, b=0.85, a=1.0)
 _GREEN = ColorRGBA(r=0.20, g=0.65, b=0.30, a=1.0)
 _PALE_BLUE = ColorRGBA(r=0.15, g=0.40, b=0.85, a=0.25)
 _GRID = ColorRGBA(r=0.50, g=0.53, b=0.55, a=1.0)
+_VIOLET = ColorRGBA(r=0.60, g=0.15, b=0.75, a=1.0)
 _EDGE = ColorRGBA(r=0.36, g=0.25, b=0.13, a=1.0)
+
+
+@dataclass(frozen=True)
+class _Push:
+    """A force (3,) on a link [N], and from when to when it is shown [ns]."""
+
+    link: str
+    force: Floats
+    start_ns: int
+    end_ns: int
 
 
 class Markers:
@@ -45,6 +59,7 @@ class Markers:
         self._publisher = node.create_publisher(MarkerArray, 'markers', COMMAND)
         self._terrain = node.create_publisher(MarkerArray, 'terrain', LATCHED)
         self._arrows: set[int] = set()
+        self._pushes: list[_Push] = []
         height = max(float(world.sim.standing()[2]), 0.05) if world.model.floating_base else 0.3
         self._size = 0.05 * height
         weight = world.model.total_mass * float(np.linalg.norm(world.model.gravity)) or 1.0
@@ -68,6 +83,18 @@ class Markers:
             marker.header.frame_id = self._frame
         self._terrain.publish(MarkerArray(markers=markers))
 
+    def note_push(self, link: str, force: Floats) -> None:
+        """Show an arrow for a push while it acts, and long enough to be seen.
+
+        Args:
+            link: that is pushed; '' for the base.
+            force: (3,) in world axes [N].
+        """
+        now = self._world.now_ns
+        end = now + round(1e9 * max(self._world.settings.push_duration, _PUSH_SEEN))
+        self._pushes.append(_Push(link or self._world.model.base_name, force, now, end))
+        del self._pushes[:-_MOST_PUSHES]
+
     def publish(self) -> None:
         """Publish what is seen now, if anybody looks."""
         if self._publisher.get_subscription_count() == 0:
@@ -82,7 +109,7 @@ class Markers:
             self._cones(p[loaded], normals[loaded]),
             self._polygon(p[loaded]),
         ]
-        markers += self._forces(p, forces, loaded) + self._centre(q)
+        markers += self._forces(p, forces, loaded) + self._centre(q) + self._push_arrows(q)
         stamp = divmod(self._world.now_ns, 10**9)
         for marker in markers:
             marker.header.frame_id = self._frame
@@ -113,6 +140,24 @@ class Markers:
             marker.points = _points(np.array([p[i], p[i] + self._scale * forces[i]]))
             markers.append(marker if i in loaded else _removed(marker))
         self._arrows = set(loaded)
+        return markers
+
+    def _push_arrows(self, q: Floats) -> list[Any]:
+        """Arrows that start at the link which is pushed; long enough to leave the body of the robot."""
+        size, now = self._size, self._world.now_ns
+        markers = []
+        for i, push in enumerate(self._pushes):
+            marker = _marker('push', i, Marker.ARROW, _VIOLET, (0.8 * size, 2.0 * size, 3.0 * size))
+            strength = float(np.linalg.norm(push.force))
+            if not push.start_ns <= now <= push.end_ns or strength == 0.0:
+                markers.append(_removed(marker))
+                continue
+            _, p_WL = frame_pose(self._world.model, q, push.link)
+            length = 24.0 * size + 0.5 * self._scale * strength
+            marker.points = _points(np.array([p_WL, p_WL + push.force * (length / strength)]))
+            markers.append(marker)
+        if not any(marker.action == Marker.ADD for marker in markers):
+            self._pushes.clear()
         return markers
 
     def _cones(self, p: Floats, normals: Floats) -> Any:

@@ -255,7 +255,9 @@ class SimNode:
     def _push(self, message: Any) -> None:
         f, m = message.wrench.force, message.wrench.torque
         link = self._link(message.header.frame_id)
-        self.world.push(link, np.array([f.x, f.y, f.z, m.x, m.y, m.z]))
+        wrench = np.array([f.x, f.y, f.z, m.x, m.y, m.z])
+        self.world.push(link, wrench)
+        self._markers.note_push(link, wrench[:3])
 
     def _link(self, frame: str) -> str:
         """The link that a frame of a message names; '' is the base."""

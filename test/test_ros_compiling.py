@@ -41,7 +41,7 @@ def test_diagnostics_say_what_is_compiled(tmp_path: Path, monkeypatch: pytest.Mo
     assert names == ['slow_to_compile', '']
     level, message, values = recorder.said[0]
     assert (level, values) == (0, {'compiling': 'slow_to_compile'})
-    assert message == 'compiling slow_to_compile for its first start on this machine, 0 s so far'
+    assert message == 'compiling slow_to_compile (first start on this machine), 0 s so far'
     count = len(recorder.said)
     time.sleep(0.7)  # longer than from one message to the next
     assert len(recorder.said) == count

@@ -63,7 +63,7 @@ def test_robot_is_seen_and_buttons_act(tmp_path: Path) -> None:
         browser.open(address)
         until(lambda: 'Reset' in browser.text(), 'the page')
         until(lambda: browser.evaluate('document.title') == 'quad_dynamics', 'the title')
-        until(lambda: 'sim_node is silent' in browser.text(), 'the status')
+        until(lambda: 'sim_node: nothing heard yet' in browser.text(), 'the status')
         without = scene(browser)
         assert dark_share(browser) < 1e-3
         with Process('sim_node', initial_pose='standing'):

@@ -19,6 +19,7 @@ pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installe
 pytest.importorskip('viser', reason='viser is not installed')
 import rclpy
 from cases import load
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Twist, WrenchStamped
 from nav_msgs.msg import Odometry
 from node_processes import PATIENCE, Probe, Process, probe
@@ -190,7 +191,7 @@ def test_silence_is_said_and_ends_when_somebody_speaks() -> None:
     with Process('viewer_node', port=0) as viewer, probe() as listener:
         with PageClient(address(viewer)) as client:
             wait(lambda: 'no robot yet' in shown(client), 'that there is no robot')
-            assert 'sim_node is silent' in shown(client)
+            assert 'sim_node: nothing heard yet' in shown(client)
             press(client, 'Reset')  # of a node that is not there
             wait(
                 lambda: 'is not there' in str(client.of_type('NotificationShowMessage') or client.messages),
@@ -253,6 +254,60 @@ def test_buttons_call_services_and_publish() -> None:
             count = len(twists)
             listener.listen(0.5)
             assert len(twists) <= count + 1  # one zero is enough
+        assert viewer.stop()[0] == 0
+
+
+def folders_shown(client: PageClient) -> list[bool]:
+    """What was sent about the visibility of the folder with the walk controls."""
+    (folder,) = (each for each in client.of_type('GuiFolderMessage') if each['props']['label'] == 'walk')
+    changes = [each for each in client.of_type('GuiUpdateMessage') if each['uuid'] == folder['uuid']]
+    return [folder['props']['visible'], *(each['updates']['visible'] for each in changes)]
+
+
+def test_page_tells_of_compiling_and_of_a_fall_and_reset_recovers() -> None:
+    calls: list[str] = []
+    with Process('viewer_node', port=0, robot='mini_cheetah') as viewer, probe() as listener:
+        node = listener.node
+
+        def act(name: str, response: Any) -> Any:
+            calls.append(name)
+            response.success, response.message = name == 'reset', 'still: fallen'
+            return response
+
+        node.create_service(Trigger, 'sim_node/reset', lambda _, response: act('reset', response))
+        node.create_service(Trigger, 'force_node/recover', lambda _, response: act('recover', response))
+        diagnostics = listener.publisher(DiagnosticArray, '/diagnostics')
+
+        def say(name: str, level: int, message: str, **values: str) -> None:
+            items = [KeyValue(key=key, value=value) for key, value in values.items()]
+            status = DiagnosticStatus(name=name, level=bytes([level]), message=message, values=items)
+            diagnostics.publish(DiagnosticArray(status=[status]))
+
+        with PageClient(address(viewer)) as client:
+            wait(lambda: client.of_type('GuiFolderMessage'), 'the page')
+            say('sim_node', 0, 'compiling simulate, 3 s so far', compiling='simulate')
+            wait(lambda: 'sim_node: compiling simulate' in shown(client), 'that it compiles', listener)
+            assert 'This happens once' in shown(client)
+            assert folders_shown(client) == [False]
+            subscription = node.create_subscription(Twist, 'cmd_vel', lambda _: None, COMMAND)
+            wait(lambda: folders_shown(client) == [False, True], 'the walk controls', listener)
+            node.destroy_subscription(subscription)
+            wait(lambda: folders_shown(client) == [False, True, False], 'them to go', listener)
+
+            def press_and_listen() -> list[str]:
+                say('force_node', 2, 'damping until ~/recover', mode='stand', latched='fallen: tilt 3 rad')
+                press(client, 'Reset')
+                listener.listen(1.0)
+                return calls
+
+            wait(lambda: 'recover' in press_and_listen(), 'the controller to recover after the reset')
+            assert calls[0] == 'reset'
+            assert 'Recover lets it go on from here, Reset puts the robot back' in shown(client)
+            wait(
+                lambda: 'still: fallen; Reset puts the robot back to its start' in str(client.messages),
+                'what can be done',
+                listener,
+            )
         assert viewer.stop()[0] == 0
 
 

@@ -27,9 +27,11 @@ from viewer_node.body_meshes import body_meshes
 from viewer_node.markers import Marker
 from viewer_node.origin import is_own_page, own_pages_only
 from viewer_node.page import Page
+from viewer_node.robot_view import BodyMeshes
 from viewer_node.server import PageServer, address_of, start_server, stop_server
 from viewer_node.serving import CannotServeError
 from viewer_node.settings import ViewerSettings
+from viewer_node.status import Line
 
 
 @pytest.fixture
@@ -163,17 +165,6 @@ def test_camera_follows_by_moving_the_world(server: PageServer) -> None:
     assert np.allclose(page._world.position, [-3.0, 2.0, 0.0])
 
 
-def test_camera_climbs_with_the_robot(server: PageServer) -> None:
-    page = Page(server, ViewerSettings())
-    page.place_robot(np.array([0.0, 0.0, 0.9]), np.array([1.0, 0.0, 0.0, 0.0]))
-    page.draw(0.0)
-    assert page._world.position[2] == 0.0  # not for a step
-    page.place_robot(np.array([0.0, 0.0, 5.0]), np.array([1.0, 0.0, 0.0, 0.0]))
-    for _ in range(200):
-        page.draw(0.0)
-    assert page._world.position[2] == pytest.approx(-4.0, abs=0.1)
-
-
 def test_sliders_are_zero_after_a_page_is_closed(server: PageServer) -> None:
     page = Page(server, ViewerSettings())
     with PageClient(address_of(server)) as client:
@@ -214,9 +205,86 @@ def test_what_the_user_does_becomes_an_action(server: PageServer) -> None:
 
 def test_status_cannot_bring_html_into_the_page(server: PageServer) -> None:
     page = Page(server, ViewerSettings())
-    page.panel.say(['<script>alert(1)</script>'], ['<b>'])
+    page.panel.know_robot('<i>robot', '"><script>')
+    page.panel.say([Line('<script>alert(1)</script>'), Line('<b>', 'error')])
     assert '<script>' not in page.panel._status.content
     assert '&lt;b&gt;' in page.panel._status.content
+    assert '&lt;i&gt;robot' in page.panel._status.content
+
+
+def scripts(client: PageClient) -> str:
+    return ' '.join(message['source'] for message in client.of_type('RunJavascriptMessage'))
+
+
+def test_page_has_the_name_of_the_robot(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    model = load('two_link_arm')
+    with PageClient(address_of(server)) as client:
+        wait_until(lambda: 'document.title = "quad_dynamics"' in scripts(client))
+        page.show_robot(model, BodyMeshes({}, 0.5, ()))
+        page.panel.say([])
+        wait_until(lambda: f'document.title = "{model.name} ' in scripts(client))
+        wait_until(lambda: model.name in str(client.of_type('SetGuiPanelLabelMessage')))
+    assert model.name in page.panel._status.content
+
+
+def test_walk_controls_are_hidden_until_somebody_obeys(server: PageServer) -> None:
+    panel = Page(server, ViewerSettings()).panel
+    assert not panel._walk.visible
+    panel.know_walkers(['my_controller'])
+    assert panel._walk.visible
+    panel._velocity[0].value = 0.5
+    panel.know_walkers(['my_controller'])
+    assert panel.velocity[0] == 0.5
+    panel.know_walkers([])
+    assert not panel._walk.visible
+    assert panel.velocity == (0.0, 0.0, 0.0)  # nothing is commanded that cannot be seen
+
+
+def test_push_that_is_set_up_is_shown_as_an_arrow(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    yaw = 0.5
+    page.place_robot(np.array([1.0, 2.0, 0.3]), np.array([np.cos(yaw / 2.0), 0.0, 0.0, np.sin(yaw / 2.0)]))
+    page.draw(time.monotonic())
+    assert page._preview._handle is None  # not before the user wants to push
+    with PageClient(address_of(server)) as client:
+        wait_until(lambda: page.is_open)
+        uuid = page.panel._direction._impl.uuid
+        client.send(type='GuiUpdateMessage', uuid=uuid, updates={'value': 'forward'})
+        wait_until(lambda: page.panel.push_set > 0.0)
+    page.draw(page.panel.push_set + 1.0)
+    start, end = page._preview._handle.points[0]
+    assert page._preview._handle.visible
+    assert np.allclose(start, (1.0, 2.0, 0.3))
+    assert np.allclose(
+        (end - start) / np.linalg.norm(end - start), (np.cos(yaw), np.sin(yaw), 0.0), atol=1e-6
+    )
+    page.draw(page.panel.push_set + 10.0)
+    assert not page._preview._handle.visible
+
+
+def test_camera_follows_hills_but_not_steps_and_can_be_sent_back(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    upright = np.array([1.0, 0.0, 0.0, 0.0])
+    for height, moves in ((0.3, False), (3.0, True), (-3.0, True)):
+        page._offset[:] = 0.0
+        page.place_robot(np.array([5.0, -1.0, height]), upright)
+        for i in range(200):
+            page.draw(float(i))
+        assert np.allclose(page._world.position[:2], (-5.0, 1.0))
+        assert (page._world.position[2] != 0.0) == moves
+        assert abs(page._world.position[2] + height) <= page._radius + 1e-3
+    page.panel.follow.value = False
+    page.place_robot(np.array([7.0, -1.0, 0.3]), upright)
+    with PageClient(address_of(server)) as client:
+        wait_until(lambda: page.is_open)
+        uuid = page.panel._look._impl.uuid
+        client.send(type='GuiUpdateMessage', uuid=uuid, updates={'value': True})
+        action = page.panel.actions.get(timeout=10.0)
+        assert action.name == 'look'
+        page.look_at_robot(action.value)
+        seen = np.array([7.0, -1.0, 0.3]) + page._world.position  # where the robot is drawn
+        assert np.linalg.norm(np.array(action.value.camera.look_at)[:2] - seen[:2]) < page._radius
 
 
 def test_force_of_a_push_fits_the_robot(server: PageServer) -> None:

@@ -10,7 +10,6 @@ pytest.importorskip('viser', reason='viser is not installed')
 from viewer_node.axis_range import AxisRange
 from viewer_node.history import History
 from viewer_node.plots import without_gaps
-from viewer_node.status import Status
 
 
 def test_history_keeps_the_last_seconds() -> None:
@@ -69,17 +68,3 @@ def test_gaps_are_filled_and_missing_signals_hide() -> None:
     assert filled is not None
     assert filled.tolist() == [[1.0, 2.0, 3.0], [5.0, 5.0, 5.0], [1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]
     assert without_gaps(np.full((2, 3), nan)) is None
-
-
-def test_real_time_factor_is_measured_and_begins_anew() -> None:
-    status = Status({'sim_node': 'sim_node'})
-    assert status.real_time_factor is None
-    assert status.simulated is None
-    for i in range(100):
-        status.tick(0.5 * 0.033 * i, 0.033 * i)
-    assert status.real_time_factor == pytest.approx(0.5)
-    status.tick(0.0, 3.4)
-    assert status.real_time_factor is None
-    lines, warnings = status.lines(3.4)
-    assert lines == ['0.00 s']
-    assert warnings == ['sim_node is silent']

@@ -20,9 +20,10 @@ from reference_pinocchio import robots_folder
 import quad_dynamics as qd
 from quad_dynamics.model.meshes import MeshError, find_mesh, read_vertices
 from viewer_node.body_meshes import body_meshes
+from viewer_node.colors import GREY, STAND_IN, linear
 from viewer_node.mesh_files import read_mesh
 from viewer_node.mesh_shading import shaded
-from viewer_node.robot_view import RobotView, quaternions, safe_name
+from viewer_node.robot_view import BodyMeshes, RobotView, quaternions, safe_name
 
 BOX = """<robot name="box"><link name="base"><inertial><mass value="1"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>{shapes}</link></robot>"""
@@ -185,12 +186,73 @@ def test_mesh_that_is_missing_is_named_and_the_rest_is_shown(tmp_path: Path) -> 
     assert np.allclose(shown.extents, (1.0, 2.0, 3.0))
 
 
-def test_collision_shapes_stand_in_for_visuals(tmp_path: Path) -> None:
-    collision = '<collision><geometry><box size="1 2 3"/></geometry></collision>'
-    for shapes in (collision, visual('nowhere.stl') + collision):
-        made = body_meshes(load(write_box(tmp_path, shapes), floating_base=True))
-        assert len(made.glb) == 1
+def looks(made: BodyMeshes) -> list[tuple[tuple[float, ...], tuple[int, ...]]]:
+    """Size and colour of each shape of the only body."""
+    (data,) = made.glb.values()
+    scene = trimesh.load(io.BytesIO(data), file_type='glb', force='scene')
+    return [
+        (tuple(np.round(each.extents, 6)), tuple(each.visual.material.baseColorFactor))
+        for each in scene.dump()
+    ]
+
+
+COLLISION = '<collision><geometry><box size="1 2 3"/></geometry></collision>'
+ORANGE = tuple(linear(STAND_IN))
+
+
+def test_collision_shapes_of_a_robot_without_visuals(tmp_path: Path) -> None:
+    made = body_meshes(load(write_box(tmp_path, COLLISION), floating_base=True))
+    assert looks(made) == [((1.0, 2.0, 3.0), tuple(linear(GREY)))]
+    assert (made.problems, made.note) == ((), '')
+
+
+def test_collision_shape_stands_in_for_a_mesh_that_is_missing(tmp_path: Path) -> None:
+    shapes = visual('meshes/nowhere.stl') + COLLISION
+    made = body_meshes(load(write_box(tmp_path, shapes), floating_base=True))
+    assert looks(made) == [((1.0, 2.0, 3.0), ORANGE)]
     assert len(made.problems) == 1
+    assert made.note == '1 mesh cannot be shown (nowhere.stl); orange shapes stand in'
+
+
+def test_each_link_has_its_own_stand_in(tmp_path: Path) -> None:
+    path = tmp_path / 'two.urdf'
+    inertial = BOX[BOX.index('<inertial>') : BOX.index('{shapes}')]
+    good = '<visual><geometry><sphere radius="0.5"/></geometry></visual>'
+    joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
+    links = f'<link name="a">{inertial}{good}{COLLISION}</link>'
+    links += f'<link name="b">{inertial}{visual("x/b.dae")}{visual("y.obj")}{COLLISION}</link>'
+    path.write_text(f'<robot name="two">{links}{joint}</robot>')
+    made = body_meshes(load(path, floating_base=True))
+    # the link with a good visual shape keeps it, and it alone
+    first, second = (BodyMeshes({0: made.glb[body]}, 1.0, ()) for body in (0, 1))
+    assert [color for _, color in looks(first)] == [tuple(linear(GREY))]
+    assert looks(second) == [((1.0, 2.0, 3.0), ORANGE)]
+    assert made.note == '2 meshes cannot be shown (b.dae, y.obj); orange shapes stand in'
+
+
+def test_link_of_which_nothing_can_be_shown_is_a_box_of_its_inertia(tmp_path: Path) -> None:
+    x, y, z, m = 0.3, 0.2, 0.1, 2.0
+    moments = m / 12.0 * (np.array([y**2 + z**2, x**2 + z**2, x**2 + y**2]))
+    text = BOX.format(
+        shapes=visual('no.stl') + COLLISION.replace('<box size="1 2 3"/>', '<mesh filename="no.obj"/>')
+    )
+    text = text.replace('<mass value="1"/>', f'<mass value="{m}"/>')
+    for name, value in zip(('ixx', 'iyy', 'izz'), moments, strict=True):
+        text = text.replace(f'{name}="1"', f'{name}="{value}"')
+    (tmp_path / 'box.urdf').write_text(text)
+    (size, color), *more = looks(body_meshes(load(tmp_path / 'box.urdf', floating_base=True)))
+    assert not more
+    assert np.allclose(sorted(size), (z, y, x), atol=1e-6)
+    assert color == ORANGE
+
+
+def test_collada_without_its_reader_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / 'box.dae').write_text('<COLLADA/>')
+    monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
+    with pytest.raises(MeshError, match='without pycollada; install it with: pip install pycollada'):
+        read_mesh('box.dae', str(tmp_path / 'box.urdf'))
 
 
 def test_robot_without_any_shape(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import trimesh
 from trimesh.visual.material import PBRMaterial
 from trimesh.visual.texture import TextureVisuals
 
+from quad_dynamics.model.inertia import full_inertia
 from quad_dynamics.model.meshes import MeshError
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.stance import rotation_about
-from quad_dynamics.model.urdf import Geometry, Material, Origin, Shape
-from viewer_node.colors import GREY, linear
+from quad_dynamics.model.urdf import Geometry, Inertial, Link, Material, Origin, Shape
+from viewer_node.colors import GREY, STAND_IN, linear
 from viewer_node.mesh_files import FoundMesh, read_mesh
 from viewer_node.mesh_shading import shaded
 from viewer_node.robot_view import BodyMeshes
@@ -26,14 +28,21 @@ Color = tuple[float, float, float, float]
 Part = tuple[trimesh.Trimesh, Floats]
 
 _SECTIONS = 32  # of a cylinder
+_THINNEST = 0.005  # edge of a box that stands in [m]
 
 
 def body_meshes(model: Model) -> BodyMeshes:
-    """Read all visual shapes of a robot; if there is none that can be shown, the collision shapes."""
+    """Read all visual shapes of a robot.
+
+    A link with a mesh that cannot be shown gets its collision shapes, in a colour of their own. If nothing of
+    it can be shown, it gets a box with the same mass and inertia. A robot without any visual shape gets its
+    collision shapes.
+    """
     shapes = _Shapes(model)
-    parts = shapes.parts('visuals') or shapes.parts('collisions')
+    parts = shapes.parts()
     glb = {body: _export(inside) for body, inside in parts.items()}
-    return BodyMeshes(glb, _radius(model, parts), tuple(dict.fromkeys(shapes.problems)))
+    problems = tuple(dict.fromkeys(shapes.problems))
+    return BodyMeshes(glb, _radius(model, parts), problems, shapes.note())
 
 
 def origin_transform(origin: Origin) -> Floats:
@@ -55,37 +64,71 @@ class _Shapes:
 
     def __init__(self, model: Model) -> None:
         self.problems: list[str] = []
+        self._missing: list[str] = []  # file names of meshes
+        self._failed = False  # whether any of the last shapes cannot be shown
+        self._has_stand_ins = False
         self._model = model
         self._colors = {material.name: material for material in model.urdf.materials}
         self._files: dict[str, FoundMesh | MeshError] = {}
         self._painted: dict[tuple[str, int, Color], trimesh.Trimesh] = {}
 
-    def parts(self, kind: str) -> dict[int, list[Part]]:
-        """All shapes of a kind, 'visuals' or 'collisions', by index of the body."""
+    def parts(self) -> dict[int, list[Part]]:
+        """All shapes to show, by index of the body."""
+        links = self._model.urdf.links
+        has_visuals = any(link.visuals for link in links)
         parts: dict[int, list[Part]] = {}
-        for link in self._model.urdf.links:
+        for link in links:
+            found = self._shown(link.visuals if has_visuals else link.collisions)
+            if self._failed and has_visuals:
+                found += self._stand_ins(link, not found)
             frame = self._model.frames[link.name]
             X_BL = _transform(frame.R, frame.p)
-            for shape in getattr(link, kind):
-                X_BS = X_BL @ origin_transform(shape.origin) @ np.diag([*shape.geometry.scale, 1.0])
-                for mesh in self._meshes(shape):
-                    parts.setdefault(frame.body, []).append((mesh, X_BS))
+            if found:
+                parts.setdefault(frame.body, []).extend((mesh, X_BL @ X_LS) for mesh, X_LS in found)
         return parts
 
-    def _meshes(self, shape: Shape) -> list[trimesh.Trimesh]:
+    def note(self) -> str:
+        """Which meshes are not shown, in one line."""
+        names = list(dict.fromkeys(name.replace('\\', '/').rpartition('/')[2] for name in self._missing))
+        if not names:
+            return ''
+        listed = ', '.join(names[:3]) + (f' and {len(names) - 3} more' if len(names) > 3 else '')
+        shown = '; orange shapes stand in' if self._has_stand_ins else ''
+        return f'{len(names)} mesh{"" if len(names) == 1 else "es"} cannot be shown ({listed}){shown}'
+
+    def _shown(self, shapes: Iterable[Shape], color: Color | None = None) -> list[Part]:
+        """Meshes of those shapes that can be shown, with their poses in the frame of the link."""
+        self._failed = False
+        found = []
+        for shape in shapes:
+            X_LS = origin_transform(shape.origin) @ np.diag([*shape.geometry.scale, 1.0])
+            found += [(mesh, X_LS) for mesh in self._meshes(shape, color)]
+        return found
+
+    def _stand_ins(self, link: Link, is_unseen: bool) -> list[Part]:
+        """What to show of a link in place of a mesh; of one that would be unseen, something at least."""
+        found = self._shown(link.collisions, STAND_IN)
+        if is_unseen and not found and link.inertial is not None:
+            found = _inertia_box(link.inertial)
+        self._has_stand_ins |= bool(found)
+        return found
+
+    def _meshes(self, shape: Shape, color: Color | None) -> list[trimesh.Trimesh]:
         """The meshes of one shape, in its own frame; what cannot be read is added to the problems."""
-        rgba = self._color(shape.material)
+        rgba = color or self._color(shape.material)
         if shape.geometry.kind != 'mesh':
             return [_painted(_primitive(shape.geometry), rgba)]
         name = shape.geometry.filename
         found = self._file(name)
         if isinstance(found, MeshError):
             self.problems.append(f"mesh '{name}' {found}")
+            self._missing.append(name)
+            self._failed = True
             return []
         if found.remark:
             self.problems.append(f"mesh '{name}' {found.remark}")
         return [
-            mesh if _has_look(mesh) else self._with_color(name, i, mesh, rgba)
+            mesh if _has_look(mesh) and color is None else self._with_color(name, i, mesh, rgba)
             for i, mesh in enumerate(found.meshes)
         ]
 
@@ -119,6 +162,19 @@ def _primitive(geometry: Geometry) -> trimesh.Trimesh:
     if geometry.kind == 'capsule':
         return trimesh.creation.capsule(radius=size[0], height=size[1])
     return trimesh.creation.cylinder(radius=size[0], height=size[1], sections=_SECTIONS)
+
+
+def _inertia_box(inertial: Inertial) -> list[Part]:
+    """The box of uniform density with this inertia; nothing for a massless link."""
+    moments, axes = np.linalg.eigh(full_inertia(inertial.inertia))
+    if inertial.mass <= 0.0 or not np.isfinite(moments).all():
+        return []
+    # I_x = m (y^2 + z^2) / 12, and so on
+    squares = 6.0 / inertial.mass * (moments.sum() - 2.0 * moments)
+    size = np.sqrt(np.maximum(squares, _THINNEST**2))
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    X = origin_transform(inertial.origin) @ _transform(axes, np.zeros(3))
+    return [(_painted(trimesh.creation.box(extents=size), STAND_IN), X)]
 
 
 def _painted(mesh: trimesh.Trimesh, rgba: Color) -> trimesh.Trimesh:

@@ -8,6 +8,7 @@ come before those of the URDF.
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,8 @@ def read_mesh(filename: str, urdf_path: str) -> FoundMesh:
     reason = why_unreadable(path, 'a mesh', MOST_BYTES)
     if reason:
         raise MeshError(reason)
+    if path.suffix.lower() == '.dae' and not importlib.util.find_spec('collada'):
+        raise MeshError('cannot be read without pycollada; install it with: pip install pycollada')
     meshes, remark = _parse(path), ''
     if not meshes:
         # Some exporters refer to cameras that they leave out, and the parser drops the whole scene.

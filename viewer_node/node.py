@@ -6,9 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 import queue
-import threading
 import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
-from quad_dynamics.errors import ArgumentError, ModelError, ModelWarning, QuadDynamicsError
-from quad_dynamics.model.loading import load_model
-from quad_dynamics.model.model import Model
-from quad_dynamics.model.xacro_files import parse_xacro_args
+from quad_dynamics.errors import ModelError
 from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode
@@ -29,16 +24,19 @@ from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND, LATCHED
 from viewer_node.page import TITLE, Page
 from viewer_node.panel import Action
+from viewer_node.push_preview import heading, seen_from
 from viewer_node.remote import Remote
+from viewer_node.robot_source import RobotSource, load_chosen
 from viewer_node.robot_view import BodyMeshes
 from viewer_node.server import address_of, start_server, stop_server
 from viewer_node.settings import ViewerSettings
-from viewer_node.status import Status
+from viewer_node.status import Line, Status, advice
 from viewer_node.streams import Streams, read_marker_array
 
 _IDLE_PERIOD = 0.1  # between two looks for a page [s]
 _ASK_PERIOD = 2.0  # between two questions about parameters [s]
 _STATUS_PERIOD = 0.25
+_RECOVER_DELAY = 0.4  # from a reset until the controller has seen it [s]
 
 
 class ViewerNode:
@@ -55,7 +53,7 @@ class ViewerNode:
         settings = self._parameters.values
         self._diagnostics = Diagnostics(self.node)
         self._mailbox = make_mailbox(self.node, self._on_error)
-        model = _load_chosen(settings.robot, settings.xacro_args) if settings.robot else None
+        model = load_chosen(settings.robot, settings.xacro_args) if settings.robot else None
         self._server = start_server(settings.host, settings.port, TITLE)
         self.page = Page(self._server, settings)
         print(f'viewer: {address_of(self._server)}', flush=True)
@@ -66,16 +64,15 @@ class ViewerNode:
         place = self.node.get_namespace().strip('/')
         names = {f'{place}/{name}'.strip('/'): name for name in (settings.sim_node, settings.force_node)}
         self._status = Status(names)
-        self._meshes: queue.SimpleQueue[tuple[Model, BodyMeshes | Exception]] = queue.SimpleQueue()
-        self._model: Model | None = None
-        self._description = ''
-        self._mesh_problems: tuple[str, ...] = ()
+        self._robot = RobotSource()
+        self._shape_note = ''
         self._next_status = self._next_plot = self._next_ask = 0.0
+        self._recover_at = math.inf
         self._started, self._is_watched = 0.0, False
         self._action: Action | None = None
         self._subscribe(model is None)
         if model is not None:
-            self._take_model(model)
+            self._robot.take(model)
 
     def _subscribe(self, wants_description: bool) -> None:
         """Subscribe to what comes seldom."""
@@ -91,43 +88,25 @@ class ViewerNode:
     # ---- robot
 
     def _take_description(self, message: Any) -> None:
-        if message.data == self._description:
-            return
-        self._description = message.data
         try:
-            self._take_model(_load(message.data))
+            self._robot.take_description(message.data)
         except ModelError as error:
             self._diagnostics.fault('bad_description', f'robot_description: {error}')
             self.page.notify('robot_description', str(error), False)
 
-    def _take_model(self, model: Model) -> None:
-        """Read the meshes of a robot without letting the page wait for it."""
-        self._model = model
-        threading.Thread(target=self._read_meshes, args=(model,), daemon=True).start()
-
-    def _read_meshes(self, model: Model) -> None:
-        try:
-            from viewer_node.body_meshes import (
-                body_meshes,
-            )  # trimesh and scipy, when the page is there already
-
-            self._meshes.put((model, body_meshes(model)))
-        except Exception as error:  # shown by the thread of the node
-            self._meshes.put((model, error))
-
     def _show_robot(self) -> None:
-        while not self._meshes.empty():
-            model, meshes = self._meshes.get()
-            if model is not self._model:
-                continue  # another robot came in the meantime
-            if isinstance(meshes, Exception):
-                self._on_error(meshes)
-                meshes = BodyMeshes({}, 0.5, (f'shapes of {model.name} cannot be shown: {meshes}',))
-            for problem in meshes.problems:
-                self._diagnostics.fault('mesh', problem)
-            self._mesh_problems = meshes.problems
-            self.page.show_robot(model, meshes)
-            self._streams.close()
+        found = self._robot.ready()
+        if found is None:
+            return
+        model, meshes = found
+        if isinstance(meshes, Exception):
+            self._on_error(meshes)
+            meshes = BodyMeshes({}, 0.5, (f'shapes of {model.name} cannot be shown: {meshes}',))
+        for problem in meshes.problems:
+            self._diagnostics.fault('mesh', problem)
+        self._shape_note = meshes.note
+        self.page.show_robot(model, meshes)
+        self._streams.close()
 
     # ---- messages that come seldom
 
@@ -168,6 +147,9 @@ class ViewerNode:
         self._mailbox.poll()
         self._show_robot()
         self._remote.give_up()
+        if self._started >= self._recover_at:
+            self._recover_at = math.inf
+            self._remote.trigger('recover')
         self._watch()
         if self._is_watched:
             with self._server.atomic():
@@ -210,31 +192,44 @@ class ViewerNode:
 
     def _plot(self, joints: Any, now: float) -> None:
         plots, base = self.page.plots, self._streams.base()
-        if plots is None or self._model is None:
+        if plots is None or self._robot.model is None:
             return
         tau = joints.get('effort')
         height = math.nan if base is None else float(base[0][2])
-        tau = np.full(self._model.nj, np.nan) if tau is None else tau
+        tau = np.full(self._robot.model.nj, np.nan) if tau is None else tau
         plots.add(1e-9 * joints.stamp_ns, tau, self._streams.vertical_forces(), height)
         if now >= self._next_plot:
             self._next_plot = now + 1.0 / self._parameters.values.plot_rate
             plots.draw()
 
     def _say(self, now: float) -> None:
-        """Show the status, and who is silent."""
-        lines, warnings_ = self._status.lines(now)
-        if self._model is None:
-            warnings_.append('no robot yet: no robot_description')
-        elif self._streams.is_open:
-            for topic in ('joint_states', 'odom')[: 2 if self._model.floating_base else 1]:
-                age = self._streams.age(topic)
+        """Show the status, who is silent, and what the user can do."""
+        panel, model, streams = self.page.panel, self._robot.model, self._streams
+        lines = self._status.lines(now)
+        if self._status.is_compiling(now):
+            lines.append(Line('This happens once and takes about a minute. Then everything starts.', 'busy'))
+        elif model is None:
+            lines.append(Line('no robot yet: no robot_description', 'warning'))
+        elif streams.is_open:
+            for topic in ('joint_states', 'odom')[: 2 if model.floating_base else 1]:
+                age = streams.age(topic)
                 if age > self._parameters.values.silence:
-                    warnings_.append(f'no {topic} for {age:.1f} s')
-        if self._mesh_problems:
-            more = len(self._mesh_problems) - 1
-            lines.append(self._mesh_problems[0] + (f', and {more} more' if more else ''))
-        self.page.panel.say(lines, warnings_)
-        self.page.panel.know_layers(self.page.layers)
+                    lines.append(Line(f'no {topic} for {age:.1f} s', 'error'))
+        if self._shape_note:
+            lines.append(Line(self._shape_note, 'warning'))
+        if self._status.latched(self._parameters.values.force_node, now):
+            lines.append(advice(self._tilt()))
+        panel.say(lines)
+        panel.know_layers(self.page.layers)
+        panel.know_walkers(self._remote.walkers())
+
+    def _tilt(self) -> float:
+        """Angle between the base and the vertical [rad]; NaN if unknown."""
+        base = self._streams.base()
+        if base is None:
+            return math.nan
+        _, x, y, _ = base[1].tolist()
+        return math.acos(min(max(1.0 - 2.0 * (x * x + y * y), -1.0), 1.0))
 
     def _ask(self) -> None:
         panel, values = self.page.panel, self._parameters.values
@@ -248,8 +243,10 @@ class ViewerNode:
         values, panel = self._parameters.values, self.page.panel
         if action.name == 'pause':
             self._remote.pause(action.value, lambda: panel.know_paused(action.value))
-        elif action.name in ('step', 'reset', 'recover'):
+        elif action.name in ('step', 'recover'):
             self._remote.trigger(action.name)
+        elif action.name == 'reset':
+            self._remote.trigger('reset', self._recover_soon)
         elif action.name == 'push':
             self._push()
         elif action.name == 'contact':
@@ -259,43 +256,36 @@ class ViewerNode:
         elif action.name == 'show':
             topic, namespace, visible = action.value
             self.page.markers[topic].show(namespace, visible)
+        elif action.name == 'look':
+            self.page.look_at_robot(action.value)
         self._next_ask = min(self._next_ask, time.monotonic() + 0.3)
+
+    def _recover_soon(self) -> None:
+        """After a reset the controller has to recover, too, if it has stopped."""
+        now = time.monotonic()
+        if self._status.latched(self._parameters.values.force_node, now):
+            self._recover_at = now + _RECOVER_DELAY
 
     def _push(self) -> None:
         base = self._streams.base()
-        w, x, y, z = (1.0, 0.0, 0.0, 0.0) if base is None else base[1].tolist()
-        yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-        f_x, f_y, f_z = self.page.panel.push
-        c, s = math.cos(yaw), math.sin(yaw)
-        self._remote.push((c * f_x - s * f_y, s * f_x + c * f_y, f_z))
-        self.page.notify('push', f'{math.hypot(f_x, f_y, f_z):.0f} N', True)
+        force = self.page.panel.push
+        self._remote.push(seen_from(0.0 if base is None else heading(base[1]), force))
+        self.page.panel.push_set = -math.inf  # sim_node draws the real one
 
     def _publish_diagnostics(self) -> None:
         pages = len(self._server.get_clients())
-        self._diagnostics.hardware_id = self._model.name if self._model is not None else ''
+        name = self._robot.model.name if self._robot.model is not None else ''
+        self._diagnostics.hardware_id = name
         self._diagnostics.publish(
             WARN if self._diagnostics.counts else OK,
             f'{pages} page{"" if pages == 1 else "s"} open',
             None if self._status.simulated is None else round(1e9 * self._status.simulated),
             pages=pages,
             address=address_of(self._server),
-            robot=self._model.name if self._model is not None else '',
+            robot=name,
         )
 
     def close(self) -> None:
         """End the server, and give the node back."""
         stop_server(self._server)
         self.node.destroy_node()
-
-
-def _load(source: str, xacro_args: str = '') -> Model:
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', ModelWarning)  # whoever simulates the robot says what is doubtful
-        return load_model(source, xacro_args=parse_xacro_args(xacro_args))
-
-
-def _load_chosen(robot: str, xacro_args: str) -> Model:
-    try:
-        return _load(robot, xacro_args)
-    except QuadDynamicsError as error:
-        raise ArgumentError(f'parameter robot: {error}') from error

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from viewer_node.colors import BRAND, SKY, linear_bytes
 from viewer_node.marker_view import MarkerView
 from viewer_node.panel import Panel
 from viewer_node.plots import Plots
+from viewer_node.push_preview import PushPreview, heading, seen_from
 from viewer_node.robot_view import BodyMeshes, RobotView
 from viewer_node.settings import ViewerSettings
+from viewer_node.watch_server import WATCH_SERVER
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,6 +29,7 @@ _FRAMES = ('', 'odom', 'world', 'map')  # all of them mean the world: there is n
 # Of the camera, in radii of the robot: from behind and from the right, so that what lies ahead is seen.
 _VIEW, _TARGET = np.array([-1.35, -1.5, 1.0]), np.array([0.25, 0.0, 0.2])
 _LIFT = 0.05  # share by which the camera follows the height at each refresh
+_PREVIEW = 5.0  # for which the arrow of a push is seen after it was set up [s]
 
 
 class Page:
@@ -44,8 +48,8 @@ class Page:
         """Build the page; the robot comes later."""
         self._server, self._settings = server, settings
         scene = server.scene
-        # viser has no public way to name the tab of the browser.
-        server.gui._websock_interface.queue_message(RunJavascriptMessage(f'document.title = "{TITLE}"'))
+        self._run(f'document.title = "{TITLE}"')
+        self._run(WATCH_SERVER)
         server.gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=BRAND, control_width='medium'
         )
@@ -66,10 +70,16 @@ class Page:
         self._plot_panel.set_width(340)
         self.robot: RobotView | None = None
         self.plots: Plots | None = None
-        self._p_WB = np.zeros(3)
+        self._p_WB, self._wxyz_WB = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
         self._offset = np.zeros(3)
-        self._aim(0.6)
+        self._preview = PushPreview(scene, f'{_WORLD}/push_preview')
+        self._radius, self._weight = 0.6, 1.0
+        self._aim()
         server.on_client_disconnect(self._stop)
+
+    def _run(self, script: str) -> None:
+        """Let all pages run a script, those too that come later; viser has no public way to do that."""
+        self._server.gui._websock_interface.queue_message(RunJavascriptMessage(script))
 
     def _add_surroundings(self, scene: Any) -> Any:
         """Light from a bright sky, and a grid for as long as no ground is known."""
@@ -88,16 +98,22 @@ class Page:
             position=(0.0, 0.0, 4e-3),  # above flat ground: lines show that the robot moves
         )
 
-    def _aim(self, radius: float) -> None:
-        """Look at the robot from a distance that fits its size [m]."""
-        target = radius * _TARGET
-        self._server.scene.configure_fog(4.0 * radius, 16.0 * radius, color=linear_bytes(np.array(SKY)))
+    def _aim(self) -> None:
+        """Look at the robot from a distance that fits its size."""
+        radius = self._radius
+        fog = linear_bytes(np.array(SKY, dtype=np.uint8))
+        self._server.scene.configure_fog(4.0 * radius, 16.0 * radius, color=fog)
         camera = self._server.initial_camera
-        camera.look_at = target
-        camera.position = _VIEW * radius
+        camera.look_at, camera.position = radius * _TARGET, radius * _VIEW
         for client in self._server.get_clients().values():
-            client.camera.position = _VIEW * radius
-            client.camera.look_at = target
+            self.look_at_robot(client)
+
+    def look_at_robot(self, client: Any) -> None:
+        """Let the camera of one page look at the robot as in the beginning."""
+        place = self._p_WB + self._offset
+        place[2] = max(place[2] - 0.4 * self._radius, 0.0)
+        client.camera.position = place + self._radius * _VIEW
+        client.camera.look_at = place + self._radius * _TARGET
 
     async def _stop(self, _: Any) -> None:
         """Command no velocity any more when a page is closed: maybe it was the one that commanded it."""
@@ -115,12 +131,16 @@ class Page:
         with self._plot_tab:
             settings = self._settings
             self.plots = Plots(self._server.gui, model, settings.plot_duration, 60.0)
-        self.panel.know_weight(model.total_mass * 9.81)
-        self._aim(meshes.radius)
+        self._radius, self._weight = meshes.radius, model.total_mass * 9.81
+        self.panel.know_weight(self._weight)
+        self.panel.know_robot(model.name, f'{model.nj} joints, {model.total_mass:.3g} kg')
+        self._server.gui.set_panel_label(f'{model.name} · {TITLE}')
+        self._run(f'document.title = {json.dumps(f"{model.name} · {TITLE}")}')
+        self._aim()
 
     def place_robot(self, p_WB: Floats, wxyz_WB: Floats) -> None:
         """Move the base: position (3,) [m], orientation (4,) w x y z."""
-        self._p_WB = p_WB
+        self._p_WB, self._wxyz_WB = p_WB, wxyz_WB
         if self.robot is not None:
             self.robot.place(p_WB, wxyz_WB)
 
@@ -146,16 +166,23 @@ class Page:
         terrain = self.markers['terrain']
         self._grid.visible = terrain.is_empty or terrain.is_flat
         self._follow()
+        self._preview_push(now)
         return problems
+
+    def _preview_push(self, now: float) -> None:
+        if now - self.panel.push_set > _PREVIEW:
+            self._preview.hide()
+            return
+        force = seen_from(heading(self._wxyz_WB), self.panel.push)
+        self._preview.show(self._p_WB, force, self._weight, self._radius)
 
     def _follow(self) -> None:
         if not self.panel.follow.value:
             return  # the world stays where it is, so nothing jumps
-        wanted = -self._p_WB
-        self._offset[:2] = wanted[:2]
-        climb = wanted[2] - self._offset[2]
-        if abs(climb) > 1.0:  # no breathing and no steps, but stairs and hills
-            self._offset[2] += _LIFT * climb
+        self._offset[:2] = -self._p_WB[:2]
+        climb = -self._p_WB[2] - self._offset[2]
+        # no breathing and no steps, but stairs and hills
+        self._offset[2] += _LIFT * (climb - np.clip(climb, -self._radius, self._radius))
         self._world.position = self._offset
 
     @property

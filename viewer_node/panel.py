@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import queue
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import viser
 
 from quad_dynamics.control.settings import MODES
 from quad_dynamics.simulation.settings import CONTACTS
+from viewer_node.status import Line
 
 # Directions of a push as seen by the robot, x forward, y left, z up.
 DIRECTIONS = {
@@ -24,6 +26,19 @@ DIRECTIONS = {
     'down': (0.0, 0.0, -1.0),
 }
 _UNKNOWN = '-'
+_RECOVER = (
+    'After a fall or a violated limit the controller only damps the joints. Recover lets it go on from where '
+    'the robot is. A robot on its side or back cannot get up: Reset puts it back to its start.'
+)
+_RESET = 'Reset: the robot is back at its start, at rest, and the controller goes on. Step: while paused.'
+# Of lines of the status, by their tone; readable on light and dark.
+_STYLES = {
+    'plain': '',
+    'busy': 'color:#1c7ed6',
+    'warning': 'color:#e67700',
+    'error': 'color:#e03131;font-weight:600',
+    'advice': 'border-left:3px solid #e67700;padding:0.1em 0 0.1em 0.6em;margin:0.3em 0',
+}
 _TIME_BUTTONS = {False: ('Pause', 'Step', 'Reset'), True: ('Resume', 'Step', 'Reset')}
 
 
@@ -32,8 +47,8 @@ class Action:
     """Something that the user did.
 
     Attributes:
-        name: 'pause', 'step', 'reset', 'recover', 'push', 'contact', 'mode' or 'show'.
-        value: what was chosen, if anything.
+        name: 'pause', 'step', 'reset', 'recover', 'push', 'contact', 'mode', 'show' or 'look'.
+        value: what was chosen, if anything; for 'look', the page that asks.
     """
 
     name: str
@@ -46,33 +61,40 @@ class Panel:
     Attributes:
         actions: what the user did and nobody has handled yet.
         is_paused: whether the simulation is known to stand still.
+        push_set: when a user last changed the push, by the clock that never goes back [s].
+        follow: the checkbox that lets the camera follow the robot.
     """
 
     def __init__(self, gui: Any) -> None:
         """Add the controls where the GUI is being built."""
         self.actions: queue.SimpleQueue[Action] = queue.SimpleQueue()
         self.is_paused = False
+        self.push_set = -1e9
         self._gui = gui
+        self._title = ''
         self._status = gui.add_html('')
         self._shown_status = ''
         with gui.add_folder('simulation'):
             self._add_simulation()
         with gui.add_folder('push'):
             self._add_push()
-        with gui.add_folder('walk'):
+        self._walk = gui.add_folder('walk', visible=False)
+        with self._walk:
             self._add_velocity()
         self._layers = gui.add_folder('show')
         with self._layers:
             self.follow = gui.add_checkbox('camera follows', True)
+            self._look = gui.add_button('Look at robot', icon=viser.Icon.FOCUS_2)
+            self._look.on_click(lambda event: self.actions.put(Action('look', event.client)))
         self._boxes: dict[tuple[str, str], Any] = {}
 
     def _add_simulation(self) -> None:
         gui = self._gui
-        self._time = gui.add_button_group('time', _TIME_BUTTONS[False])
+        self._time = gui.add_button_group('time', _TIME_BUTTONS[False], hint=_RESET)
         self._time.on_click(self._act_on_time)
         self._contact = self._dropdown('contact', 'contact', CONTACTS)
         self._mode = self._dropdown('mode', 'mode', MODES)
-        self._button('Recover', 'recover', icon=viser.Icon.FIRST_AID_KIT)
+        self._button('Recover', 'recover', icon=viser.Icon.FIRST_AID_KIT, hint=_RECOVER)
 
     def _act_on_time(self, event: Any) -> None:
         pressed = str(event.target.value)
@@ -85,7 +107,13 @@ class Panel:
         gui = self._gui
         self._direction = gui.add_dropdown('direction', list(DIRECTIONS), initial_value='left')
         self._strength = gui.add_slider('force [N]', min=0.0, max=300.0, step=5.0, initial_value=50.0)
+        for control in (self._direction, self._strength):
+            control.on_update(self._note_push)
         self._button('Push', 'push', icon=viser.Icon.ARROW_BIG_RIGHT)
+
+    def _note_push(self, event: Any) -> None:
+        if event.client is not None:
+            self.push_set = time.monotonic()
 
     def _add_velocity(self) -> None:
         gui = self._gui
@@ -135,6 +163,21 @@ class Panel:
         self._strength.max = most
         self._strength.value = max(5.0, 5.0 * round(most / 20.0))
 
+    def know_robot(self, name: str, detail: str) -> None:
+        """Show the name of the robot, and a few facts about it."""
+        self._title = (
+            f'<div style="font-size:1.2em;font-weight:600">{html.escape(name)}</div>'
+            f'<div style="opacity:0.65">{html.escape(detail)}</div>'
+        )
+
+    def know_walkers(self, names: Sequence[str]) -> None:
+        """Show the controls of the velocity if, and only if, any nodes obey them."""
+        is_obeyed = bool(names)
+        if is_obeyed != self._walk.visible:
+            if not is_obeyed:
+                self.stop()
+            self._walk.visible = is_obeyed
+
     def know_paused(self, is_paused: bool) -> None:
         """Say whether the simulation stands still."""
         if is_paused != self.is_paused:
@@ -161,13 +204,10 @@ class Panel:
     def _shower(self, topic: str, namespace: str, box: Any) -> Callable[[Any], None]:
         return lambda _: self.actions.put(Action('show', (topic, namespace, bool(box.value))))
 
-    def say(self, lines: Sequence[str], warnings: Sequence[str]) -> None:
-        """Show the status: plain lines, then warnings in red."""
-        parts = [f'<div>{html.escape(line)}</div>' for line in lines]
-        parts += [
-            f'<div style="color:#c92a2a;font-weight:600">{html.escape(line)}</div>' for line in warnings
-        ]
+    def say(self, lines: Sequence[Line]) -> None:
+        """Show the status."""
+        parts = [f'<div style="{_STYLES[tone]}">{html.escape(text)}</div>' for text, tone in lines]
         style = 'padding:0.4em 0.9em;font-size:0.9em;line-height:1.5;font-variant-numeric:tabular-nums'
-        text = f'<div style="{style}">{"".join(parts)}</div>'
+        text = f'<div style="{style}">{self._title}{"".join(parts)}</div>'
         if text != self._shown_status:
             self._shown_status = self._status.content = text

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from quad_dynamics.ros.qos import COMMAND
 
 Report = Callable[[str, str, bool], None]  # title, text, whether it is good news
 _TWIST_PERIOD = 0.1  # of cmd_vel [s]
+# Beginnings of the names of nodes that subscribe to everything and obey nothing.
+_ONLY_LISTEN = ('quad_dynamics_', 'rosbag2', '_ros2cli', 'ros2cli', 'rqt', 'foxglove', 'rosbridge')
 
 
 @dataclass
@@ -59,6 +62,7 @@ class Remote:
         }
         self._push = node.create_publisher(WrenchStamped, 'push', COMMAND)
         self._twist = node.create_publisher(Twist, 'cmd_vel', COMMAND)
+        self._node = node
         self._next_twist = 0.0
         self._is_moving = False
 
@@ -69,9 +73,11 @@ class Remote:
         title = 'pause' if is_paused else 'resume'
         self._call(title, self._pause, SetBool.Request(data=is_paused), lambda _: then())
 
-    def trigger(self, name: str) -> None:
-        """Call 'step', 'reset' or 'recover'."""
-        self._call(name, self._triggers[name], Trigger.Request())
+    def trigger(self, name: str, then: Callable[[], None] | None = None) -> None:
+        """Call 'step', 'reset' or 'recover'; `then` is called if it worked."""
+        self._call(
+            name, self._triggers[name], Trigger.Request(), lambda _: then() if then is not None else None
+        )
 
     def set_parameter(self, node: str, name: str, value: str) -> None:
         """Set a text parameter of another node."""
@@ -118,6 +124,8 @@ class Remote:
         first = results[0] if results else response
         success = bool(getattr(first, 'success', getattr(first, 'successful', True)))
         text = str(getattr(first, 'message', getattr(first, 'reason', '')))
+        if title == 'recover' and not success:
+            text += '; Reset puts the robot back to its start'
         if not is_quiet:
             self._report(title, text or ('done' if success else f'{client.srv_name} refused'), success)
         if success and then is not None:
@@ -136,10 +144,22 @@ class Remote:
     # ---- topics
 
     def push(self, force: tuple[float, float, float]) -> None:
-        """Push the base with a force in world axes [N]."""
+        """Push the base with a force in world axes [N], and report it."""
+        if not self._push.get_subscription_count():
+            self._report('push', f'nobody listens to {self._push.topic_name}: is sim_node running?', False)
+            return
         message = WrenchStamped()
         message.wrench.force.x, message.wrench.force.y, message.wrench.force.z = force
         self._push.publish(message)
+        self._report('push', f'{math.hypot(*force):.0f} N', True)
+
+    def walkers(self) -> list[str]:
+        """Names of the nodes that subscribe to cmd_vel, but for those that merely record or print it."""
+        topic = self._twist.topic_name
+        if not self._twist.get_subscription_count():
+            return []
+        names = {info.node_name for info in self._node.get_subscriptions_info_by_topic(topic)}
+        return sorted(name for name in names if not name.startswith(_ONLY_LISTEN))
 
     def move(self, velocity: tuple[float, float, float], now: float) -> None:
         """Publish a velocity, if it is due: forward, left [m/s], turn [rad/s]; one zero after the last."""

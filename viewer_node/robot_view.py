@@ -29,11 +29,13 @@ class BodyMeshes:
         glb: file content by index of the body; -1 is the immobile root.
         radius: of a ball about the base that holds the robot with its joints at zero [m].
         problems: one sentence for each mesh that is not shown as it should be.
+        note: all of them in one short line; '' if there are none.
     """
 
     glb: dict[int, bytes]
     radius: float
     problems: tuple[str, ...]
+    note: str = ''
 
 
 def safe_name(text: str) -> str:

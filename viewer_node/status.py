@@ -5,10 +5,19 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 _WINDOW = 2.0  # over which the real-time factor is measured [s]
 _STALE = 2.0  # age after which a node's words do not count any more [s]
+_STALE_COMPILING = 8.0  # the same while it compiles, which leaves it little time [s]
+_TIPPED = 1.0  # tilt from which on a robot does not stand up by itself [rad]
+
+
+class Line(NamedTuple):
+    """A line of the status, and how it is meant."""
+
+    text: str
+    tone: Literal['plain', 'busy', 'warning', 'error', 'advice'] = 'plain'
 
 
 @dataclass
@@ -50,7 +59,18 @@ class Status:
     def words(self, short: str, now: float) -> Words | None:
         """What a node said lately; None if it is silent."""
         words = self._words[short]
-        return words if now - words.came < _STALE else None
+        longest = _STALE_COMPILING if 'compiling' in words.values else _STALE
+        return words if now - words.came < longest else None
+
+    def latched(self, short: str, now: float) -> str:
+        """Why a node damps until it is told to recover; '' if it does not."""
+        words = self.words(short, now)
+        return '' if words is None else words.values.get('latched', '')
+
+    def is_compiling(self, now: float) -> bool:
+        """Whether any node compiles its kernels, and cannot do anything else yet."""
+        all_words = (self.words(short, now) for short in self._words)
+        return any(words is not None and 'compiling' in words.values for words in all_words)
 
     def tick(self, simulated: float, now: float) -> None:
         """Note the simulated time [s]."""
@@ -73,19 +93,43 @@ class Status:
         (first, start), (last, end) = self._times[0], self._times[-1]
         return (end - start) / (last - first) if last - first > 0.5 else None
 
-    def lines(self, now: float) -> tuple[list[str], list[str]]:
-        """What to show: plain lines, and warnings."""
-        lines, warnings = [], []
+    def lines(self, now: float) -> list[Line]:
+        """What to show: time, and then each node."""
+        lines = []
         factor = self.real_time_factor
         if self.simulated is not None:
             rate = '' if factor is None else f' · real time x {factor:.2f}'
-            lines.append(f'{self.simulated:.2f} s{rate}')
-        for short in self._words:
-            words = self.words(short, now)
-            if words is None:
-                warnings.append(f'{short} is silent')
-                continue
-            mode = words.values.get('mode', '')
-            text = f'{short}: {f"{mode}, " if mode and mode not in words.message else ""}{words.message}'
-            (warnings if words.level >= 2 else lines).append(text)
-        return lines, warnings
+            lines.append(Line(f'{self.simulated:.2f} s{rate}'))
+        return lines + [self._line(short, now) for short in self._words]
+
+    def _line(self, short: str, now: float) -> Line:
+        words = self.words(short, now)
+        if words is None:
+            came = self._words[short].came
+            if came < 0.0:
+                return Line(f'{short}: nothing heard yet', 'warning')
+            return Line(f'{short} is silent for {now - came:.0f} s: has it ended?', 'error')
+        mode = words.values.get('mode', '')
+        text = f'{short}: {f"{mode}, " if mode and mode not in words.message else ""}{words.message}'
+        if 'compiling' in words.values:
+            return Line(text, 'busy')
+        return Line(text, 'error' if words.level >= 2 else 'warning' if words.level == 1 else 'plain')
+
+
+def advice(tilt: float) -> Line:
+    """What the user can do when the controller has stopped and damps the joints.
+
+    Args:
+        tilt: of the base now [rad]; NaN if unknown.
+    """
+    if tilt > _TIPPED:
+        text = (
+            'The robot lies on its side or back. Recover cannot help it up from there: '
+            'Reset puts it back to its start.'
+        )
+    else:
+        text = (
+            'The controller has stopped and only damps the joints. Recover lets it go on from here, '
+            'Reset puts the robot back to its start.'
+        )
+    return Line(text, 'advice')

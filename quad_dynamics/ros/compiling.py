@@ -51,6 +51,6 @@ class _Announcer:
             while self._is_compiling.wait():
                 if name := self._name:
                     seconds = time.monotonic() - self._since
-                    text = f'compiling {name} for its first start on this machine, {seconds:.0f} s so far'
+                    text = f'compiling {name} (first start on this machine), {seconds:.0f} s so far'
                     self._diagnostics.publish(OK, text, compiling=name)
                 time.sleep(_PERIOD)
