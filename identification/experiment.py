@@ -98,7 +98,8 @@ class Experiment:
             self.state, self.progress = FAILED, 'no joint_states came while it recorded'
             raise ArgumentError(self.progress)
         self._solve_in_thread(recording)
-        return f'solving {recording.seconds:.1f} s of data'
+        missing = recording.gaps.sentence()
+        return f'solving {recording.seconds:.1f} s of data{f"; {missing}" if missing else ""}'
 
     def close(self) -> None:
         """Let the threads end; a solution that is under way is given up with the process."""

@@ -177,12 +177,18 @@ class IdentificationNode:
         experiment, live = self.experiment, self.experiment.live
         recording = experiment.recording
         level = {FAILED: ERROR}.get(experiment.state, OK)
-        if experiment.state == RECORDING and self._age('joint_states') > _SILENT:
-            level = WARN
         counts = {} if recording is None else recording.counts
+        gaps = {} if recording is None else recording.gaps.values()
+        message = f'{experiment.state}: {experiment.progress}'
+        if experiment.state == RECORDING and recording is not None:
+            silent = self._age('joint_states')
+            lacks = [f'no joint_states for {silent:.1f} s'] if silent > _SILENT else []
+            lacks += filter(None, [recording.gaps.sentence()])
+            level = WARN if lacks else level
+            message = '; '.join([message, *lacks])
         self.diagnostics.publish(
             level,
-            f'{experiment.state}: {experiment.progress}',
+            message,
             self.inputs.stamp if self.inputs.stamp >= 0 else None,
             robot=self.model.name,
             state=experiment.state,
@@ -194,6 +200,7 @@ class IdentificationNode:
             estimate='' if live is None else live.message or 'good',
             **{f'messages.{name}': count for name, count in sorted(self.inputs.counts.items())},
             **{f'recorded.{name}': count for name, count in counts.items()},
+            **gaps,
         )
 
 

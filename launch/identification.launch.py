@@ -4,7 +4,8 @@
 The robot stands. `ros2 service call /identification/start std_srvs/srv/Trigger` begins to record, sends the
 excitation to force_node (excitation:=BAG, of `quad_dynamics excite`), and after it the parameters are
 identified; without one, `/identification/stop` ends the recording. record:=BAG records everything as well.
-The other arguments are those of sim.launch.py.
+sim_robot:=other.urdf simulates another robot than `robot`, which is believed: identification finds what
+differs. The other arguments are those of sim.launch.py.
 """
 
 from launch import LaunchDescription

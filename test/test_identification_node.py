@@ -24,9 +24,11 @@ from identification.excitation.excitation import choose_motion, design
 from identification.excitation.excitation_bag import read_trajectory, write_trajectory
 from identification.excitation.excitation_settings import ExcitationSettings
 from identification.experiment import DONE, FAILED, IDLE, RECORDING, SOLVING, Experiment
+from identification.recordings.gaps import GAP
 from identification.recordings.live import LiveRecording, Window
 from identification.recordings.topics import Topics
 from identification.settings import IdentificationSettings
+from identification.signals.signal_settings import SignalSettings
 from quad_dynamics.control.computed_torque import ComputedTorque
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.qos import LATCHED, STREAM
@@ -73,6 +75,38 @@ def test_a_live_recording_gives_back_what_came(seconds: float) -> None:
     assert recording.seconds == pytest.approx((len(values) - 1) / 500.0)
     again = list(recording.segments())  # it is read more than once
     assert np.array_equal(again[-1]['position'].values, segments[-1]['position'].values)
+
+
+def test_a_live_recording_knows_what_is_missing() -> None:
+    """Two messages lost, half a second without any, one that comes late, and odometry that ends early."""
+    recording = LiveRecording('live', Topics())
+    row = np.zeros(3)
+    for i in [*range(500), *range(502, 700), *range(950, 1500)]:  # at 500 Hz
+        stamp = i * 2_000_000
+        recording.add(stamp, position=row, velocity=row)
+        if i % 2 == 0 and i < 1200:
+            recording.add(stamp, base=np.zeros(13))
+    with pytest.raises(ArgumentError, match='left out'):
+        recording.add(stamp - 1_000_000, position=row, velocity=row)
+    values = recording.gaps.values()
+    assert values['lost.joint_states'] == 2 + 250
+    assert values['gaps.joint_states'] == 1
+    assert values['longest_gap.joint_states'] == pytest.approx(0.502)
+    assert values['late.joint_states'] == 1
+    assert values['lost.odom'] == 1 + 125
+    assert values['silent.odom'] == pytest.approx((1499 - 1198) * 0.002)
+    assert 'silent.joint_states' not in values
+    recording.close()
+    [note] = recording.notes
+    assert 'joint_states: 252 messages lost, 1 late, 1 gap of up to 0.502 s' in note
+
+
+def test_a_whole_recording_has_no_gaps() -> None:
+    assert SignalSettings().gap == GAP
+    recording, _ = recorded(4.0)
+    assert recording.gaps.values() == {}
+    recording.close()
+    assert recording.notes == []
 
 
 def test_a_window_of_a_live_recording() -> None:

@@ -55,7 +55,15 @@ REACHES: dict[str, tuple[Any, set[str]]] = {
 }
 # The other options have tests of their own.
 CHANGE_THE_GRAPH = {'noise', 'headless', 'viewer', 'rviz', 'record', 'record_duration', 'storage'}
-CHANGE_THE_GRAPH |= {'controller', 'namespace', 'params_file', 'use_sim_time', 'identification', 'excitation'}
+CHANGE_THE_GRAPH |= {
+    'sim_robot',
+    'controller',
+    'namespace',
+    'params_file',
+    'use_sim_time',
+    'identification',
+    'excitation',
+}
 
 
 def by_name(specs: list[NodeSpec]) -> dict[str, NodeSpec]:
@@ -537,3 +545,28 @@ def test_a_number_for_a_list_is_refused_with_a_reason(ros_context: Any) -> None:
     # One bound alone is no range: ROS would show the largest number there is.
     assert not descriptor(SimNodeSettings.parameters()['mu']).floating_point_range
     node.destroy_node()
+
+
+def test_another_robot_can_be_simulated_than_is_believed(no_ros: None, tmp_path: Path) -> None:
+    given = {'robot': 'mini_cheetah', 'sim_robot': '/tmp/heavy.urdf', 'identification': True}
+    specs = by_name(graph(given))
+    assert specs['sim_node'].parameters['robot'] == '/tmp/heavy.urdf'
+    assert specs['sim_node'].parameters['publish_description'] is False
+    for name in ('force_node', 'viewer_node', 'identification'):
+        assert specs[name].parameters['robot'] == 'mini_cheetah'
+
+
+def test_a_simulated_robot_has_the_joints_of_the_believed_one(no_ros: None, tmp_path: Path) -> None:
+    from quad_dynamics.cli.parser import UsageError
+    from quad_dynamics.cli.sim_checks import checked_graph
+
+    robot = load_model('mini_cheetah')
+    heavy = tmp_path / 'heavy.urdf'
+    heavy.write_text(robot.with_pi(robot.pi * 1.1).to_urdf())
+    assert checked_graph({'sim_robot': str(heavy), 'headless': True}, {})
+    other = tmp_path / 'other.urdf'
+    other.write_text(robot.to_urdf().replace('FL_hip_joint', 'left_front_joint'))
+    with pytest.raises(UsageError, match=r'--sim-robot: joint names differ .*left_front_joint'):
+        checked_graph({'sim_robot': str(other), 'headless': True}, {})
+    with pytest.raises(UsageError, match='--sim-robot: nobody'):
+        checked_graph({'sim_robot': 'nobody', 'headless': True}, {})

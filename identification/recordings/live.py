@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from identification.recordings.gaps import Gaps
 from identification.recordings.recording import SEGMENT, Channel, Segment, Source
 from identification.recordings.topics import Topics
 from quad_dynamics.errors import ArgumentError
@@ -78,6 +79,7 @@ class LiveRecording(Source):
 
     Attributes:
         first: stamp of the first joint states [ns]; -1 before them.
+        gaps: what is missing.
     """
 
     def __init__(self, name: str, topics: Topics) -> None:
@@ -86,6 +88,7 @@ class LiveRecording(Source):
         self._lock = threading.Lock()
         self._hash = hashlib.sha256()
         self.first = -1
+        self.gaps = Gaps()
 
     def add(self, stamp: int, **quantities: Floats) -> None:
         """Add what one message says.
@@ -97,18 +100,21 @@ class LiveRecording(Source):
         Raises:
             ArgumentError: the stamp is not later than that of the message before.
         """
+        channel = next(iter(quantities))  # those of one message are missing together
         with self._lock:
             for name, values in quantities.items():
                 spool = self._spools.get(name)
                 if spool is None:
                     spool = self._spools[name] = _Spool(len(values))
                 if stamp <= spool.last:
+                    self.gaps.refuse(channel)
                     raise ArgumentError(
                         f'{name} has the stamp {stamp * 1e-9:.3f} s, the one before '
                         f'{spool.last * 1e-9:.3f} s; expected later ones: it was left out'
                     )
                 spool.add(stamp, values)
                 self._hash.update(stamp.to_bytes(8, 'little') + values.tobytes())
+            self.gaps.add(channel, stamp)
             if self.first < 0 and 'position' in quantities:
                 self.first = stamp
 
@@ -117,6 +123,8 @@ class LiveRecording(Source):
         with self._lock:
             self.sha256 = self._hash.hexdigest()
             self.force_frames = self.measured_frames()
+        if missing := self.gaps.sentence():
+            self.note(f'while recording, {missing}')
 
     def measured_frames(self) -> dict[str, str]:
         """The frames of those feet whose forces came."""

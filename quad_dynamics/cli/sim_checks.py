@@ -43,7 +43,7 @@ def checked_graph(given: Mapping[str, Any], extra: Parameters) -> list[NodeSpec]
             _check(name, extra[name])
             warnings.warn(f'-p {name}.* has no effect: {name} is not started', stacklevel=2)
         _check_namespace(options.namespace)
-        _check_values(values)
+        _check_values(values, options.sim_robot)
         _check_record(options.record)
         free = _page_port(values, given, extra, specs)
     except QuadDynamicsError as error:
@@ -118,7 +118,20 @@ def _check_namespace(namespace: str) -> None:
             raise ArgumentError(f"--namespace '{namespace}': {reason}") from error
 
 
-def _check_values(values: Mapping[str, Any]) -> None:
+def _check_likeness(models: Mapping[str, Any]) -> None:
+    """The robot that is simulated must have the joints and feet of the one that others believe in."""
+    simulated = models['sim_node']
+    for name, model in models.items():
+        for what in ('joint_names', 'foot_names'):
+            ours, theirs = set(getattr(simulated, what)), set(getattr(model, what))
+            if ours != theirs:
+                raise ArgumentError(
+                    f'--sim-robot: {what.replace("_", " ")} differ from those of {name}: '
+                    f'{sorted(ours ^ theirs)}; expected the same'
+                )
+
+
+def _check_values(values: Mapping[str, Any], sim_robot: str) -> None:
     """Load what the nodes will load."""
     from identification.excitation.excitation_bag import read_trajectory
     from quad_dynamics.contact.terrain import Terrain
@@ -127,10 +140,15 @@ def _check_values(values: Mapping[str, Any]) -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # the nodes say it
-        robots = [(node.robot, node.xacro_args) for node in values.values() if node.robot]
-        for robot, xacro_args in dict.fromkeys(robots):
-            with _named('--robot'):
-                load_model(robot, xacro_args=parse_xacro_args(xacro_args))
+        robots = {name: (node.robot, node.xacro_args) for name, node in values.items() if node.robot}
+        models = {}
+        for name, (robot, xacro_args) in robots.items():
+            if (robot, xacro_args) in models:
+                continue
+            with _named('--sim-robot' if name == 'sim_node' and sim_robot else '--robot'):
+                models[robot, xacro_args] = load_model(robot, xacro_args=parse_xacro_args(xacro_args))
+        if sim_robot:
+            _check_likeness({name: models[robot] for name, robot in robots.items()})
     if 'sim_node' in values:
         with _named('--terrain'):
             Terrain.load(values['sim_node'].terrain)

@@ -32,6 +32,11 @@ class GraphOptions(ParameterSet):
 
     robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
     xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
+    sim_robot: str = param(
+        '',
+        'robot that is simulated, if it is another than the one that all other nodes believe in; same joints '
+        'and feet',
+    )
     contact: str = param('auto', 'contact model', choices=CONTACTS)
     terrain: str = param('flat', 'name of a terrain, or the path of a YAML file')
     initial_pose: str = param('lying', 'how the robot begins', choices=('lying', 'standing'))
@@ -129,6 +134,9 @@ class _Maker:
         options = self.options
         names = ('contact', 'terrain', 'initial_pose', 'real_time_factor', 'lock_step', 'seed')
         parameters = self._chosen(*_ROBOT, *names)
+        if options.sim_robot:
+            # Whoever reads robot_description would know more than it should.
+            parameters |= {'robot': options.sim_robot, 'publish_description': False}
         if self.waits:
             parameters['wait_for_commands'] = True
         if options.lock_step:

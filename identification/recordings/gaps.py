@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which messages of a live recording are missing: lost on the way, late, or never sent."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+_KEPT, _EVERY = 51, 25  # steps whose median is the period, and how often it is taken anew
+_ENOUGH = 10  # steps that tell a period
+_LOST = 1.5  # periods beyond which at least one message is missing
+GAP = 5.0  # periods beyond which data are not interpolated, but end a piece: as `gap` of SignalSettings
+# The topic that a channel comes from, for diagnostics.
+_TOPICS = {'position': 'joint_states', 'base': 'odom', 'imu': 'imu'}
+
+
+class Stream:
+    """The stamps of one channel.
+
+    Attributes:
+        last: stamp [ns]; -1 before the first.
+        period: usual time between two [ns]; 0 while it is unknown.
+        lost: messages that are missing in between.
+        late: messages that came after a later one, and were left out.
+        gaps: times that are too long to be interpolated.
+        longest: of them [ns].
+    """
+
+    def __init__(self) -> None:
+        self.last = -1
+        self.period = 0.0
+        self.lost = self.late = self.gaps = self.longest = 0
+        self._steps: deque[int] = deque(maxlen=_KEPT)
+        self._count = 0
+
+    def add(self, stamp: int) -> None:
+        """Take the stamp of a message that was recorded."""
+        if self.last >= 0:
+            self._step(stamp - self.last)
+        self.last = stamp
+
+    def _step(self, step: int) -> None:
+        self._steps.append(step)
+        self._count += 1
+        if self._count == _ENOUGH or self._count % _EVERY == 0:
+            self.period = float(np.median(self._steps))
+        if not self.period or step <= _LOST * self.period:
+            return
+        self.lost += round(step / self.period) - 1
+        if step > GAP * self.period:
+            self.gaps += 1
+            self.longest = max(self.longest, step)
+
+    def silence(self, now: int) -> float:
+        """For how long nothing came, if that is a gap already [s].
+
+        Args:
+            now: newest stamp of the recording [ns].
+        """
+        step = now - self.last
+        return step * 1e-9 if self.period and step > GAP * self.period else 0.0
+
+
+class Gaps:
+    """The streams of a recording, by channel."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, Stream] = {}
+
+    def add(self, channel: str, stamp: int) -> None:
+        """Take a message that was recorded."""
+        self._stream(channel).add(stamp)
+
+    def refuse(self, channel: str) -> None:
+        """Take a message that was left out, because a later one came before it."""
+        self._stream(channel).late += 1
+
+    def _stream(self, channel: str) -> Stream:
+        return self._streams.setdefault(channel, Stream())
+
+    @property
+    def _now(self) -> int:
+        return max((one.last for one in self._streams.values()), default=-1)
+
+    def values(self) -> dict[str, float]:
+        """Counts for diagnostics, by kind and topic; only what is not zero."""
+        found: dict[str, float] = {}
+        for channel, one in sorted(self._streams.items()):
+            topic = _topic(channel)
+            for name, count in (('lost', one.lost), ('late', one.late), ('gaps', one.gaps)):
+                if count:
+                    found[f'{name}.{topic}'] = found.get(f'{name}.{topic}', 0) + count
+            for name, seconds in (('longest_gap', one.longest * 1e-9), ('silent', one.silence(self._now))):
+                if seconds:
+                    found[f'{name}.{topic}'] = max(found.get(f'{name}.{topic}', 0.0), seconds)
+        return found
+
+    def sentence(self) -> str:
+        """What is missing, in words; '' if nothing is."""
+        values, parts = self.values(), []
+        for topic in dict.fromkeys(name.split('.', 1)[1] for name in values):
+            words = []
+            if lost := values.get(f'lost.{topic}'):
+                words.append(f'{lost:g} message{"s" if lost > 1 else ""} lost')
+            if late := values.get(f'late.{topic}'):
+                words.append(f'{late:g} late')
+            if gaps := values.get(f'gaps.{topic}'):
+                longest = values[f'longest_gap.{topic}']
+                words.append(f'{gaps:g} gap{"s" if gaps > 1 else ""} of up to {longest:.3g} s')
+            if silent := values.get(f'silent.{topic}'):
+                words.append(f'silent for {silent:.3g} s')
+            parts.append(f'{topic}: {", ".join(words)}')
+        return '; '.join(parts)
+
+
+def _topic(channel: str) -> str:
+    return 'foot_forces' if channel.startswith('force/') else _TOPICS.get(channel, channel)
