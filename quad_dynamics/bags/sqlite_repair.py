@@ -11,7 +11,15 @@ from pathlib import Path
 from quad_dynamics.bags import sqlite_log, sqlite_rows
 from quad_dynamics.bags.metadata import Contents
 from quad_dynamics.bags.replacement import MAY_BE_WRONG, FileResult, replacement, saved_text
-from quad_dynamics.bags.sqlite_storage import CHECKED, SqliteStorage, checksum, settle
+from quad_dynamics.bags.sqlite_storage import (
+    CHECKED,
+    TABLES,
+    TOPIC_COLUMNS,
+    SqliteStorage,
+    checksum,
+    settle,
+    topic_checksum,
+)
 from quad_dynamics.bags.topics import Topic
 from quad_dynamics.errors import ArgumentError
 
@@ -69,6 +77,7 @@ def _settled(path: Path) -> tuple[Contents, int]:
         if verdict != 'ok':
             raise sqlite3.DatabaseError(verdict)
         checked = check_messages(connection)
+        _check_topics(connection)
         return _contents(connection), checked
     finally:
         connection.close()
@@ -84,7 +93,7 @@ def check_messages(connection: sqlite3.Connection) -> int:
         return 0
     last = checked = 0
     for end, expected in connection.execute(
-        'SELECT last_id, crc FROM quad_dynamics_checksums ORDER BY last_id'
+        'SELECT last_id, crc FROM quad_dynamics_checksums WHERE last_id > 0 ORDER BY last_id'
     ):
         crc, count = 0, 0
         query = 'SELECT id, topic_id, timestamp, data FROM messages WHERE id > ? AND id <= ? ORDER BY id'
@@ -98,6 +107,33 @@ def check_messages(connection: sqlite3.Connection) -> int:
             raise sqlite3.DatabaseError(f'the CRC of messages {last + 1} to {end} does not match')
         last, checked = end, checked + count
     return checked
+
+
+def _check_topics(connection: sqlite3.Connection) -> None:
+    """Read everything about topics, and compare it with its CRCs, where there are any.
+
+    Raises:
+        sqlite3.DatabaseError: a table or a column is missing, or a CRC does not match.
+    """
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    ours = 'quad_dynamics_checksums' in tables
+    definitions = {}
+    for table, columns in TABLES.items():
+        if table in tables or ours:
+            rows = connection.execute(f'SELECT {columns} FROM {table}').fetchall()
+            if table == 'message_definitions':
+                definitions = {row[0]: row[2] for row in rows}
+    if not ours:
+        return
+    query = 'SELECT -last_id, crc FROM quad_dynamics_checksums WHERE last_id < 0'
+    expected = dict(connection.execute(query).fetchall())
+    found = {}
+    for number, *row in connection.execute(f'SELECT {TOPIC_COLUMNS} FROM topics'):
+        name, kind, form, qos, digest = row
+        topic = Topic(name, kind, qos, definitions.get(kind, ''), digest, serialization=form)
+        found[number] = topic_checksum(topic)
+    if found != expected:
+        raise sqlite3.DatabaseError('the CRC of a topic does not match')
 
 
 def _contents(connection: sqlite3.Connection) -> Contents:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from quad_dynamics.bags import sqlite_pages
 from quad_dynamics.bags.sqlite_pages import Row
-from quad_dynamics.bags.sqlite_storage import CHECKED, checksum
+from quad_dynamics.bags.sqlite_storage import CHECKED, checksum, topic_checksum
 from quad_dynamics.bags.topics import Topic, known_definition
 from quad_dynamics.errors import ArgumentError
 
@@ -84,9 +84,11 @@ def salvage(path: Path, known: list[tuple[Topic, int]]) -> Salvage:
     if path.stat().st_size % pages.size == 0:  # else SQLite fills up the last page with zeros
         messages += _read_by_sqlite(path, messages)
     messages.sort(key=lambda one: one.row)
+    checksums = {number: row[1] for number, row, _ in tables['checksums']}
     found = Salvage(_topics(tables))
-    found.unchecked = _check(messages, [(number, row[1]) for number, row, _ in tables['checksums']])
-    _name_topics(found.topics, Counter(one.topic for one in messages), known)
+    wrong = _wrong_topics(found.topics, checksums)
+    found.unchecked = _check(messages, [(number, crc) for number, crc in checksums.items() if number > 0])
+    _name_topics(found.topics, wrong, Counter(one.topic for one in messages), known)
     found.messages = [one for one in messages if one.topic in found.topics]
     found.unknown = len(messages) - len(found.messages)
     _set_times(found.messages)
@@ -130,10 +132,30 @@ def _topics(tables: dict[str, list[tuple[int, Row, bool]]]) -> dict[int, Topic]:
     return topics
 
 
-def _name_topics(topics: dict[int, Topic], counts: Counter[int], known: list[tuple[Topic, int]]) -> None:
+def _wrong_topics(topics: dict[int, Topic], checksums: dict[int, int]) -> set[int]:
+    """Numbers of topics whose CRC does not match, even with the definition as ROS has it."""
+    wrong = set()
+    for number, topic in topics.items():
+        expected = checksums.get(-number, topic_checksum(topic))
+        own = replace(topic, definition=known_definition(topic.type, topic.digest))
+        if topic_checksum(topic) != expected and topic_checksum(own) == expected:
+            topics[number] = own
+        elif topic_checksum(topic) != expected:
+            wrong.add(number)
+    return wrong
+
+
+def _name_topics(
+    topics: dict[int, Topic], wrong: set[int], counts: Counter[int], known: list[tuple[Topic, int]]
+) -> None:
     """Give messages of unknown topics one of those that metadata.yaml names besides, if it is clear which."""
     names = {topic.name for topic, _ in known}
     damaged = [number for number, topic in topics.items() if names and topic.name not in names]
+    for number in wrong:  # the name may be all right, and something else wrong
+        same = [topic for topic, _ in known if topic.name == topics[number].name]
+        if same:
+            definition = known_definition(same[0].type, same[0].digest) or topics[number].definition
+            topics[number] = replace(same[0], definition=definition)
     unknown = sorted({*damaged, *(number for number in counts if number not in topics)})
     left = [
         (topic, count) for topic, count in known if topic.name not in {one.name for one in topics.values()}

@@ -34,7 +34,15 @@ CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER NOT NULL, timesta
 CREATE TABLE quad_dynamics_checksums(last_id INTEGER PRIMARY KEY, crc INTEGER NOT NULL);
 CREATE INDEX timestamp_idx ON messages (timestamp ASC);
 """
-# A CRC is that of so many messages, up to and with `last_id`; the last one of fewer.
+# Columns that readers ask for; `topics` has fewer in older bags.
+TABLES = {
+    'schema': 'schema_version, ros_distro',
+    'metadata': 'id, metadata_version, metadata',
+    'message_definitions': 'topic_type, encoding, encoded_message_definition, type_description_hash',
+}
+TOPIC_COLUMNS = 'id, name, type, serialization_format, offered_qos_profiles, type_description_hash'
+# A CRC is that of so many messages, up to and with `last_id`; the last one of fewer. That of a topic has the
+# number of the topic below zero as `last_id`.
 CHECKED = 256
 _ROW = struct.Struct('<qqq')
 _DISTRO = 'INSERT INTO schema(schema_version, ros_distro) VALUES (4, ?)'
@@ -83,6 +91,7 @@ class SqliteStorage:
                 if topic.definition and topic.type not in known:
                     definition = (topic.type, topic.encoding, topic.definition, topic.digest)
                     self._connection.execute(_DEFINITION, definition)
+                self._connection.execute(_CHECKSUM, (-number, topic_checksum(topic)))
         except sqlite3.Error as error:
             raise self._failed(error) from error
         self._topics.append(topic)
@@ -157,6 +166,12 @@ def checksum(crc: int, row: int, topic: int, timestamp: int, data: bytes) -> int
         data: of the message.
     """
     return zlib.crc32(data, zlib.crc32(_ROW.pack(row, topic, timestamp), crc))
+
+
+def topic_checksum(topic: Topic) -> int:
+    """The CRC of a topic and its definition."""
+    parts = topic.name, topic.type, topic.serialization, topic.qos, topic.digest, topic.definition
+    return zlib.crc32('\0'.join(parts).encode())
 
 
 def settle(connection: sqlite3.Connection) -> None:
