@@ -13,12 +13,16 @@ import struct
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
+from mcap.reader import SeekingReader, make_reader
+from mcap.records import Chunk, Footer
+from mcap.stream_reader import StreamReader
 from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
@@ -105,24 +109,44 @@ def test_what_is_written_is_read(storage: str, tmp_path: Path) -> None:
     assert {one.name for one in folder.iterdir()} == {data_file(folder).name, 'metadata.yaml'}
 
 
-def test_other_readers_of_mcap(tmp_path: Path) -> None:
-    reader = pytest.importorskip('mcap.reader')
+@pytest.mark.parametrize('end', ['closed', 'killed and repaired'])
+def test_other_readers_of_mcap(end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of time, backwards, a part by the index, and as a stream; CRCs are validated."""
+    monkeypatch.setattr('quad_dynamics.bags.mcap_storage.CHUNK_SIZE', 4096)
     messages = made_messages(50)
-    write(tmp_path / 'bag', 'mcap', messages).close({})
+    bag = write(tmp_path / 'bag', 'mcap', messages)
+    if end == 'closed':
+        bag.close({})
+    else:
+        del bag
+        assert repair(tmp_path / 'bag').found
     with data_file(tmp_path / 'bag').open('rb') as file:
-        opened = reader.make_reader(file)
+        opened = make_reader(file, validate_crcs=True)
+        assert isinstance(opened, SeekingReader)
         summary = opened.get_summary()
+        assert summary is not None
+        assert summary.statistics is not None
         assert summary.statistics.message_count == 50
-        assert {channel.topic for channel in summary.channels.values()} == {
-            '/topic_0',
-            '/topic_1',
-            '/topic_2',
-        }
-        found = [
-            (channel.topic, message.log_time, message.data, message.sequence)
-            for _, channel, message in opened.iter_messages()
-        ]
-    assert found == [(*message, i) for i, message in enumerate(messages)]
+        assert summary.statistics.chunk_count == len(summary.chunk_indexes) > 3
+        assert {one.topic for one in summary.channels.values()} == {f'/topic_{i}' for i in range(3)}
+
+        def found(**chosen: Any) -> list[tuple[str, int, bytes, int]]:
+            found = opened.iter_messages(**chosen)
+            return [(topic.topic, one.log_time, one.data, one.sequence) for _, topic, one in found]
+
+        expected = [(*message, i) for i, message in enumerate(messages)]
+        assert found(log_time_order=True) == expected
+        assert found(log_time_order=True, reverse=True) == expected[::-1]
+        part = {'start_time': expected[20][1], 'end_time': expected[30][1]}
+        assert found(topics=['/topic_1'], **part) == [one for one in expected[20:30] if one[0] == '/topic_1']
+    with data_file(tmp_path / 'bag').open('rb') as file:
+        records = list(StreamReader(file, emit_chunks=True, validate_crcs=True).records)
+    chunks = [one for one in records if isinstance(one, Chunk)]
+    assert len(chunks) == summary.statistics.chunk_count
+    assert all(one.uncompressed_crc for one in chunks)
+    content = data_file(tmp_path / 'bag').read_bytes()
+    [footer] = [one for one in records if isinstance(one, Footer)]
+    assert footer.summary_crc == zlib.crc32(content[footer.summary_start : -12])
 
 
 @pytest.mark.parametrize('storage', STORAGES)

@@ -146,6 +146,34 @@ def test_duration_counts_simulated_time_from_the_first_step(ros_domain: int, tmp
     assert 1.3 < last < 2.5  # the page of diagnostics is every 0.5 s; ending takes a moment
 
 
+def test_a_killed_recorder_goes_on_in_another_bag(ros_domain: int, tmp_path: Path) -> None:
+    """The simulation does not notice; both bags can be read in the end."""
+    from rosbags.rosbag2 import Reader
+
+    from quad_dynamics.bags.repair import repair
+
+    sim = Sim('--headless', '--lock-step', '--record', str(tmp_path / 'bag'))
+    try:
+        file = tmp_path / 'bag' / 'bag_0.mcap'
+        wait_for(file.is_file, 60.0, 'the recorder does not start')
+        wait_for(lambda: file.stat().st_size > 300_000, 60.0, 'nothing is recorded')
+        nodes = sim.children()
+        os.kill(nodes['quad_dynamics'], signal.SIGKILL)
+        second = tmp_path / 'bag_2' / 'bag_2_0.mcap'
+        wait_for(second.is_file, 20.0, 'the recorder does not come back')
+        wait_for(lambda: second.stat().st_size > 100_000, 20.0, 'nothing is recorded any more')
+        assert sim.children()['sim_node'] == nodes['sim_node']
+    finally:
+        code, output = sim.end(patience=40.0)
+    assert code == 0, output
+    assert 'record died (signal SIGKILL); it is started again' in output
+    assert f'quad_dynamics repair {tmp_path / "bag"} adds it' in output
+    assert repair(tmp_path / 'bag').contents.count > 100
+    for name in ('bag', 'bag_2'):
+        with Reader(tmp_path / name) as reader:
+            assert sum(1 for _ in reader.messages()) == reader.message_count > 100
+
+
 def test_what_always_dies_is_given_up(ros_domain: int) -> None:
     sim = Sim('--headless')
     deadline = time.monotonic() + 60.0

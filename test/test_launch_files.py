@@ -265,10 +265,11 @@ def test_what_the_launch_goes_on_without(launching: Any) -> None:
     viewer = launching._Process(NodeSpec('viewer_node', module='viewer_node', needed=False), {})
     assert kinds(viewer.ended(Event(3), LaunchContext())) == ['LogInfo']  # not started again
     assert kinds(viewer.ended(Event(-11), LaunchContext())) == ['LogInfo', 'TimerAction']
-    arguments = {'arguments': ['record'], 'is_node': False, 'respawn': False, 'needed': False}
+    arguments = {'arguments': ['record'], 'is_node': False, 'needed': False}
     recorder = launching._Process(NodeSpec('x', module='x', **arguments), {})
-    for code in (0, 1, -9):
+    for code in (0, 1):
         assert kinds(recorder.ended(Event(code), LaunchContext())) == ['LogInfo']
+    assert kinds(recorder.ended(Event(-9), LaunchContext())) == ['LogInfo', 'TimerAction']
     closing = LaunchContext()
     closing._set_is_shutdown(True)
     assert viewer.ended(Event(1), closing) == []

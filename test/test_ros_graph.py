@@ -186,11 +186,11 @@ def test_recorder() -> None:
     spec = by_name(graph({'record': 'my bag', 'storage': 'sqlite3', 'namespace': 'a/b', 'lock_step': True}))
     command = command_line(spec['quad_dynamics'])
     assert command[:4] == [sys.executable, '-m', 'quad_dynamics', 'record']
-    options = [*('-o', 'my bag'), *('--storage', 'sqlite3'), *('--namespace', 'a/b'), '--sim-time']
+    options = [*('-o', 'my bag'), '--next', *('--storage', 'sqlite3'), *('--namespace', 'a/b'), '--sim-time']
     assert command[4:] == options
-    assert not spec['quad_dynamics'].respawn
+    assert spec['quad_dynamics'].respawn  # if it is killed
     plain = command_line(by_name(graph({'record': 'bag', 'record_duration': 2.0}))['quad_dynamics'])
-    assert plain[4:] == ['-o', 'bag', '--storage', 'mcap', '--duration', '2.0']
+    assert plain[4:] == ['-o', 'bag', '--next', '--storage', 'mcap', '--duration', '2.0']
 
 
 @pytest.mark.usefixtures('no_ros')
@@ -377,7 +377,7 @@ def run_to_end(spec: NodeSpec) -> tuple[Supervisor, list[str]]:
 
 
 VIEWER = NodeSpec('viewer_node', module='x', needed=False)
-RECORD = NodeSpec('r', module='x', arguments=['record'], is_node=False, respawn=False, needed=False)
+RECORD = NodeSpec('r', module='x', arguments=['record'], is_node=False, needed=False)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ RECORD = NodeSpec('r', module='x', arguments=['record'], is_node=False, respawn=
         (VIEWER, 3, Next.GO_ON, 'viewer_node cannot work here (see its message); everything else goes on'),
         (RECORD, 0, Next.GO_ON, 'record has ended'),
         (RECORD, 1, Next.DO_WITHOUT, 'record ended with exit code 1; everything else goes on without it'),
-        (RECORD, -9, Next.DO_WITHOUT, 'record ended with signal SIGKILL; everything else goes on without it'),
+        (RECORD, -9, Next.RESTART, 'record died (signal SIGKILL); it is started again'),
         (replace(RECORD, needed=True), 2, Next.END, 'record ended with exit code 2'),
     ],
 )

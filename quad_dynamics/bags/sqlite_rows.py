@@ -14,6 +14,7 @@ from quad_dynamics.bags.sqlite_storage import CHECKED, checksum, topic_checksum
 from quad_dynamics.bags.topics import Topic, known_definition
 from quad_dynamics.errors import ArgumentError
 
+_HOUR = 3600 * 10**9  # [ns]
 _SHAPES = {
     'topics': (6, (str,) * 5),
     'message_definitions': (5, (str,) * 4),
@@ -199,11 +200,14 @@ def _check(messages: list[Message], checksums: list[tuple[int, int]]) -> int:
 
 def _set_times(messages: list[Message]) -> None:
     """Replace damaged times of suspect messages by those before."""
-    times = [one.timestamp for one in messages if not one.suspect]
+    times = sorted(one.timestamp for one in messages if not one.suspect)
+    if not times:  # most of them are right
+        every = sorted(one.timestamp for one in messages)
+        times = every[len(every) // 4 : len(every) * 3 // 4 + 1]
     if not times:
         return
-    first, last, before = min(times), max(times), min(times)
-    slack = max(last - first, 3600 * 10**9)
+    first, last, before = times[0], times[-1], times[0]
+    slack = max(last - first, _HOUR)
     for one in messages:
         if one.suspect and not first - slack <= one.timestamp <= last + slack:
             one.timestamp = before

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
+import os
 import time
 from pathlib import Path
 
@@ -49,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
     add('-o', '--output', metavar='FOLDER', help='of the bag; it must not exist (default: by the date)')
+    add('--next', action='store_true', help='if FOLDER exists, record into FOLDER_2, FOLDER_3, ...')
     add('--storage', choices=('mcap', 'sqlite3'), default='mcap', help='(default: %(default)s)')
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
@@ -79,6 +82,22 @@ def positive(text: str) -> float:
     return value
 
 
+def _next(folder: Path) -> Path:
+    """The folder, or one with a number behind its name where that exists already."""
+    from quad_dynamics.bags.metadata import RECORDING, STATE, custom_data, read_metadata
+
+    chosen, last = folder, None
+    for number in itertools.count(2):
+        if not os.path.lexists(chosen):
+            break
+        last, chosen = chosen, folder.with_name(f'{folder.name}_{number}')
+    if last is not None:
+        unfinished = custom_data(read_metadata(last)).get(STATE) == RECORDING
+        hint = f' and has no end (quad_dynamics repair {last} adds it)' if unfinished else ''
+        print(f'{last} exists{hint}; recording into {chosen}', flush=True)
+    return chosen
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Record until asked to end."""
     from quad_dynamics.bags.writers import BagWriter, check_new
@@ -89,6 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S'))
     if not folder.name:
         raise ArgumentError(f'--output is {arguments.output}; expected the name of a folder')
+    if arguments.next:
+        folder = _next(folder)
     check_new(folder, arguments.storage)
     stay_on_this_machine()
 

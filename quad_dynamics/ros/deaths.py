@@ -57,11 +57,11 @@ class Deaths:
         how = _how(code)
         if code == CANNOT_SERVE and not spec.needed:
             return Next.GO_ON, f'{spec.name} cannot work here (see its message); {_WITHOUT}'
-        if code == 0 and not spec.respawn:
+        if code == 0 and not (spec.respawn and spec.is_node):
             return Next.GO_ON, f'{spec.name} has ended'
         if code == WRONG_PARAMETERS and spec.is_node:
             reason = f'{spec.name} refused to start'
-        elif not spec.respawn:
+        elif not spec.respawn or (code > 0 and not spec.is_node):
             reason = f'{spec.name} ended with {how}'
         elif self.too_many(code):
             reason = f'{spec.name} died {_MOST_DEATHS} times within {_WITHIN:g} s, the last time with {how}'

@@ -160,7 +160,8 @@ class _Maker:
 
     def recorder(self) -> NodeSpec:
         options = self.options
-        arguments = ['record', '-o', options.record, '--storage', options.storage]
+        # One that was killed goes on beside what it has left.
+        arguments = ['record', '-o', options.record, '--next', '--storage', options.storage]
         arguments += ['--namespace', options.namespace] if options.namespace else []
         arguments += ['--sim-time'] if options.lock_step else []
         arguments += ['--duration', str(options.record_duration)] if options.record_duration else []
@@ -169,7 +170,6 @@ class _Maker:
             module=PACKAGE,
             arguments=arguments,
             is_node=False,
-            respawn=False,
             needed=options.lock_step,  # which does not begin without it
             patience=CLOSING,
         )

@@ -14,6 +14,7 @@ from launch.actions import DeclareLaunchArgument, ExecuteProcess, LogInfo, Opaqu
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
+from quad_dynamics.bags.writers import check_new
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import Parameter, nearest
 from quad_dynamics.ros.deaths import Deaths, Next
@@ -84,7 +85,10 @@ class _Actions:
         if not context.launch_configurations.get('launch-prefix'):
             # Processes are children of this one, and need not outlive it; behind a prefix they are not.
             environment[PARENT_VARIABLE] = str(os.getpid())
-        return [_Process(spec, environment).start() for spec in graph(given)]
+        specs = graph(given)
+        if given.get('record'):  # the recorder itself would go on beside it
+            check_new(Path(str(given['record'])), str(given.get('storage', 'mcap')))
+        return [_Process(spec, environment).start() for spec in specs]
 
 
 class _Process:

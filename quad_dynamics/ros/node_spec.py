@@ -28,7 +28,7 @@ class NodeSpec:
         arguments: of the program, before those for ROS.
         remappings: of names, from and to.
         is_node: whether it takes arguments for ROS.
-        respawn: whether it is started again when it ends.
+        respawn: whether it is started again: a node when it ends, another program when it was killed.
         needed: whether nothing goes on without it.
         patience: how long it may take to end when asked to [s].
     """
