@@ -76,6 +76,9 @@ class Report:
         if supervisor.waiting_for:
             return WARN, f'damping: {supervisor.waiting_for}'
         message = ' '.join(filter(None, [supervisor.mode, supervisor.phase]))
+        if supervisor.mode == 'passthrough' and supervisor.phase == 'no command':
+            timeout = self._owner.settings.command_timeout
+            return WARN, f'{message}: damping, for no joint_commands came for {timeout:g} s'
         if publishers > 1:
             return WARN, f'{message}; {publishers} publishers of joint_states, expected one'
         return OK, message

@@ -44,7 +44,8 @@ class ForceSettings(ControlSettings):
     )
     output: str = param(
         'joint_state',
-        'joint_state: joint_torques; float64_multi_array: effort_controller/commands, as of ros2_control',
+        'joint_state: joint_torques; float64_multi_array: effort_controller/commands, for an effort '
+        'controller of ros2_control',
         choices=('joint_state', 'float64_multi_array'),
     )
     feedback: str = param(

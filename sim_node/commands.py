@@ -90,13 +90,28 @@ class Commands:
         return callback
 
     def _take_joint_state(self, raw: bytes) -> None:
-        sample = self._reader.read(raw)
+        sample = self._reader.parse(raw)
+        if sample.arrays and all(np.isnan(numbers).all() for numbers in sample.arrays.values()):
+            self._take_nothing(sample.stamp_ns)
+            return
+        self._reader.checked(sample)
         effort, position, velocity = sample.get('effort'), sample.get('position'), sample.get('velocity')
         if effort is None and position is None and velocity is None:
             raise ArgumentError(f'{self.topic} has no numbers; expected effort, position or velocity')
         self._check_age(sample.stamp_ns)
         self._world.command(effort, position, velocity)
         self._taken(sample.stamp_ns)
+
+    def _take_nothing(self, stamp_ns: int) -> None:
+        """Nothing but NaN: whoever sends it has nobody who commands, as ros2_control without a controller.
+
+        The drives damp. It is an answer all the same: time must go on for a controller to be started in it.
+        """
+        self._check_age(stamp_ns)
+        if not self._world.is_damped:
+            self._world.damp()
+        self._taken(stamp_ns)
+        self._was_damped = True
 
     def _take_array(self, raw: bytes) -> None:
         try:
@@ -120,7 +135,7 @@ class Commands:
         if age < 0.0 and self._world.settings.lock_step:
             raise ArgumentError(
                 f'{self.topic} has a stamp {-age:.3g} s ahead; in lock-step expected that of the '
-                'joint_states that it answers'
+                'joint_states that it answers, or of /clock (use_sim_time)'
             )
 
     def _taken(self, stamp_ns: int) -> None:

@@ -295,7 +295,7 @@ class SimNode:
         world = self.world
         level, message = OK, 'running'
         if self._paused or self._waits:
-            message = 'paused' if self._paused else 'waiting for commands'
+            message = 'paused' if self._paused else f'waiting for commands on {self._commands.topic}'
         elif world.is_damped:
             level, message = WARN, 'no commands: the drives damp'
         publishers = self._crowd.count()

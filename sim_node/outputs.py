@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -69,14 +70,21 @@ class Outputs:
             return world.control_steps if settings.lock_step else world.every(getattr(settings, name), name)
 
         due = [(every(name), publish) for name, publish in rates.items()]
-        if settings.publish_clock:
-            self._clock = self._node.create_publisher(Clock, '/clock', STREAM)
-            self._clock_template = messages.clock()
-            due.append((world.every(settings.clock_rate, 'clock_rate'), self._publish_clock))
         if self._tf is not None:
             due.append((world.every(settings.tf_rate, 'tf_rate'), self._publish_tf))
-        # Last: who is woken by joint_states finds the rest there already.
-        return [*due, (every('joint_states_rate'), self._joint_states)]
+        clock = [self._make_clock()] if settings.publish_clock else []
+        # Last: who is woken by joint_states finds the rest there already. In lock-step a controller may be
+        # woken by /clock, as ros2_control is, and finds joint_states there.
+        joint_states = (every('joint_states_rate'), self._joint_states)
+        return [*due, joint_states, *clock] if settings.lock_step else [*due, *clock, joint_states]
+
+    def _make_clock(self) -> tuple[int, Callable[[int], None]]:
+        """Publish /clock; in lock-step with every state, so that the clock can stamp the answer."""
+        world, settings = self._world, self._world.settings
+        self._clock = self._node.create_publisher(Clock, '/clock', STREAM)
+        self._clock_template = messages.clock()
+        every = world.every(settings.clock_rate, 'clock_rate')
+        return math.gcd(every, world.control_steps) if settings.lock_step else every, self._publish_clock
 
     @property
     def state_topics(self) -> list[Any]:

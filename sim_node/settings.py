@@ -39,7 +39,8 @@ class SimNodeSettings(SimulatorSettings):
     )
     command_type: str = param(
         'joint_state',
-        'joint_state: joint_torques; float64_multi_array: effort_controller/commands, as of ros2_control',
+        'joint_state: joint_torques; float64_multi_array: effort_controller/commands, in place of an effort '
+        'controller of ros2_control',
         choices=('joint_state', 'float64_multi_array'),
     )
     kp: tuple[float, ...] = param(

@@ -103,9 +103,24 @@ class JointReader:
             ArgumentError: damaged bytes, missing or unknown joints, wrong lengths, or numbers that are not
                 finite.
         """
+        return self.checked(self.parse(raw))
+
+    def parse(self, raw: bytes) -> JointSample:
+        """The numbers of a message, finite or not.
+
+        Raises:
+            ArgumentError: damaged bytes, missing or unknown joints, or wrong lengths.
+        """
         if self._layout is None or not self._layout.fits(raw):
             self._layout = self._learn(raw)
-        sample = self._layout.read(raw)
+        return self._layout.read(raw)
+
+    def checked(self, sample: JointSample) -> JointSample:
+        """The sample, if all its numbers are finite.
+
+        Raises:
+            ArgumentError: one that is not.
+        """
         for name, numbers in sample.arrays.items():
             finite = np.isfinite(numbers)
             if not finite.all():
