@@ -570,3 +570,19 @@ def test_a_simulated_robot_has_the_joints_of_the_believed_one(no_ros: None, tmp_
         checked_graph({'sim_robot': str(other), 'headless': True}, {})
     with pytest.raises(UsageError, match='--sim-robot: nobody'):
         checked_graph({'sim_robot': 'nobody', 'headless': True}, {})
+
+
+def test_nested_parameters_of_files_are_checked_as_ros_reads_them(no_ros: None, tmp_path: Path) -> None:
+    from quad_dynamics.cli.parser import UsageError
+    from quad_dynamics.cli.sim_checks import checked_graph
+
+    assert checked_graph({'noise': 'typical', 'headless': True}, {})
+    path = tmp_path / 'mine.yaml'
+    overrides = {'/odom': {'publisher': {'depth': 5}}}
+    sensors = {'odometry': {'position_walk': 0.1}}
+    parameters = {'sensors': sensors, 'qos_overrides': overrides}
+    path.write_text(yaml.safe_dump({'/**/sim_node': {'ros__parameters': parameters}}))
+    assert checked_graph({'params_file': str(path), 'headless': True}, {})
+    path.write_text(path.read_text().replace('position_walk', 'position_wlk'))
+    with pytest.raises(UsageError, match=r"'sensors\.odometry\.position_wlk' \(did you mean"):
+        checked_graph({'params_file': str(path), 'headless': True}, {})

@@ -232,7 +232,7 @@ def _parameter_file(options: GraphOptions) -> Path:
 
 
 def file_parameters(path: Path, node: str) -> dict[str, Any]:
-    """The parameters of a node in a file; what is wrong with the file, the node itself says."""
+    """The parameters of a node in a file, by dotted names; what is wrong with it, the node itself says."""
     try:
         data = load_yaml(path.read_text(encoding='utf-8'))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
@@ -241,8 +241,17 @@ def file_parameters(path: Path, node: str) -> dict[str, Any]:
     for key, value in data.items() if isinstance(data, dict) else ():
         parameters = value.get('ros__parameters') if isinstance(value, dict) else None
         if isinstance(parameters, dict) and str(key).split('/')[-1] in ('**', node):
-            found |= parameters
+            found |= _dotted(parameters)
     return found
+
+
+def _dotted(nested: Mapping[Any, Any], prefix: str = '') -> dict[str, Any]:
+    """Nested mappings of parameters with one name for each value, as ROS reads them."""
+    flat: dict[str, Any] = {}
+    for key, value in nested.items():
+        name = f'{prefix}{key}'
+        flat |= _dotted(value, f'{name}.') if isinstance(value, Mapping) else {name: value}
+    return flat
 
 
 def _urdf(robot: str, xacro_args: str) -> str:
