@@ -120,7 +120,7 @@ def test_description_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_unknown_robot(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = inspect('nobody', capsys=capsys)
     assert code == 1
-    assert 'bundled are: mini_cheetah, mini_cheetah_leg, two_link_arm' in out
+    assert 'bundled are: go2, mini_cheetah, mini_cheetah_leg, two_link_arm' in out
 
 
 def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -283,7 +283,7 @@ def test_xacro_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_bundled_names() -> None:
-    assert bundled_robots() == ('mini_cheetah', 'mini_cheetah_leg', 'two_link_arm')
+    assert bundled_robots() == ('go2', 'mini_cheetah', 'mini_cheetah_leg', 'two_link_arm')
 
 
 def test_mini_cheetah_warns_once_about_the_published_thigh() -> None:

@@ -36,7 +36,8 @@ bundled robots: {', '.join(bundled_robots())}
 
 examples:
   quad_dynamics simulate                                      the bundled mini_cheetah stands for 2 s
-  quad_dynamics simulate --robot go2.urdf --plot out.png      a file, with a picture
+  quad_dynamics simulate --robot go2 --gait trot              another bundled robot trots
+  quad_dynamics simulate --robot robot.urdf --plot out.png    a file, with a picture
   quad_dynamics simulate --contact spring --gait trot         it trots on springs and dampers
   quad_dynamics simulate --gait none --drop 0.2               no torques: it falls
   quad_dynamics simulate --terrain stairs --settings sim.yaml --bag run --log run.npz
