@@ -65,7 +65,7 @@ def test_a_loop_that_sleeps_too_little_loses_it() -> None:
     turn = (
         'time.sleep(0.0005); begin = time.monotonic()\n        while time.monotonic() < begin + 0.009: pass'
     )
-    script = 'priority._limit = 0.6\never = run(1.5, True)'
+    script = 'priority._limit = 0.6\never = run(2.5, True)'
     assert result(turn, script) == (is_allowed(), False)
 
 

@@ -22,7 +22,8 @@ _LEVEL = 10  # of real-time scheduling, from 1 to 99
 _MOST_OF_ALL = 0.6
 _MOST_OF_A_CORE = 0.9
 _REVIEW = 0.4  # shortest time over which CPU time is measured [s]
-_REVIEWS = 2  # in a row that must show too much: the first may have had a backlog
+_REVIEWS = 4  # in a row that must show too much: a backlog passes
+_GOOD = 60  # in a row, after which the next pause is short again
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0  # before a priority that was given back is asked for again [s]
 _LONGEST_TURN = 0.2  # without a break, after which the kernel says so [s]
 
@@ -57,7 +58,8 @@ class Priority:
     def want(self, wanted: bool) -> None:
         """Ask for it, or give it back: the loop sleeps between its turns, or does not any more."""
         self._wanted = wanted
-        self._too_much, self._pause, self._not_before = 0, _FIRST_PAUSE, 0.0
+        self._too_much = self._good = 0
+        self._pause, self._not_before = _FIRST_PAUSE, 0.0
         self._measure()
         self._set(wanted)
 
@@ -71,9 +73,14 @@ class Priority:
                 self._too_much = 0
                 self._set(True)
             return
-        self._too_much = self._too_much + 1 if share > self._limit else 0
+        if share > self._limit:
+            self._too_much, self._good = self._too_much + 1, 0
+        else:
+            self._too_much, self._good = 0, self._good + 1
         if self._too_much >= _REVIEWS:
             self._give_back()
+        elif self._good >= _GOOD:
+            self._pause = _FIRST_PAUSE
 
     def _measure(self) -> float:
         """CPU time over wall time since the last call."""
