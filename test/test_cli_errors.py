@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from quad_dynamics.cli import COMMANDS, main
-from quad_dynamics.cli.sim_command import _StopWatch
+from quad_dynamics.cli.sim_command import _Screen, _StopWatch
 from quad_dynamics.errors import ModelWarning, plain_warnings
 
 pytest.importorskip('rclpy')
@@ -51,6 +51,7 @@ REFUSED = [
     (['--duration', '-1'], '--duration: -1 is not a number above 0'),
     (['--record', 'there'], '--record: there exists already'),
     (['--record', 'file/bag'], '--record: file/bag cannot be made: Not a directory'),
+    (['--play', 'nothing'], '--play: nothing is not there; expected the folder of a bag'),
     (['--identification', '--excitation', 'nothing'], '--excitation: nothing cannot be read'),
     (['--params-file', 'none.yaml'], 'there is no file none.yaml'),
     (['--params-file', 'broken.yaml'], '--params-file broken.yaml: '),
@@ -136,6 +137,32 @@ def test_stop_watch_adds_up_simulated_time() -> None:
     assert not watch.has_ended(1.0)
     assert watch.has_ended(1.2)
     assert not _StopWatch(None).has_ended(1e9)
+
+
+def test_status_line_fits_into_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line that the terminal breaks cannot be cleared, and would be left there again and again."""
+    monkeypatch.setenv('COLUMNS', '20')
+    screen = _Screen(verbose=False, quiet=False)
+    screen._terminal = True
+    screen.show('t 1.0 s | x1.00 | running | and so on')
+    assert capsys.readouterr().out == 't 1.0 s | x1.00 | r'
+
+
+def test_quiet_leaves_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = _Screen(verbose=False, quiet=True)
+    screen.tell('starting everything')
+    screen.show('running')
+    screen.say('record', 'recording 3 topics')
+    screen.say('sim_node', '[INFO] hello')
+    assert capsys.readouterr().out == ''
+    screen.say('sim_node', '[WARN] too late')
+    screen.say('', 'sim_node died; it is started again')
+    assert capsys.readouterr().out.splitlines() == [
+        '[sim_node] [WARN] too late',
+        'sim_node died; it is started again',
+    ]
 
 
 def test_warnings_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,17 +5,37 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
 import subprocess
 import sys
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from documented_blocks import Block, read_blocks
+from fresh_clone import clone_source, environment_of_a_new_user, link_environment
+from pasted_shell import PastedShell
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').rglob('*.md'))]
 # Those that end by themselves; test_own_controller.py has the other one.
 EXAMPLES = [path for path in sorted((ROOT / 'examples').glob('*.py')) if path.stem != 'stand_controller']
+BLOCKS = {page: read_blocks(page) for page in PAGES}
+PASTED = [
+    page for page in PAGES if any(b.language in ('sh', 'python') for b in BLOCKS[page] if not b.needs_ros)
+]
+# Commands that end with Ctrl-C, and what they must have shown before.
+ENDLESS = {
+    r'(make|quad_dynamics) sim\b(?!.*(--duration|&))': 'stand hold',
+    r'quad_dynamics topics --watch': '/joint_states',
+    r'python -m viewer_node': r'viewer: http\S+',
+}
+# Targets that are no part of a test: they contain it, or change the tree. `.ci/run` runs the first ones.
+ONLY_NAMED = r'make (test|quick|lint|format|docs|bench|figures|nodes|lock|clean|distclean)\b'
+LONGEST = 240.0  # that a command may take, with other tests beside it [s]
 
 
 @pytest.mark.filterwarnings('ignore::quad_dynamics.errors.ModelWarning')
@@ -74,3 +94,94 @@ def test_public_names_are_complete(qd: Any) -> None:
         assert source.count(name) >= 3  # in the imports for type checkers, in the homes, in __all__
     with pytest.raises(AttributeError, match='no_such_name'):
         _ = qd.no_such_name
+
+
+def test_blocks_say_what_they_are() -> None:
+    """Each has a language; YAML is YAML; what needs a ROS installation is marked."""
+    for block in (block for page in PAGES for block in BLOCKS[page]):
+        drawing = block.page.name == 'architecture.md' and not block.language
+        assert block.language in ('sh', 'python', 'yaml', 'xml', 'text') or drawing, block.where
+        if block.language == 'yaml':
+            yaml.safe_load(block.text)
+        if block.language == 'sh':
+            starts = [line.split()[0] for line in block.commands()]
+            assert block.needs_ros or not {'ros2', 'colcon', 'rosdep'} & set(starts), block.where
+
+
+@pytest.mark.parametrize(
+    'block', [b for page in PAGES for b in BLOCKS[page] if b.needs_ros], ids=lambda block: block.where
+)
+def test_what_needs_ros_names_what_exists(block: Block) -> None:
+    """Launch files and arguments, topics, services, their types and values, parameters and their bounds."""
+    pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed (x86-64 Linux only)')
+    from ros2_commands import check_line
+
+    for line in block.commands():
+        check_line(line)
+
+
+@pytest.fixture(scope='module')
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone in which nothing has been made yet."""
+    made = clone_source(tmp_path_factory.mktemp('new_user'))
+    link_environment(made)
+    return made
+
+
+@pytest.fixture
+def shell(clone: Path, ros_domain: int) -> Iterator[PastedShell]:
+    """A terminal in the clone; what is made in the clone is removed afterwards, but for .venv."""
+    before = set(clone.rglob('*'))
+    made = PastedShell(clone, environment_of_a_new_user(clone.parent))
+    yield made
+    made.close()
+    for path in sorted(set(clone.iterdir()) - before):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group('documentation')  # one clone for all pages
+@pytest.mark.parametrize('page', PASTED, ids=lambda path: path.name)
+def test_blocks_run_when_pasted(page: Path, clone: Path, shell: PastedShell) -> None:
+    """As a new user does it: a terminal in a fresh clone, `make env`, then block by block, line by line."""
+    blocks = [block for block in BLOCKS[page] if not block.needs_ros and not repeats_readme(block)]
+    if page.name != 'README.md':  # which every other page builds on
+        for line in ('make env', '. .venv/bin/activate'):
+            paste(shell, line, page.name)
+    for block in blocks:
+        if block.file:
+            (clone / block.file).write_text(block.text)
+    for block in blocks:
+        for line in (*block.given, *(block.commands() if block.language == 'sh' else ())):
+            paste(shell, line, block.where)
+    script = '\n'.join(block.text for block in blocks if block.language == 'python')
+    if script:
+        (clone / 'pasted.py').write_text(script)
+        paste(shell, 'python pasted.py', f'the Python blocks of {page.name}')
+
+
+def repeats_readme(block: Block) -> bool:
+    """Whether these are the same commands as in the README, which are run there."""
+    shown = [one.text for one in BLOCKS[ROOT / 'README.md']]
+    return block.language == 'sh' and block.page.name != 'README.md' and block.text in shown
+
+
+def paste(shell: PastedShell, line: str, where: str) -> None:
+    """Paste a line; it must succeed, without a traceback."""
+    dry = re.match(ONLY_NAMED, line)
+    until = ''.join(shown for pattern, shown in ENDLESS.items() if re.match(pattern, line))
+    code, said = shell.paste(
+        line.replace('make ', 'make -n ', 1) if dry else line, LONGEST, until, page_answers if until else None
+    )
+    # What Ctrl-C ends may say so; `quad_dynamics` ends in order.
+    good = (0, 130) if until and not line.startswith('quad_dynamics') else (0,)
+    assert code in good, f'{where}: {line}\nended with {code}:\n{said}'
+    assert 'Traceback' not in said, f'{where}: {line}\n{said}'
+
+
+def page_answers(said: str) -> None:
+    """Open the page whose address was shown, if one was."""
+    address = re.search(r'http://[\w.:]+', said)
+    if address is not None:
+        with urllib.request.urlopen(address[0], timeout=30.0) as answer:
+            assert answer.status == 200

@@ -95,6 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         _discard_output()
         _complain(_what_failed(error))
+    except ImportError as error:  # of what is installed beside us, and damaged or incomplete
+        _complain(f"{str(error).splitlines()[0]}; 'quad_dynamics doctor' says what is missing")
     return 1
 
 

@@ -23,6 +23,7 @@ examples:
   quad_dynamics play run --rate 0.5 --loop                 slowly, again and again
   quad_dynamics play run --clock --topics joint_states     one topic, and /clock with the bag's time
   quad_dynamics play run --start 10 --duration 5           five seconds, from the tenth on
+  quad_dynamics play motion --wait-for force_node --delay 60
   quad_dynamics play run --remap /joint_states:=/old/joint_states
 
 exit code: 0 played, 1 the bag cannot be read, 2 wrong usage
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1.0,
         help='wait at most so long for subscribers [s] (default: %(default)g)',
     )
+    add('--wait-for', metavar='NODE', default='', help='only this subscriber counts (default: any)')
 
 
 def _not_negative(text: str) -> float:
@@ -96,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         duration=arguments.duration,
         remap=dict(arguments.remap),
         delay=arguments.delay,
+        wait_for=arguments.wait_for.rpartition('/')[2],
     )
     made: list[Player] = []
 

@@ -70,6 +70,24 @@ def read_parameters(given: Iterable[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def topics_of_bag(folder: str) -> list[str]:
+    """The topics of a bag that is to be played.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    from quad_dynamics.ros.player import open_bag
+
+    try:
+        reader = open_bag(Path(folder))
+    except QuadDynamicsError as error:
+        raise UsageError(f'--play: {error}') from error
+    try:
+        return sorted({connection.topic for connection in reader.connections})
+    finally:
+        reader.close()
+
+
 def _check_params_file(path: str) -> None:
     if not path or not Path(path).is_file():
         return  # the graph says that there is none
@@ -92,10 +110,10 @@ def _node_settings(spec: NodeSpec) -> Any:
 def _check(node: str, values: Mapping[str, Any]) -> Any:
     from quad_dynamics.ros.parameters import read_values
 
-    return read_values(node, _settings_class(node), values)
+    return read_values(node, settings_class(node), values)
 
 
-def _settings_class(node: str) -> type[ParameterSet]:
+def settings_class(node: str) -> type[ParameterSet]:
     """The class with the parameters of a node. Nodes are known by name only: the library imports none."""
     module = importlib.import_module(f'{node}.settings')
     [found] = [

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -30,6 +32,7 @@ examples:
   quad_dynamics sim --contact spring_damper -p sim_node.mu=0.8 -p force_node.rise_time=2.0
   quad_dynamics sim --lock-step --headless --record run1 --duration 5
   quad_dynamics sim --controller none                 torques come from your own node, on joint_torques
+  quad_dynamics sim --headless --initial-pose standing --mode computed_torque --play motion --record run2
 
 Topics and services are those of docs/nodes: `quad_dynamics topics` lists them while it runs.
 
@@ -38,6 +41,8 @@ exit code: 0 ended as asked, 1 something failed while it ran, 2 wrong usage (not
 
 _PAGE = re.compile(r'viewer: (\S+)')
 _LOOK = 0.05  # between two looks at the processes [s]
+_CONTROLLED = 0.2  # simulated time after which a controller that does not damp controls the robot [s]
+_LONGEST_WAIT = '10'  # of the player, for subscribers of all topics [s]
 _RESTARTED = 1.0  # simulated time that falls back by more than this begins anew [s]
 
 
@@ -54,7 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='S',
         help='end after so much simulated time, from the first time step on [s] (default: never)',
     )
-    parser.add_argument('--verbose', action='store_true', help='show all that the nodes say')
+    parser.add_argument(
+        '--play', metavar='BAG', default='', help='publish this bag, once, as soon as the robot is controlled'
+    )
+    loudness = parser.add_mutually_exclusive_group()
+    loudness.add_argument('--verbose', action='store_true', help='show all that the nodes say')
+    loudness.add_argument('--quiet', action='store_true', help='show warnings and errors only')
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,7 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     if bag_decides:
         given.setdefault('record_duration', arguments.duration)
     specs = checked_graph(given, read_parameters(arguments.param))
-    screen = _Screen(arguments.verbose)
+    player = _Player(arguments.play, given)
+    screen = _Screen(arguments.verbose, arguments.quiet)
     supervisor = Supervisor(specs, screen.say)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -79,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
             signal.signal(number, lambda *_: stop.set())
     watch = _StopWatch(None if bag_decides else arguments.duration)
     names = ', '.join(spec.name for spec in specs)
-    screen.say('', f'starting {names}; Ctrl-C ends them')
+    screen.tell(f'starting {names}; Ctrl-C ends them')
     try:
         supervisor.start()
         _tell_of_compiling(screen)
@@ -88,10 +99,12 @@ def run(arguments: argparse.Namespace) -> int:
                 if bag_decides and supervisor.has_ended('record'):
                     break
                 supervisor.look()
+                player.look(status)
                 screen.show(status.line())
                 stop.wait(_LOOK)
     finally:
         screen.show('')
+        player.stop()
         supervisor.stop()
     problems = [*supervisor.losses, *filter(None, [supervisor.failed])]
     for problem in problems:
@@ -119,11 +132,45 @@ class _StopWatch:
         return self._duration is not None and self._total >= self._duration
 
 
+class _Player:
+    """Plays a bag, once, when the robot is controlled; before that, force_node refuses targets."""
+
+    def __init__(self, bag: str, given: dict[str, Any]) -> None:
+        from quad_dynamics.cli.sim_checks import topics_of_bag
+
+        self._process: subprocess.Popen[bytes] | None = None
+        self._command: list[str] = []
+        self._controlled = given.get('controller') != 'none'
+        if not bag:
+            return
+        topics, below = topics_of_bag(bag), given.get('namespace', '').strip('/')
+        wait = ['--delay', _LONGEST_WAIT, *(['--wait-for', 'force_node'] if self._controlled else [])]
+        self._command = [sys.executable, '-m', 'quad_dynamics', 'play', bag, *wait]
+        if below:
+            self._command += ['--remap', *(f'{topic}:=/{below}{topic}' for topic in topics)]
+
+    def look(self, status: Any) -> None:
+        """Start to play, if it is time to."""
+        damps = status.node('force_node').get('message', 'damping').startswith('damping')
+        if self._command and not (self._controlled and damps) and status.simulated_time() > _CONTROLLED:
+            from quad_dynamics.ros.environment import ros_environment
+
+            output = subprocess.DEVNULL  # errors come on stderr
+            self._process = subprocess.Popen(self._command, env=ros_environment(), stdout=output)
+            self._command = []
+
+    def stop(self) -> None:
+        """End it, if it still plays."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+
 def _tell_of_compiling(screen: _Screen) -> None:
     from quad_dynamics.kernels.disk_cache import cache_directory
 
     if not any(cache_directory().glob('*')):
-        screen.say('', 'the first start on this machine compiles, which takes about a minute')
+        screen.tell('the first start on this machine compiles, which takes about a minute')
 
 
 def _watch(given: dict[str, Any]) -> Any:
@@ -135,8 +182,8 @@ def _watch(given: dict[str, Any]) -> Any:
 class _Screen:
     """Lines of the processes, and below them the status line, where there is a terminal."""
 
-    def __init__(self, verbose: bool) -> None:
-        self._verbose, self._terminal = verbose, sys.stdout.isatty()
+    def __init__(self, verbose: bool, quiet: bool) -> None:
+        self._verbose, self._quiet, self._terminal = verbose, quiet, sys.stdout.isatty()
         self._lock = threading.Lock()
         self._status, self._page, self._shown = '', '', 0.0
 
@@ -145,17 +192,30 @@ class _Screen:
         page = _PAGE.search(line) if name == 'viewer_node' else None
         if page is not None:
             self._page = page[1]
-            name, line = '', f'open {page[1]} in a browser'
-        if name and not self._verbose and _is_chatter(line):
-            return
+            self.tell(f'open {page[1]} in a browser')
+        elif (
+            not name
+            or self._verbose
+            or not (_is_chatter(line) or (self._quiet and line.startswith('record')))
+        ):
+            self._print(f'[{name}] {line}' if name else line)
+
+    def tell(self, line: str) -> None:
+        """A line of ours that is neither a warning nor an error."""
+        if not self._quiet:
+            self._print(line)
+
+    def _print(self, line: str) -> None:
         with self._lock:
             self._clear()
-            print(f'[{name}] {line}' if name else line, flush=True)
+            print(line, flush=True)
             self._draw()
 
     def show(self, status: str) -> None:
         """The status line from now on; without a terminal, a line every ten seconds."""
         now = time.monotonic()
+        if self._quiet:
+            return
         if self._terminal:
             if status == self._status and now - self._shown < 1.0:
                 return
@@ -174,9 +234,10 @@ class _Screen:
     def _draw(self) -> None:
         if self._terminal and self._status:
             page = f'  {self._page}' if self._page else ''
-            print(f'{self._status}{page}', end='', flush=True)
+            width = shutil.get_terminal_size().columns - 1  # a line that is broken cannot be cleared
+            print(f'{self._status}{page}'[:width], end='', flush=True)
 
 
 def _is_chatter(line: str) -> bool:
     """Whether a line is of those that tell nothing new to who sees the status line."""
-    return '[INFO]' in line or '[DEBUG]' in line or not line.strip()
+    return not line.strip() or any(text in line for text in ('[INFO]', '[DEBUG]', 'also recording '))

@@ -51,6 +51,7 @@ class PlayOptions:
         duration: play so much [s]; None: to the end.
         remap: new names of topics by their old ones.
         delay: wait at most so long for subscribers before the first message [s].
+        wait_for: name of the node that must subscribe; '': any.
     """
 
     rate: float = 1.0
@@ -61,6 +62,7 @@ class PlayOptions:
     duration: float | None = None
     remap: Mapping[str, str] = field(default_factory=dict)
     delay: float = 1.0
+    wait_for: str = ''
 
 
 class Player:
@@ -143,12 +145,20 @@ class Player:
         deadline = time.monotonic() + self._options.delay
         counts, since = [0], time.monotonic()
         while time.monotonic() < deadline and not stop():
-            found = [one.get_subscription_count() for one in self._publishers.values()]
+            found = [self._listeners(one) for one in self._publishers.values()]
             if found != counts:
                 counts, since = found, time.monotonic()
             if all(counts) and time.monotonic() - since > _ACQUAINTANCE:
                 return
             time.sleep(0.01)
+
+    def _listeners(self, publisher: Any) -> int:
+        """How many subscribers a topic has, of those that are waited for."""
+        wanted = self._options.wait_for
+        if not wanted:
+            return int(publisher.get_subscription_count())
+        found = self.node.get_subscriptions_info_by_topic(publisher.topic_name)
+        return sum(one.node_name == wanted for one in found)
 
     def _play(self, stop: Callable[[], bool]) -> None:
         """Play the bag once."""
