@@ -85,7 +85,6 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     'not_a_robot': (GOOD, '<sdf version="1.7"/>', ['the root element is <sdf>; expected <robot>']),
     'empty_robot': (GOOD, '<robot name="r"></robot>', ['the robot has no <link>']),
     # ---- names
-    'robot_without_name': ('<robot name="good">', '<robot>', ['the robot has no name']),
     'link_without_name': (
         '<link name="tool"/>',
         '<link name="tool"/><link/>',
@@ -462,6 +461,16 @@ HARMLESS: dict[str, tuple[str, str, list[str]]] = {
         'xyz="0 0 1"',
         'xzy="0 0 1"',
         ['attributes that URDF does not have (1) are ignored: xzy of <origin> (meant: xyz?)'],
+    ),
+    'robot_without_name': (
+        '<robot name="good">',
+        '<robot name=" ">',
+        ["the robot has no name; it is called 'robot'"],
+    ),
+    'late_declaration': (
+        '<robot name="good">',
+        '<!-- by me -->\n \n<?xml version="1.0" encoding="utf-8"?>\n<robot name="good">',
+        ['the XML declaration is not at the beginning; it was passed over'],
     ),
     'comment_in_a_comment': (
         '<link name="tool"/>',

@@ -72,8 +72,8 @@ def read_urdf(text: str, problems: Problems, path: str = '') -> Urdf | None:
         cure = 'let its name end with .xacro' if path else 'expand it first'
         problems.error(f'this looks like xacro: {cure} ({sign})')
         return None
-    if tree.odd_comments:
-        problems.warn('comments hold two dashes, which XML forbids; they were read as comments{}', '')
+    for oddity in tree.oddities:
+        problems.warn(f'{oddity}{{}}', '')
     return _Reader(tree, problems, path).read(text)
 
 
@@ -88,7 +88,10 @@ class _Reader(ElementReader):
 
     def read(self, text: str) -> Urdf | None:
         root = self.tree.root
-        name = self.name(root, 'the robot')
+        name = root.get('name', '')
+        if not name.strip():
+            name = 'robot'
+            self.problems.warn("the robot has no name; it is called '{}'", name)
         free = free_joint(root)
         world = '' if free is None else linked(free, 'parent')
         link_elements = [link for link in root.findall('link') if free is None or link.get('name') != world]

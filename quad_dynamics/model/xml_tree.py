@@ -16,6 +16,8 @@ from xml.parsers import expat
 MAX_CHARACTERS = 32 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_ELEMENTS = 200_000  # an element takes some 200 bytes of memory, but only 4 in the file
+_DASHES = 'comments hold two dashes, which XML forbids; they were read as comments'
+_LATE = 'the XML declaration is not at the beginning; it was passed over'
 _LEGACY_ENCODINGS = frozenset({'iso-8859-1', 'latin-1', 'us-ascii', 'ascii', 'windows-1252', 'utf-16'})
 
 
@@ -33,14 +35,14 @@ class XmlTree:
         raw: the text in UTF-8.
         marks: of each element, by id(): where in `raw` its opening tag starts, and where its closing tag does
             (without meaning if it has none).
-        odd_comments: whether comments hold `--`, which XML forbids.
+        oddities: what XML forbids, but was read all the same.
     """
 
     root: ElementTree.Element
     lines: dict[int, int] = field(repr=False)
     raw: bytes = field(repr=False)
     marks: dict[int, tuple[int, int]] = field(repr=False)
-    odd_comments: bool = False
+    oddities: tuple[str, ...] = ()
 
     def line(self, element: ElementTree.Element) -> int:
         """Line of the element's opening tag, counted from 1."""
@@ -143,20 +145,39 @@ def parse_xml(text: str) -> XmlTree:
     except UnicodeEncodeError as error:
         raise XmlError(f'character {error.start} cannot be encoded (lone surrogate)') from error
     try:
-        return _parse(raw, raw)
+        return _parse(raw, raw, ())
     except expat.ExpatError as error:
-        # Many published files have comments in comments; other readers of URDF do not mind.
-        mended = _without_dashes(raw)
-        if mended != raw:
+        # Many published files are such; other readers of URDF do not mind.
+        plain = _without_dashes(raw)
+        mended = _without_late_declaration(plain)
+        oddities = [_DASHES] if plain != raw else []
+        oddities += [_LATE] if mended != plain else []
+        if oddities:
             with contextlib.suppress(expat.ExpatError):
-                return _parse(mended, raw)
+                return _parse(mended, raw, tuple(oddities))
         raise XmlError(f'broken XML: {error}') from error
 
 
-def _parse(parsed: bytes, raw: bytes) -> XmlTree:
+def _parse(parsed: bytes, raw: bytes, oddities: tuple[str, ...]) -> XmlTree:
     maker = _TreeMaker()
     maker.parser.Parse(parsed, True)
-    return XmlTree(maker.builder.close(), maker.lines, raw, maker.marks, parsed is not raw)
+    return XmlTree(maker.builder.close(), maker.lines, raw, maker.marks, oddities)
+
+
+def _without_late_declaration(raw: bytes) -> bytes:
+    """The text with spaces for an XML declaration that comes after white space or comments."""
+    start = 0
+    while True:
+        while raw[start : start + 1].isspace():
+            start += 1
+        end = raw.find(b'-->', start + 4)
+        if end < 0 or not raw.startswith(b'<!--', start):
+            break
+        start = end + 3
+    end = raw.find(b'?>', start) + 2
+    if start == 0 or end < 2 or not raw.startswith(b'<?xml', start):
+        return raw
+    return raw[:start] + b' ' * (end - start) + raw[end:]
 
 
 def _without_dashes(raw: bytes) -> bytes:
