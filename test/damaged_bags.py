@@ -193,6 +193,7 @@ class Outcome:
         after: messages in it afterwards.
         total: messages in the bag as it was written.
         wrong: messages afterwards that were never written; all announced, if there are no failures.
+        unseen: how many of these are announced only by a note that messages have no CRC.
     """
 
     how: str
@@ -200,6 +201,7 @@ class Outcome:
     after: int
     total: int
     wrong: int = 0
+    unseen: int = 0
     failures: list[str] = field(default_factory=list)
 
 
@@ -238,6 +240,7 @@ def attempt(good: Path, messages: Messages, folder: Path, rng: random.Random) ->
     outcome.wrong = len(wrong)
     spans = Spans(custom_data(read_metadata(folder)).get('suspect_spans', ''))
     hidden = [one for one in wrong if one[1] not in spans]
+    outcome.unseen = len(hidden)
     if hidden and not any('no CRC' in note for note in result.notes):
         outcome.failures.append(f'{len(hidden)} wrong messages are not announced: {hidden[0][:2]}')
     again = repair(folder)
@@ -272,22 +275,23 @@ def main() -> int:
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     folder = Path(tempfile.mkdtemp())
     outcomes = run(count, seed, folder)
-    print('| writer | bags | messages readable before | after | of those written | refused | failures |')
-    print('|---|---|---|---|---|---|---|')
+    print('| writer | bags | readable before | after | nothing saved | suspect | no CRC | failures |')
+    print('|---|---|---|---|---|---|---|---|')
     for name, each in outcomes.items():
         total = sum(one.total for one in each)
-        numbers = [
-            f'{100 * sum(getattr(one, key) for one in each) / total:.1f} %' for key in ('before', 'after')
-        ]
-        refused = sum(one.after == 0 for one in each)
-        failures = sum(bool(one.failures) for one in each)
-        print(f'| {name} | {len(each)} | {" | ".join(numbers)} | {total} | {refused} | {failures} |')
+        before, after, wrong, unseen = (
+            sum(getattr(one, key) for one in each) for key in ('before', 'after', 'wrong', 'unseen')
+        )
+        cells = [name, len(each), f'{100 * before / total:.0f} %', f'{100 * after / total:.0f} %']
+        cells += [sum(one.after == 0 for one in each), wrong - unseen, unseen]
+        cells += [sum(bool(one.failures) for one in each)]
+        print('|', ' | '.join(map(str, cells)), '|')
     reasons = Counter(
         (name, one.how, text) for name, each in outcomes.items() for one in each for text in one.failures
     )
     for reason in reasons:
         print(*reason, sep=': ')
-    print(f'wrong messages: {sum(one.wrong for each in outcomes.values() for one in each)}; bags: {folder}')
+    print(f'bags that failed are in {folder}')
     return bool(reasons)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import damaged_bags as bags
 import pytest
 import yaml
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 
 from quad_dynamics.bags import mcap_storage
 from quad_dynamics.bags.repair import repair
@@ -16,6 +17,7 @@ from quad_dynamics.bags.topics import Topic
 from quad_dynamics.bags.writers import BagWriter
 from quad_dynamics.cli import main
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.parameters.yaml_numbers import load_yaml
 
 
 @pytest.fixture(autouse=True)
@@ -191,6 +193,38 @@ def test_hostile_metadata(name: str, tmp_path: Path) -> None:
     result = repair(tmp_path / 'bag')
     assert result.found[0].startswith('metadata.yaml ')
     assert bags.readings(bags.data_file(tmp_path / 'bag'))['rosbags'] == messages
+
+
+def test_messages_that_are_compressed_one_by_one(tmp_path: Path) -> None:
+    """As rosbag2 does with compression_mode `message`: they stay compressed, and metadata.yaml says so."""
+    messages, folder = bags.made_messages(120), tmp_path / 'bag'
+    writer = Writer(folder, version=8, storage_plugin=StoragePlugin.SQLITE3)
+    writer.set_compression(CompressionMode.MESSAGE, CompressionFormat.ZSTD)
+    with writer:
+        connections = {
+            name: writer.add_connection(name, bags.KIND, typestore=bags.STORE) for name, _, _ in messages[:3]
+        }
+        for name, stamp, data in messages:
+            writer.write(connections[name], stamp, data)
+    path = bags.data_file(folder)
+    path.write_bytes(path.read_bytes()[: int(0.8 * path.stat().st_size)])
+    assert repair(folder).contents.count > 60
+    with Reader(folder) as reader:
+        found = [(connection.topic, stamp, bytes(raw)) for connection, stamp, raw in reader.messages()]
+    assert len(found) > 60
+    assert set(found) <= set(messages)
+    assert not repair(folder).found
+
+
+@pytest.mark.parametrize(
+    'text', ['[' * 5000, 'a: 2024-99-99', 'a: !!float x', '{[1]: 2}', 'a: !!binary "%"', '\0']
+)
+def test_hostile_yaml_of_parameters(text: str) -> None:
+    """Whatever is wrong with it, it is told as an error of YAML, or the text is all right."""
+    try:
+        load_yaml(text)
+    except yaml.YAMLError as error:
+        assert str(error)
 
 
 def test_bags_compressed_as_files_are_refused(tmp_path: Path) -> None:

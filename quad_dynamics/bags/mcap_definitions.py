@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quad_dynamics.bags import mcap_records as mcap
-from quad_dynamics.bags.mcap_scan import Chunk, Scan
+from quad_dynamics.bags.mcap_pieces import Chunk
+from quad_dynamics.bags.mcap_scan import Scan
 from quad_dynamics.bags.topics import Topic, known_definition
 
 _HASH = 'topic_type_hash'

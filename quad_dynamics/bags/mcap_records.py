@@ -10,7 +10,6 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 MAGIC = b'\x89MCAP0\r\n'
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
@@ -22,7 +21,7 @@ MESSAGE_HEAD = struct.Struct('<BQHIQQ')
 MESSAGE_CONTENT = struct.Struct('<HIQQ')
 INDEX_ENTRY = struct.Struct('<QQ')  # of a message index: log time [ns], offset in the chunk
 _CHUNK_HEAD = struct.Struct('<QQQI')
-_U16, U32, _U64 = struct.Struct('<H'), struct.Struct('<I'), struct.Struct('<Q')
+U16, U32, U64 = struct.Struct('<H'), struct.Struct('<I'), struct.Struct('<Q')
 
 
 def record(kind: int, *parts: bytes) -> bytes:
@@ -48,13 +47,13 @@ class Schema:
 
     def encode(self) -> bytes:
         """The record."""
-        return record(SCHEMA, _U16.pack(self.number), text(self.name), text(self.encoding), text(self.data))
+        return record(SCHEMA, U16.pack(self.number), text(self.name), text(self.encoding), text(self.data))
 
     @classmethod
     def decode(cls, content: bytes) -> Schema:
         """From the content of a record."""
         reader = Reader(content)
-        return cls(reader.number(_U16), reader.text(), reader.text(), reader.bytes())
+        return cls(reader.number(U16), reader.text(), reader.text(), reader.bytes())
 
 
 @dataclass(frozen=True)
@@ -70,14 +69,14 @@ class Channel:
     def encode(self) -> bytes:
         """The record."""
         pairs = b''.join(text(key) + text(value) for key, value in self.metadata.items())
-        numbers = _U16.pack(self.number) + _U16.pack(self.schema)
+        numbers = U16.pack(self.number) + U16.pack(self.schema)
         return record(CHANNEL, numbers, text(self.topic), text(self.encoding), text(pairs))
 
     @classmethod
     def decode(cls, content: bytes) -> Channel:
         """From the content of a record."""
         reader = Reader(content)
-        number, schema = reader.number(_U16), reader.number(_U16)
+        number, schema = reader.number(U16), reader.number(U16)
         topic, encoding, pairs = reader.text(), reader.text(), Reader(reader.bytes())
         metadata = {}
         while pairs.left:
@@ -141,14 +140,14 @@ class ChunkHead:
     def encode(self) -> bytes:
         """Its bytes."""
         numbers = _CHUNK_HEAD.pack(self.first, self.last, self.size, self.crc)
-        return numbers + text(self.compression) + _U64.pack(self.stored)
+        return numbers + text(self.compression) + U64.pack(self.stored)
 
     @classmethod
     def decode(cls, content: bytes) -> ChunkHead:
         """From the first bytes of a record."""
         reader = Reader(content)
         first, last, size, crc = reader.numbers(_CHUNK_HEAD)
-        return cls(first, last, size, crc, reader.text(), reader.number(_U64))
+        return cls(first, last, size, crc, reader.text(), reader.number(U64))
 
 
 def message_index(channel: int, entries: bytes | bytearray) -> bytes:
@@ -158,7 +157,7 @@ def message_index(channel: int, entries: bytes | bytearray) -> bytes:
         channel: its number.
         entries: `INDEX_ENTRY` of each message: log time [ns], offset in the chunk.
     """
-    return record(MESSAGE_INDEX, _U16.pack(channel), text(bytes(entries)))
+    return record(MESSAGE_INDEX, U16.pack(channel), text(bytes(entries)))
 
 
 def chunk_index(head: ChunkHead, start: int, length: int, offsets: Mapping[int, int], indices: int) -> bytes:
@@ -173,8 +172,8 @@ def chunk_index(head: ChunkHead, start: int, length: int, offsets: Mapping[int, 
     """
     pairs = b''.join(struct.pack('<HQ', *pair) for pair in offsets.items())
     times = struct.pack('<QQQQ', head.first, head.last, start, length)
-    sizes = _U64.pack(head.stored) + _U64.pack(head.size)
-    return record(CHUNK_INDEX, times, text(pairs), _U64.pack(indices), text(head.compression), sizes)
+    sizes = U64.pack(head.stored) + U64.pack(head.size)
+    return record(CHUNK_INDEX, times, text(pairs), U64.pack(indices), text(head.compression), sizes)
 
 
 def times_of(chunk_index: bytes) -> tuple[int, int]:
@@ -223,7 +222,7 @@ def ending(
     offsets = b''
     for kind, group in groups.items():
         if group:
-            offsets += record(SUMMARY_OFFSET, bytes([kind]), _U64.pack(place), _U64.pack(len(group)))
+            offsets += record(SUMMARY_OFFSET, bytes([kind]), U64.pack(place), U64.pack(len(group)))
         place += len(group)
     # The footer's CRC covers the summary and the footer itself, up to the CRC.
     summary = b''.join([*groups.values(), offsets, HEAD.pack(FOOTER, 20), struct.pack('<QQ', start, place)])
@@ -263,51 +262,6 @@ class Reader:
     def text(self) -> str:
         """A text with its length in front."""
         return self.bytes().decode()
-
-
-# What records hold: numbers, [t]exts and [b]ytes with their length in front; * is bytes with a length of
-# eight bytes in front.
-_LAYOUTS = {
-    HEADER: 'tt',
-    SCHEMA: 'Httb',
-    CHANNEL: 'HHttb',
-    CHUNK_INDEX: 'QQQQbQtQQ',
-    ATTACHMENT: 'QQtt*I',
-    ATTACHMENT_INDEX: 'QQQQQtt',
-    STATISTICS: 'QHIIIIQQb',
-    METADATA: 'tb',
-    METADATA_INDEX: 'QQt',
-}
-
-
-def fields(kind: int, content: bytes) -> tuple[list[Any], int]:
-    """The fields of a record of certain kinds, and how many bytes follow them.
-
-    Raises:
-        ValueError: it ends too early, or a text is none.
-    """
-    reader = Reader(content)
-    found: list[Any] = []
-    for code in _LAYOUTS[kind]:
-        if code == 't':
-            found.append(reader.text())
-        elif code == 'b':
-            found.append(reader.bytes())
-        elif code == '*':
-            found.append(reader.take(reader.number(_U64)))
-        else:
-            found.append(reader.number(struct.Struct('<' + code)))
-    return found, reader.left
-
-
-def is_whole(kind: int, content: bytes) -> bool:
-    """Whether the content of a record is what its kind promises, and ends where it should."""
-    found, left = fields(kind, content)
-    if kind == SCHEMA:
-        return not left and found[0] > 0
-    if kind == CHANNEL:
-        Channel.decode(content)
-    return not left
 
 
 def records(data: bytes) -> Iterator[tuple[int, int, bytes]]:

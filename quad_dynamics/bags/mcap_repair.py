@@ -14,7 +14,9 @@ from typing import BinaryIO
 
 from quad_dynamics.bags import mcap_records as mcap
 from quad_dynamics.bags.mcap_definitions import mend
-from quad_dynamics.bags.mcap_scan import Chunk, Scan, open_data
+from quad_dynamics.bags.mcap_fields import fields
+from quad_dynamics.bags.mcap_pieces import Chunk
+from quad_dynamics.bags.mcap_scan import Scan, open_data
 from quad_dynamics.bags.mcap_storage import CHUNK_SIZE, OpenChunk, lock
 from quad_dynamics.bags.mcap_verdict import judge
 from quad_dynamics.bags.mcap_walk import PRIVATE
@@ -189,11 +191,11 @@ class CopiedChunk(OpenChunk):
 
 def _extra_index(kind: int, at: int, record: bytes) -> tuple[int, bytes]:
     """The record of the summary that says where an attachment or metadata is, and its kind."""
-    fields, _ = mcap.fields(kind, record[mcap.HEAD.size :])
+    values, _ = fields(kind, record[mcap.HEAD.size :])
     place = struct.pack('<QQ', at, len(record))
     if kind == mcap.METADATA:
-        return mcap.METADATA_INDEX, mcap.record(mcap.METADATA_INDEX, place, mcap.text(fields[0]))
-    log, created, name, media, data, _ = fields
+        return mcap.METADATA_INDEX, mcap.record(mcap.METADATA_INDEX, place, mcap.text(values[0]))
+    log, created, name, media, data, _ = values
     times = struct.pack('<QQQ', log, created, len(data))
     names = mcap.text(name), mcap.text(media)
     return mcap.ATTACHMENT_INDEX, mcap.record(mcap.ATTACHMENT_INDEX, place, times, *names)

@@ -10,66 +10,17 @@ from __future__ import annotations
 import mmap
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from quad_dynamics.bags import mcap_records as mcap
 from quad_dynamics.bags.mcap_compression import FRAMES, unpack, unpack_damaged
+from quad_dynamics.bags.mcap_fields import is_whole
+from quad_dynamics.bags.mcap_pieces import Chunk, Loose, Message, Piece, Times
+from quad_dynamics.bags.mcap_salvage import salvaged
 from quad_dynamics.bags.mcap_summary import ChunkEntry, Summary, has_end, read_summary
 from quad_dynamics.bags.mcap_walk import IN_CHUNK, IN_FILE, PRIVATE, Found, Walker
 from quad_dynamics.errors import ArgumentError
-
-# Channel, log time [ns], content of the record, whether it is suspect.
-Message = tuple[int, int, bytes, bool]
-Times = tuple[int, int]
-
-
-@dataclass
-class Chunk:
-    """A chunk.
-
-    Attributes:
-        start: where its record begins.
-        end: where it ends.
-        data: where its data begins.
-        compression: of its data.
-        head: what it says of itself; None if that cannot be read.
-        good: it can be read, and its CRC matches if it has one.
-        cut: the file ends before it does.
-        offsets: where the message index of each channel is.
-        indices_end: where its message indices end.
-    """
-
-    start: int
-    end: int
-    data: int
-    compression: str
-    head: mcap.ChunkHead | None
-    good: bool = False
-    cut: bool = False
-    offsets: dict[int, int] = field(default_factory=dict)
-    indices_end: int = 0
-
-
-@dataclass
-class Loose:
-    """Records outside of chunks.
-
-    Attributes:
-        start: where the first one begins.
-        end: where the last one ends.
-        suspect: they lie next to damage.
-        content: of a message that was put together; None: as it stands there.
-    """
-
-    start: int
-    end: int
-    suspect: bool = False
-    content: bytes | None = None
-
-
-Piece = Chunk | Loose
 
 
 class Scan:
@@ -201,7 +152,7 @@ class Scan:
             whether it is one, and agrees with what is known.
         """
         try:
-            if not mcap.is_whole(kind, content):
+            if not is_whole(kind, content):
                 return False
             one = mcap.Schema.decode(content) if kind == mcap.SCHEMA else mcap.Channel.decode(content)
         except ValueError:
@@ -256,36 +207,11 @@ class Scan:
     def _salvaged(self, chunk: Chunk) -> list[Message]:
         """All messages that can be found in a damaged chunk."""
         content = self.content(chunk)
-        hints = self._hints(chunk, content)
-        whole = chunk.head is not None and len(content) == chunk.head.size
-        walker = Walker(content, len(content), IN_CHUNK, self.channels, hints, exact_end=whole)
-        found: list[Message] = []
-        for record in walker.walk(0):
-            if record.kind == mcap.MESSAGE:
-                data = record.read(content)
-                channel, sequence, log, published = mcap.MESSAGE_CONTENT.unpack_from(data)
-                hinted = hints.get(record.start, (channel, log))
-                if hinted != (channel, log):
-                    channel, log = hinted
-                    head = mcap.MESSAGE_CONTENT.pack(channel, sequence, log, published)
-                    data = head + data[mcap.MESSAGE_CONTENT.size :]
-                found.append((channel, log, data, True))
-        if chunk.cut and walker.damage <= len(content) - (walker.first_damage or 0):
-            # Nothing is wrong with it but that its end is missing.
-            return [(channel, log, data, False) for channel, log, data, _ in found]
-        return _in_time(found, self._times(chunk))
-
-    def _hints(self, chunk: Chunk, content: bytes) -> dict[int, tuple[int, int]]:
-        """Where the message indices say that messages are; nothing if most of it is wrong."""
         hints: dict[int, tuple[int, int]] = {}
-        right = 0
         for channel, at in chunk.offsets.items():
-            for log, offset in self.index_entries(at):
-                if offset + mcap.MESSAGE_HEAD.size <= len(content) and channel in self.channels:
-                    hints[offset] = (channel, log)
-                    _, _, other, _, time, _ = mcap.MESSAGE_HEAD.unpack_from(content, offset)
-                    right += (other, time) == (channel, log)
-        return hints if 2 * right > len(hints) else {}
+            if channel in self.channels:
+                hints |= {offset: (channel, log) for log, offset in self.index_entries(at)}
+        return salvaged(chunk, content, self.channels, hints, self._times(chunk))
 
     def index_entries(self, at: int) -> list[tuple[int, int]]:
         """The entries of the message index at a position: log time [ns] and offset in the chunk."""
@@ -300,26 +226,6 @@ class Scan:
                 return entry.first, entry.last
         head = chunk.head
         return None if head is None or head.first > head.last else (head.first, head.last)
-
-
-def _in_time(messages: list[Message], times: Times | None) -> list[Message]:
-    """Messages, with damaged times replaced by those before."""
-    if times is None:
-        return messages
-    first, last = times
-    inside = sum(first <= log <= last for _, log, _, _ in messages)
-    if 2 * inside <= len(messages):  # it is the range that is damaged
-        return messages
-    made, before = [], first
-    for channel, log, content, suspect in messages:
-        if first <= log <= last:
-            before = log
-        else:
-            _, sequence, _, published = mcap.MESSAGE_CONTENT.unpack_from(content)
-            head = mcap.MESSAGE_CONTENT.pack(channel, sequence, before, published)
-            content = head + content[mcap.MESSAGE_CONTENT.size :]  # noqa: PLW2901
-        made.append((channel, before, content, suspect))
-    return made
 
 
 def open_data(path: Path) -> mmap.mmap:

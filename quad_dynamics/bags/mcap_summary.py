@@ -9,6 +9,7 @@ import zlib
 from dataclasses import dataclass, field
 
 from quad_dynamics.bags import mcap_records as mcap
+from quad_dynamics.bags.mcap_fields import fields, is_whole
 
 FOOTER_SIZE = mcap.HEAD.size + 20 + len(mcap.MAGIC)  # with the magic behind it [bytes]
 
@@ -77,12 +78,11 @@ def read_summary(data: mmap.mmap) -> Summary:
 
 def _take(found: Summary, kind: int, content: bytes) -> None:
     if kind in (mcap.SCHEMA, mcap.CHANNEL):
-        mcap.is_whole(kind, content)
+        is_whole(kind, content)
         found.definitions.append((kind, content))
     elif kind == mcap.CHUNK_INDEX:
-        fields, _ = mcap.fields(kind, content)
-        first, last, start, length, offsets, _, compression, stored, _ = fields
+        (first, last, start, length, offsets, _, compression, stored, _), _ = fields(kind, content)
         pairs = dict(struct.iter_unpack('<HQ', offsets))
         found.chunks.append(ChunkEntry(first, last, start, length, pairs, compression, stored))
     elif kind == mcap.STATISTICS:
-        found.count = mcap.fields(kind, content)[0][0]
+        found.count = fields(kind, content)[0][0]

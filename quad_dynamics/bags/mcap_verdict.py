@@ -7,7 +7,8 @@ import zlib
 from dataclasses import dataclass, field
 
 from quad_dynamics.bags import mcap_records as mcap
-from quad_dynamics.bags.mcap_scan import Chunk, Loose, Scan
+from quad_dynamics.bags.mcap_pieces import Chunk, Loose
+from quad_dynamics.bags.mcap_scan import Scan
 from quad_dynamics.bags.spans import Spans
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from quad_dynamics.bags import mcap_records as mcap
 from quad_dynamics.bags.mcap_compression import KNOWN
+from quad_dynamics.bags.mcap_fields import is_whole
 
 Data = bytes | mmap.mmap
 
@@ -194,6 +195,6 @@ def _decodes(kind: int, data: Data, start: int, end: int) -> bool:
         if kind == mcap.CHUNK:
             head = mcap.ChunkHead.decode(data[start : min(end, start + 128)])
             return head.compression in KNOWN and start + head.length + head.stored == end
-        return mcap.is_whole(kind, data[start:end])
+        return is_whole(kind, data[start:end])
     except (ValueError, UnicodeDecodeError):
         return False

@@ -22,6 +22,11 @@ def load_yaml(text: str) -> Any:
     """The data of a YAML text.
 
     Raises:
-        yaml.YAMLError: it is no YAML.
+        yaml.YAMLError: it is no YAML, or not what its tags promise, or nested too deeply.
     """
-    return yaml.load(text, NumberLoader)
+    try:
+        return yaml.load(text, NumberLoader)
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise yaml.YAMLError(str(error)) from error
+    except RecursionError as error:
+        raise yaml.YAMLError('nested too deeply') from error
