@@ -169,7 +169,10 @@ class IdentificationNode:
 
     def _finish(self) -> str:
         self.inputs.recording = None
-        return self.experiment.stop()
+        text, recording = self.experiment.stop(), self.experiment.recording
+        if recording is not None and (missing := recording.gaps.sentence()):
+            self.node.get_logger().warning(f'the recording has gaps: {missing}')
+        return text
 
     # ---------------------------------------------------------------- diagnostics
 

@@ -586,3 +586,22 @@ def test_nested_parameters_of_files_are_checked_as_ros_reads_them(no_ros: None, 
     path.write_text(path.read_text().replace('position_walk', 'position_wlk'))
     with pytest.raises(UsageError, match=r"'sensors\.odometry\.position_wlk' \(did you mean"):
         checked_graph({'params_file': str(path), 'headless': True}, {})
+
+
+def test_frames_of_sim_node_are_those_of_all_nodes(with_ros: Path, tmp_path: Path) -> None:
+    path = tmp_path / 'mine.yaml'
+    data = {
+        '/**/sim_node': {'ros__parameters': {'odom_frame': 'there', 'frame_prefix': 'r1/'}},
+        '/**/viewer_node': {'ros__parameters': {'world_frame': 'mine'}},
+    }
+    path.write_text(yaml.safe_dump(data))
+    given = {'params_file': str(path), 'identification': True}
+    specs = by_name(graph(given, {'sim_node': {'base_frame': 'torso'}}))
+    frames = {'world_frame': 'there', 'base_frame': 'torso'}
+    assert frames.items() <= specs['identification'].parameters.items()
+    assert {**frames, 'frame_prefix': 'r1/'}.items() <= specs['force_node'].parameters.items()
+    assert 'world_frame' not in specs['viewer_node'].parameters  # the file says it
+    assert specs['robot_state_publisher'].parameters['frame_prefix'] == 'r1/'
+    assert not {'world_frame', 'base_frame', 'frame_prefix'} & set(
+        by_name(graph({}))['force_node'].parameters
+    )

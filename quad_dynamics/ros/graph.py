@@ -24,6 +24,13 @@ _ROBOT = ('robot', 'xacro_args')  # what all nodes have in common
 CONTROLLERS = ('force_node', 'none')
 RECORDER = 'quad_dynamics_recorder'  # name of the node that `quad_dynamics record` is
 NODES = ('sim_node', 'force_node', 'viewer_node', 'identification')  # of this package
+# Parameters of nodes that name frames, and those of sim_node that they follow.
+_FRAMES = {
+    'force_node': {'world_frame': 'odom_frame', 'base_frame': 'base_frame', 'frame_prefix': 'frame_prefix'},
+    'identification': {'world_frame': 'odom_frame', 'base_frame': 'base_frame'},
+    'viewer_node': {'world_frame': 'odom_frame'},
+    'robot_state_publisher': {'frame_prefix': 'frame_prefix'},
+}
 
 
 @dataclass(frozen=True)
@@ -120,11 +127,20 @@ class _Maker:
             executable=name,
             module=name,
             namespace=self.options.namespace,
-            parameters={**parameters, **self.extra.get(name, {})},
+            parameters={**self._frames(name), **parameters, **self.extra.get(name, {})},
             files=[self.file, *files],
             remappings=self._tf(),
             needed=needed,
         )
+
+    def _frames(self, node: str) -> dict[str, Any]:
+        """Names of frames as sim_node has them, where the parameter file gives the node no others."""
+        own = file_parameters(self.file, node)
+        of_sim = {**file_parameters(self.file, 'sim_node'), **self.extra.get('sim_node', {})}
+        names = _FRAMES.get(node, {})
+        return {
+            ours: of_sim[theirs] for ours, theirs in names.items() if theirs in of_sim and ours not in own
+        }
 
     def _chosen(self, *names: str) -> dict[str, Any]:
         """The options of these names that were given."""
@@ -137,6 +153,8 @@ class _Maker:
         if options.sim_robot:
             # Whoever reads robot_description would know more than it should.
             parameters |= {'robot': options.sim_robot, 'publish_description': False}
+            if not options.sim_robot.endswith('.xacro'):
+                parameters.pop('xacro_args', None)
         if self.waits:
             parameters['wait_for_commands'] = True
         if options.lock_step:
@@ -186,7 +204,8 @@ class _Maker:
         return specs
 
     def state_publisher(self, urdf: str = '') -> NodeSpec:
-        return self._foreign('robot_state_publisher', {'robot_description': urdf, **self._clock()})
+        parameters = {'robot_description': urdf, **self._clock(), **self._frames('robot_state_publisher')}
+        return self._foreign('robot_state_publisher', parameters)
 
     def _foreign(self, name: str, parameters: Mapping[str, Any], **rest: Any) -> NodeSpec:
         """A node of another package that is named like it."""
