@@ -18,6 +18,7 @@ MAX_DEPTH = 64
 MAX_ELEMENTS = 200_000  # an element takes some 200 bytes of memory, but only 4 in the file
 _DASHES = 'comments hold two dashes, which XML forbids; they were read as comments'
 _LATE = 'the XML declaration is not at the beginning; it was passed over'
+_SPACE = re.compile(rb'\s*')
 _LEGACY_ENCODINGS = frozenset({'iso-8859-1', 'latin-1', 'us-ascii', 'ascii', 'windows-1252', 'utf-16'})
 
 
@@ -164,12 +165,16 @@ def _parse(parsed: bytes, raw: bytes, oddities: tuple[str, ...]) -> XmlTree:
     return XmlTree(maker.builder.close(), maker.lines, raw, maker.marks, oddities)
 
 
+def _end_of_space(raw: bytes, start: int) -> int:
+    match = _SPACE.match(raw, start)
+    return start if match is None else match.end()
+
+
 def _without_late_declaration(raw: bytes) -> bytes:
     """The text with spaces for an XML declaration that comes after white space or comments."""
     start = 0
     while True:
-        while raw[start : start + 1].isspace():
-            start += 1
+        start = _end_of_space(raw, start)
         end = raw.find(b'-->', start + 4)
         if end < 0 or not raw.startswith(b'<!--', start):
             break
