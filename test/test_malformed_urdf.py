@@ -743,7 +743,7 @@ def test_utf16_and_latin1_files(tmp_path: Path) -> None:
 
 def test_missing_file() -> None:
     with pytest.raises(
-        ModelError, match='no such file, and no bundled robot of this name; bundled are: mini_cheetah'
+        ModelError, match='no such file, and no bundled robot of this name; bundled are: go2, mini_cheetah'
     ):
         load_model('no_such_robot')
 
@@ -753,7 +753,7 @@ def test_missing_file() -> None:
     ['mini-cheetah', 'MINI_CHEETAH', 'minicheeta', 'robots/mini_cheetah.urdf', 'mini_cheetah.urdf.xacro'],
 )
 def test_near_miss_of_a_bundled_name(name: str) -> None:
-    with pytest.raises(ModelError, match=r"of this name; did you mean 'mini_cheetah'\? bundled are: mini_"):
+    with pytest.raises(ModelError, match=r'did you mean .mini_cheetah.\? bundled are: go2, mini_'):
         load_model(name)
 
 
