@@ -100,9 +100,8 @@ class Walker:
                 yield Found(mcap.CHUNK, at, self._chunks[at], b'', suspect=True)
                 at, suspect = self._chunks[at], False
                 continue
-            if end is not None and (
-                self._data[at] in _EVIDENT or end == self._limit or self.end_of(end) is not None
-            ):
+            if self._is_believed(at, end):
+                assert end is not None
                 yield self._found(at, end, suspect)
                 at, suspect = end, False
                 continue
@@ -166,15 +165,23 @@ class Walker:
         place = bisect.bisect_left(self._hinted, at)
         hinted = self._hinted[place] if place < len(self._hinted) else self._limit
         for candidate in _CANDIDATE.finditer(self._data, at, hinted):
-            end = self.end_of(candidate.start())
-            if end is not None and (end == self._limit or self.end_of(end) is not None):
+            if self._is_believed(candidate.start(), self.end_of(candidate.start())):
                 return candidate.start()
         return hinted
+
+    def _is_believed(self, at: int, end: int | None) -> bool:
+        """Whether the record between two positions is one: by its content, or by what follows it."""
+        if end is None:
+            return False
+        return self._data[at] in _EVIDENT or end == self._limit or self.end_of(end) is not None
 
     # ---------------------------------------------------------------- what is put together
 
     def _rebuilt(self, at: int, end: int) -> Found | None:
-        """A message whose head is damaged, but whose content is there."""
+        """A record whose head is damaged, but whose content is there."""
+        kind, start = self._data[at], at + mcap.HEAD.size
+        if kind in (mcap.SCHEMA, mcap.CHANNEL) and _decodes(kind, self._data, start, end):
+            return Found(kind, at, end, self._data[start:end], suspect=True)
         size = mcap.HEAD.size + mcap.MESSAGE_CONTENT.size
         if mcap.MESSAGE not in self._kinds or end - at < size or (end == self._limit and not self._exact_end):
             return None
