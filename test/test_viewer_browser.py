@@ -68,6 +68,9 @@ def test_robot_is_seen_and_buttons_act(tmp_path: Path) -> None:
         assert dark_share(browser) < 1e-3
         with Process('sim_node', initial_pose='standing'):
             until(lambda: 'real time' in browser.text(), 'the simulation')
+            until(
+                lambda: browser.evaluate('document.title').startswith('mini_cheetah'), 'the name of the robot'
+            )
             until(lambda: dark_share(browser) > 0.005, 'the robot')
             # the light body is seen too: much more is different from before than what is dark
             difference = np.abs(scene(browser).astype(int) - without.astype(int)).max(axis=2)
@@ -75,8 +78,8 @@ def test_robot_is_seen_and_buttons_act(tmp_path: Path) -> None:
             _plots_move(browser)
             _buttons_act(browser, listener)
         until(lambda: 'no joint_states for' in browser.text(), 'that the simulation is gone')
-        browser.close()
         assert viewer.stop()[0] == 0
+        until(lambda: 'Connection to viewer_node lost' in browser.text(), 'that the page says so')
 
 
 def _plots_move(browser: Browser) -> None:

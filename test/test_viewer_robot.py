@@ -197,7 +197,7 @@ def looks(made: BodyMeshes) -> list[tuple[tuple[float, ...], tuple[int, ...]]]:
 
 
 COLLISION = '<collision><geometry><box size="1 2 3"/></geometry></collision>'
-ORANGE = tuple(linear(STAND_IN))
+TEAL = tuple(linear(STAND_IN))
 
 
 def test_collision_shapes_of_a_robot_without_visuals(tmp_path: Path) -> None:
@@ -209,9 +209,9 @@ def test_collision_shapes_of_a_robot_without_visuals(tmp_path: Path) -> None:
 def test_collision_shape_stands_in_for_a_mesh_that_is_missing(tmp_path: Path) -> None:
     shapes = visual('meshes/nowhere.stl') + COLLISION
     made = body_meshes(load(write_box(tmp_path, shapes), floating_base=True))
-    assert looks(made) == [((1.0, 2.0, 3.0), ORANGE)]
+    assert looks(made) == [((1.0, 2.0, 3.0), TEAL)]
     assert len(made.problems) == 1
-    assert made.note == '1 mesh cannot be shown (nowhere.stl); orange shapes stand in'
+    assert made.note == '1 mesh cannot be shown (nowhere.stl); teal shapes stand in'
 
 
 def test_each_link_has_its_own_stand_in(tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def test_each_link_has_its_own_stand_in(tmp_path: Path) -> None:
     # the link with a good visual shape keeps it, and it alone
     first, second = (BodyMeshes({0: made.glb[body]}, 1.0, ()) for body in (0, 1))
     assert [color for _, color in looks(first)] == [tuple(linear(GREY))]
-    assert looks(second) == [((1.0, 2.0, 3.0), ORANGE)]
-    assert made.note == '2 meshes cannot be shown (b.dae, y.obj); orange shapes stand in'
+    assert looks(second) == [((1.0, 2.0, 3.0), TEAL)]
+    assert made.note == '2 meshes cannot be shown (b.dae, y.obj); teal shapes stand in'
 
 
 def test_link_of_which_nothing_can_be_shown_is_a_box_of_its_inertia(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_link_of_which_nothing_can_be_shown_is_a_box_of_its_inertia(tmp_path: Pa
     (size, color), *more = looks(body_meshes(load(tmp_path / 'box.urdf', floating_base=True)))
     assert not more
     assert np.allclose(sorted(size), (z, y, x), atol=1e-6)
-    assert color == ORANGE
+    assert color == TEAL
 
 
 def test_collada_without_its_reader_says_what_to_install(

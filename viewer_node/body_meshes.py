@@ -93,7 +93,7 @@ class _Shapes:
         if not names:
             return ''
         listed = ', '.join(names[:3]) + (f' and {len(names) - 3} more' if len(names) > 3 else '')
-        shown = '; orange shapes stand in' if self._has_stand_ins else ''
+        shown = '; teal shapes stand in' if self._has_stand_ins else ''
         return f'{len(names)} mesh{"" if len(names) == 1 else "es"} cannot be shown ({listed}){shown}'
 
     def _shown(self, shapes: Iterable[Shape], color: Color | None = None) -> list[Part]:

@@ -12,7 +12,7 @@ GREY = (0.72, 0.74, 0.77, 1.0)  # of shapes without a material
 BRAND = (36, 99, 181)
 SKY = (226, 235, 244)
 PUSH = (174, 62, 201)  # of the arrow that shows a push before it acts
-STAND_IN = (0.93, 0.55, 0.14, 1.0)  # of shapes that stand in for a mesh that cannot be shown
+STAND_IN = (0.05, 0.58, 0.55, 1.0)  # of shapes that stand in for a mesh that cannot be shown
 # Of legs, in plots.
 LINES = ('#2463b5', '#e8590c', '#2f9e44', '#ae3ec9', '#0c8599', '#c92a2a', '#f08c00', '#495057')
 

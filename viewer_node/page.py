@@ -134,7 +134,6 @@ class Page:
         self._radius, self._weight = meshes.radius, model.total_mass * 9.81
         self.panel.know_weight(self._weight)
         self.panel.know_robot(model.name, f'{model.nj} joints, {model.total_mass:.3g} kg')
-        self._server.gui.set_panel_label(f'{model.name} · {TITLE}')
         self._run(f'document.title = {json.dumps(f"{model.name} · {TITLE}")}')
         self._aim()
 
