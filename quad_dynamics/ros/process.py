@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
-from quad_dynamics.errors import QuadDynamicsError
+from quad_dynamics.errors import QuadDynamicsError, plain_warnings
 
 # Set by whoever starts nodes as children: the id of the process that they must not outlive.
 PARENT_VARIABLE = 'QUAD_DYNAMICS_PARENT'
@@ -132,7 +132,8 @@ def _run(make: Callable[[], Runnable], words: list[str], stop: StopFlag) -> int:
         print(f'error: {error}', file=sys.stderr, flush=True)
         return WRONG_PARAMETERS
     try:
-        return _live(make, stop)
+        with plain_warnings():
+            return _live(make, stop)
     finally:
         rclpy.try_shutdown()
 
