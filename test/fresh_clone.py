@@ -15,15 +15,15 @@ _OWN = ('__editable__', 'quad_dynamics')  # what an installation of the package 
 
 
 def clone_source(folder: Path) -> Path:
-    """Copy what git has, as it is now; the clone is named as everybody's is."""
-    listed = ['git', '-C', str(ROOT), 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
-    done = subprocess.run(listed, capture_output=True, check=True)
-    clone = folder / 'quad_dynamics'
-    for name in done.stdout.decode().split('\0'):
-        if name and (ROOT / name).is_file():
-            (clone / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, clone / name)
-    return clone
+    """Copy the source tree as it is now; the clone is named as everybody's is."""
+    return Path(shutil.copytree(ROOT, folder / 'quad_dynamics', ignore=_not_source))
+
+
+def _not_source(folder: str, names: list[str]) -> list[str]:
+    """What a copy of the source tree leaves out: hidden files, builds, caches and virtual environments."""
+    patterns = ['.*', '__pycache__', '*.egg-info', 'build', 'dist', 'install', 'log']
+    environments = [name for name in names if (Path(folder) / name / 'pyvenv.cfg').exists()]
+    return [*environments, *shutil.ignore_patterns(*patterns)(folder, names)]
 
 
 def link_environment(clone: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fresh_clone import clone_source
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = 'quad_dynamics'
@@ -232,17 +233,6 @@ def clean_environment(home: Path) -> dict[str, str]:
     }
 
 
-def not_source(folder: str, names: list[str]) -> list[str]:
-    """What a copy of the source tree leaves out: hidden files, builds, caches and virtual environments."""
-    patterns = ['.*', '__pycache__', '*.egg-info', 'build', 'dist', 'install', 'log']
-    environments = [name for name in names if (Path(folder) / name / 'pyvenv.cfg').exists()]
-    return [*environments, *shutil.ignore_patterns(*patterns)(folder, names)]
-
-
-def copy_of_source(folder: Path) -> Path:
-    return Path(shutil.copytree(ROOT, folder / NAME, ignore=not_source))
-
-
 def colcon_build(root: Path, environment: dict[str, str], *options: str) -> Installation:
     """Build the workspace `root`, which has the package below its folder `src`."""
     colcon = [sys.executable, '-c', 'import sys; from colcon_core.command import main; sys.exit(main())']
@@ -254,13 +244,13 @@ def colcon_build(root: Path, environment: dict[str, str], *options: str) -> Inst
 
 def colcon_workspace(folder: Path, *options: str) -> Installation:
     pytest.importorskip('colcon_ros', reason='colcon is not installed')
-    copy_of_source(folder / 'work' / 'src')
+    clone_source(folder / 'work' / 'src')
     return colcon_build(folder / 'work', clean_environment(folder / 'home'), *options)
 
 
 def pip_install(folder: Path) -> Installation:
     environment = clean_environment(folder / 'home')
-    source = copy_of_source(folder)
+    source = clone_source(folder)
     prefix = folder / 'prefix'
     options = ['--no-deps', '--no-build-isolation', '--ignore-installed', '--prefix', prefix]
     run([sys.executable, '-m', 'pip', 'install', *options, source], folder, environment)
@@ -274,7 +264,7 @@ def pip_install(folder: Path) -> Installation:
 def test_imports_beside_the_clone(options: tuple[str, ...], tmp_path: Path) -> None:
     """There, the folder of the clone has the name of the package, and comes first in the path."""
     environment = clean_environment(tmp_path / 'home')
-    source = copy_of_source(tmp_path)
+    source = clone_source(tmp_path)
     run([sys.executable, '-m', 'venv', '--without-pip', 'env'], tmp_path, environment)
     python = tmp_path / 'env' / 'bin' / 'python'
     site = tmp_path / 'env' / SITE_PACKAGES
