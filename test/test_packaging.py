@@ -113,7 +113,27 @@ def test_dependencies_agree(manifest: ET.Element) -> None:
     expected = {rosdep.get(name, f'python3-{name}') for name in runtime}
     wheels = {name for name in requirement_names(ROOT / 'requirements' / 'ros.in') if name.startswith('ros-')}
     expected |= {name.removeprefix('ros-jazzy-').replace('-', '_') for name in wheels} | ONLY_IN_ROS
+    expected.add('python3-collada')  # viser, which the viewer needs beside it, has no key of rosdep
     assert {element.text for element in manifest.findall('exec_depend')} == expected
+
+
+@pytest.mark.parametrize(
+    ('distribution', 'by_rosdep'),
+    [
+        ('humble', {'python3-numba', 'python3-rosbags-pip'}),  # Ubuntu 22.04: pip may install into the system
+        ('jazzy', set()),  # Ubuntu 24.04: neither
+        ('kilted', set()),
+        ('rolling', {'python3-numba'}),
+        ('', {'python3-numba'}),
+    ],
+)
+def test_what_rosdep_installs_by_distribution(distribution: str, by_rosdep: set[str]) -> None:
+    package = pytest.importorskip('catkin_pkg.package', reason='colcon is not installed')
+    parsed = package.parse_package(str(ROOT))
+    parsed.evaluate_conditions({'ROS_DISTRO': distribution})
+    wanted = {one.name for one in parsed.exec_depends if one.evaluated_condition}
+    assert wanted & {'python3-numba', 'python3-rosbags-pip'} == by_rosdep
+    assert {'python3-numpy', 'python3-collada', 'rclpy', 'tf2_msgs'} <= wanted
 
 
 def test_the_extra_for_ros_agrees() -> None:

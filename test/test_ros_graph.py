@@ -443,7 +443,7 @@ def test_an_end_takes_bounded_time(tmp_path: Path) -> None:
     until(lambda: 'up' in said)
     begin = time.monotonic()
     supervisor.stop()
-    assert 1.0 < time.monotonic() - begin < 4.0
+    assert 1.0 < time.monotonic() - begin < 10.0
     assert said[-1] == 'deaf does not end; it is killed'
 
 
@@ -482,8 +482,11 @@ def test_signals_are_not_heard_twice(ros_domain: int, number: signal.Signals) ->
     assert process.returncode == 0
 
 
-def test_a_node_that_does_not_end_is_ended(ros_domain: int) -> None:
+@pytest.mark.parametrize('holds_the_interpreter', [False, True])
+def test_a_node_that_does_not_end_is_ended(ros_domain: int, holds_the_interpreter: bool) -> None:
     code = NODE.format(closing=60.0, patience=0.5)
+    if holds_the_interpreter:  # as a library that waits for a lock in C
+        code = code.replace('time.sleep(60.0)', '__import__("ctypes").PyDLL(None).sleep(60)')
     process = subprocess.Popen(
         [sys.executable, '-c', code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -492,7 +495,7 @@ def test_a_node_that_does_not_end_is_ended(ros_domain: int) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=10.0)
     assert process.returncode == 1
-    assert 'it did not end within 0.5 s' in errors
+    assert ('Timeout (0:00:01)' if holds_the_interpreter else 'it did not end within 0.5 s') in errors
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)

@@ -143,7 +143,7 @@ def test_without_the_right_viser_one_line_says_what_to_install(
         command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment
     )
     assert done.returncode == CANNOT_SERVE, done.stderr
-    advice = "install it with: pip install 'viser>=1.1,<1.2'"
+    advice = f"install it with: {sys.executable} -m pip install 'viser>=1.1,<1.2'"
     assert done.stderr == f'viewer_node: no page in the browser: {text}; {advice}\n'
 
 

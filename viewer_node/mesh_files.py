@@ -19,6 +19,7 @@ import trimesh
 
 from quad_dynamics.model.meshes import MOST_BYTES, MeshError, find_mesh, read_vertices
 from quad_dynamics.model.problems import why_unreadable
+from quad_dynamics.ros.environment import pip_command
 from viewer_node.colors import GREY, linear
 
 _KINDS = ('.stl', '.obj', '.dae')
@@ -57,7 +58,7 @@ def read_mesh(filename: str, urdf_path: str) -> FoundMesh:
     if reason:
         raise MeshError(reason)
     if path.suffix.lower() == '.dae' and not importlib.util.find_spec('collada'):
-        raise MeshError('cannot be read without pycollada; install it with: pip install pycollada')
+        raise MeshError(f'cannot be read without pycollada; install it with: {pip_command("pycollada")}')
     meshes, remark = _parse(path), ''
     if not meshes:
         # Some exporters refer to cameras that they leave out, and the parser drops the whole scene.

@@ -7,6 +7,8 @@ import importlib
 import importlib.metadata
 import re
 
+from quad_dynamics.ros.environment import pip_command
+
 REQUIREMENT = 'viser>=1.1,<1.2'
 _VERSION = (1, 1)
 
@@ -34,7 +36,7 @@ def check_viser() -> None:
 
 
 def _advice(reason: str) -> str:
-    return f"no page in the browser: {reason}; install it with: pip install '{REQUIREMENT}'"
+    return f'no page in the browser: {reason}; install it with: {pip_command(REQUIREMENT)}'
 
 
 def port_is_taken(host: str, port: int) -> CannotServeError:

@@ -12,10 +12,11 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from quad_dynamics.cli.terminal import Terminal
+from quad_dynamics.ros.environment import apt_command, pip_command, ros_advice, sourced_ros
 
 HELP = 'check this machine, and say what is missing'
 DESCRIPTION = """\
@@ -27,6 +28,7 @@ examples:
 """
 
 _GOOD, _DOUBTFUL, _BAD = 'ok', 'note', 'missing'
+_VISER = 'viser>=1.1,<1.2'
 Finding = tuple[str, str]  # how good it is, and a sentence
 
 
@@ -40,7 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     colours = {_GOOD: 'green', _DOUBTFUL: 'yellow', _BAD: 'red'}
     worst = 0
     for name, check in CHECKS.items():
-        level, text = check()
+        try:
+            level, text = check()
+        except ModuleNotFoundError as error:
+            level, text = _BAD, f'cannot be checked without {error.name}'
         worst |= level == _BAD
         terminal.line(f'{terminal.paint(level.rjust(8), colours[level])}  {name}: {text}')
     return int(worst)
@@ -51,11 +56,20 @@ def _python() -> Finding:
 
 
 def _libraries() -> Finding:
-    needed = ('numpy', 'scipy', 'numba', 'yaml', 'rosbags', 'matplotlib', 'PIL', 'tqdm', 'xacro')
-    lacks = [name for name in needed if importlib.util.find_spec(name) is None]
+    needed = {'yaml': 'pyyaml', 'PIL': 'pillow'}
+    needed |= {name: name for name in ('numpy', 'scipy', 'numba', 'rosbags', 'matplotlib', 'tqdm', 'jinja2')}
+    lacks = _lacking(needed)
     if lacks:
-        return _BAD, f'{", ".join(lacks)} cannot be imported; pip install quad_dynamics'
+        packages = [needed[name] for name in lacks]
+        return _BAD, f'{", ".join(packages)} cannot be imported; {pip_command(*packages)}'
+    if _lacking(['xacro']):
+        advice = apt_command('xacro') if sourced_ros() else pip_command('xacro')
+        return _BAD, f'xacro cannot be imported; {advice}'
     return _GOOD, f'numpy {importlib.metadata.version("numpy")}, numba {importlib.metadata.version("numba")}'
+
+
+def _lacking(modules: Iterable[str]) -> list[str]:
+    return [name for name in modules if importlib.util.find_spec(name) is None]
 
 
 def _kernels() -> Finding:
@@ -71,15 +85,20 @@ def _kernels() -> Finding:
 
 
 def _ros() -> Finding:
-    if importlib.util.find_spec('rclpy') is None:
-        return _BAD, "rclpy is not found; source a ROS 2, or: pip install 'quad_dynamics[ros]'"
-    distribution = os.environ.get('ROS_DISTRO')
+    if _lacking(['rclpy']):
+        return _BAD, f'rclpy is not found; {ros_advice()}'
+    middleware = os.environ.get('RMW_IMPLEMENTATION', 'default middleware')
+    ros = sourced_ros() if os.environ.get('ROS_DISTRO') else ''
     try:
         wheel = importlib.metadata.version('ros-rclpy')
     except importlib.metadata.PackageNotFoundError:
-        wheel = ''
-    where = f'ROS 2 {distribution}' if distribution else f'wheels, rclpy {wheel}'
-    return _GOOD, f'{where}, {os.environ.get("RMW_IMPLEMENTATION", "default middleware")}'
+        return _GOOD, f'{ros or "rclpy"}, {middleware}'
+    if ros:
+        return (
+            _DOUBTFUL,
+            f'wheels (rclpy {wheel}) are installed beside {ros}: use an environment without them',
+        )
+    return _GOOD, f'wheels, rclpy {wheel}, {middleware}'
 
 
 def _messages() -> Finding:
@@ -87,17 +106,23 @@ def _messages() -> Finding:
         'diagnostic_msgs', 'geometry_msgs', 'nav_msgs', 'rosgraph_msgs', 'sensor_msgs', 'std_msgs',
         'std_srvs', 'trajectory_msgs', 'visualization_msgs',
     )  # fmt: skip
-    lacks = [name for name in needed if importlib.util.find_spec(name) is None]
+    lacks = _lacking(needed)
     if lacks:
-        return _BAD, f'{", ".join(lacks)} cannot be imported; install them with your ROS 2'
-    has_tf = importlib.util.find_spec('tf2_msgs') is not None
-    return _GOOD, 'all there' if has_tf else 'all there, but for tf2_msgs, which no wheel has: no /tf'
+        wheels = "pip install 'quad_dynamics[ros]'"
+        advice = apt_command(*lacks) if sourced_ros() else wheels
+        return _BAD, f'{", ".join(lacks)} cannot be imported; {advice}'
+    if not _lacking(['tf2_msgs']):
+        return _GOOD, 'all there'
+    if os.environ.get('ROS_DISTRO'):
+        return _DOUBTFUL, f'all there, but for tf2_msgs: no /tf; {apt_command("tf2_msgs")}'
+    return _GOOD, 'all there, but for tf2_msgs, which no wheel has: no /tf'
 
 
 def _viewer() -> Finding:
-    lacks = [name for name in ('viser', 'trimesh') if importlib.util.find_spec(name) is None]
-    if lacks:
-        return _DOUBTFUL, f"{', '.join(lacks)} not found, so no page; pip install 'quad_dynamics[ros]'"
+    if _lacking(['viser', 'trimesh']):
+        return _DOUBTFUL, f'viser is not found, so no page; {pip_command(_VISER)}'
+    if _lacking(['collada']):
+        return _DOUBTFUL, f'pycollada is not found, so no COLLADA meshes; {pip_command("pycollada")}'
     browsers = [name for name in ('chromium', 'google-chrome', 'firefox') if shutil.which(name)]
     return _GOOD, f'viser {importlib.metadata.version("viser")}' + (f', {browsers[0]}' if browsers else '')
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,6 +29,8 @@ _OWN_CHOICE = (
 _PROFILE_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
 _RANGE_VARIABLE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
 _FAST_DDS = ('', 'rmw_fastrtps_cpp', 'rmw_fastrtps_dynamic_cpp')
+_RCLPY = 'lib/python3.*/site-packages/rclpy'  # in an installation of ROS
+_IN_PIP = {'yaml': 'pyyaml', 'PIL': 'pillow', 'collada': 'pycollada', 'llvmlite': 'numba'}
 # With it, the nodes use the profile of the shell, and may talk to other machines.
 NETWORK_VARIABLE = 'QUAD_DYNAMICS_NETWORK'
 
@@ -84,6 +88,67 @@ def ros_environment() -> dict[str, str]:
     return environment
 
 
+def pip_command(*requirements: str) -> str:
+    """The command that installs packages for the interpreter that runs this, as it has to be typed.
+
+    Args:
+        requirements: such as 'viser>=1.1,<1.2'.
+    """
+    managed = Path(sysconfig.get_path('stdlib')) / 'EXTERNALLY-MANAGED'  # Ubuntu 24.04 and others, PEP 668
+    in_venv = sys.prefix != sys.base_prefix
+    flag = ['--break-system-packages'] if managed.is_file() and not in_venv else []
+    words = [sys.executable, '-m', 'pip', 'install', *flag, *requirements]
+    return ' '.join(map(shlex.quote, words))
+
+
+def sourced_ros() -> str:
+    """A name of the ROS 2 installation whose setup file was sourced in this shell, '' if there is none."""
+    if os.environ.get('ROS_DISTRO'):
+        return f'ROS 2 {os.environ["ROS_DISTRO"]}'
+    return 'a ROS 2' if os.environ.get('AMENT_PREFIX_PATH') else ''
+
+
+def ros_advice() -> str:
+    """What to do where rclpy cannot be imported. Never wheels beside an installation: they do not mix."""
+    ros = sourced_ros()
+    if not ros:
+        return "source a ROS 2, or get its wheels: pip install 'quad_dynamics[ros]'"
+    here = f'{sys.version_info.major}.{sys.version_info.minor}'
+    prefixes = map(Path, os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep))
+    found = sorted(path.parent.parent.name for prefix in prefixes for path in prefix.glob(_RCLPY))
+    if found and f'python{here}' not in found:
+        return (
+            f'{ros} is sourced, but it is for {found[-1]} and this is {sys.executable}, {here}: use that one'
+        )
+    if found:
+        return f'{ros} is sourced and has rclpy, but not on the path of {sys.executable}: source it again'
+    return f'{ros} is sourced, but it has no rclpy: {apt_command("rclpy")}'
+
+
+def apt_command(*packages: str) -> str:
+    """The command that installs packages of ROS.
+
+    Args:
+        packages: by their names in ROS.
+    """
+    distribution = os.environ.get('ROS_DISTRO', '<distribution>')
+    return ' '.join(
+        ['sudo apt install', *(f'ros-{distribution}-{one.replace("_", "-")}' for one in packages)]
+    )
+
+
+def module_advice(module: str) -> str:
+    """What to do where a module cannot be imported.
+
+    Args:
+        module: its name.
+    """
+    package = module.partition('.')[0]
+    if package.endswith(('_msgs', '_srvs', '_interfaces')):
+        return apt_command(package) if sourced_ros() else "pip install 'quad_dynamics[ros]'"
+    return pip_command(_IN_PIP.get(package, package))
+
+
 def require_ros() -> None:
     """Raise an error that says how to get ROS, if rclpy cannot be imported.
 
@@ -91,7 +156,4 @@ def require_ros() -> None:
         RosMissing: there is no rclpy.
     """
     if importlib.util.find_spec('rclpy') is None:
-        raise RosMissing(
-            'rclpy is not found; expected a ROS 2 that is sourced, or its wheels: '
-            "pip install 'quad_dynamics[ros]'"
-        )
+        raise RosMissing(f'rclpy is not found; {ros_advice()}')

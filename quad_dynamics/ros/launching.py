@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of nodes as actions of `launch`, for launch files."""
+"""The graph of nodes as actions of `launch`, for launch files.
+
+`ros2 launch` runs in the Python of the system, whatever Python the nodes have: nothing is imported here that
+only pip installs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,6 @@ from launch.actions import DeclareLaunchArgument, ExecuteProcess, LogInfo, Opaqu
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from quad_dynamics.bags.writers import check_new
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import Parameter, nearest
 from quad_dynamics.ros.deaths import Deaths, Next
@@ -86,8 +89,11 @@ class _Actions:
             # Processes are children of this one, and need not outlive it; behind a prefix they are not.
             environment[PARENT_VARIABLE] = str(os.getpid())
         specs = graph(given)
-        if given.get('record'):  # the recorder itself would go on beside it
-            check_new(Path(str(given['record'])), str(given.get('storage', 'mcap')))
+        bag = str(given.get('record', ''))
+        if bag and os.path.lexists(bag):  # the recorder itself would go on beside it
+            raise ArgumentError(
+                f'record: {bag} exists already; expected the path of a bag that is to be made'
+            )
         return [_Process(spec, environment).start() for spec in specs]
 
 

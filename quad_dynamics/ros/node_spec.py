@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quad_dynamics.ros.environment import apt_command
 from quad_dynamics.ros.process import PATIENCE
 
 PACKAGE = 'quad_dynamics'
@@ -63,9 +64,7 @@ class NodeSpec:
         """'' or what to install: a program of another package that is not here."""
         if self.module or self.program is not None:
             return ''
-        distribution = os.environ.get('ROS_DISTRO', '<distribution>')
-        apt = f'sudo apt install ros-{distribution}-{self.package.replace("_", "-")}'
-        return f'{self.executable} is not installed; install it with: {apt}'
+        return f'{self.executable} is not installed; install it with: {apt_command(self.package)}'
 
 
 def prefix_of(package: str) -> Path | None:

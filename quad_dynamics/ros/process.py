@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ PARENT_VARIABLE = 'QUAD_DYNAMICS_PARENT'
 # How long a process may take to end once it was asked to [s]. Whoever starts nodes waits a little longer.
 PATIENCE = 5.0
 CLOSING = 30.0  # the same for what closes a bag: writing what is left may take a while on a slow disk [s]
+_GRACE = 0.5  # more for a process whose interpreter does not answer [s]
 # Signals that ask a process to end: Ctrl-C, a supervisor, a terminal that is closed.
 _ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
@@ -66,6 +68,8 @@ class StopFlag:
         timer = threading.Timer(self._patience, self._give_up)
         timer.daemon = True
         timer.start()
+        # The same without the interpreter, which a library may hold for ever.
+        faulthandler.dump_traceback_later(self._patience + _GRACE, exit=True)
 
     def _give_up(self) -> None:
         if self._nothing_to_lose:
@@ -168,8 +172,8 @@ def _answer(own: Sequence[str], usage: Callable[[], str]) -> int:
 def _live(make: Callable[[], Runnable], stop: StopFlag) -> int:
     try:
         node = make()
-    except QuadDynamicsError as error:
-        print(f'error: {error}', file=sys.stderr, flush=True)
+    except (QuadDynamicsError, ModuleNotFoundError) as error:
+        print(f'error: {_reason(error)}', file=sys.stderr, flush=True)
         return WRONG_PARAMETERS
     _handle_signals(stop.ask)
     try:
@@ -177,6 +181,14 @@ def _live(make: Callable[[], Runnable], stop: StopFlag) -> int:
     finally:
         node.close()
     return 0
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return str(error)
+    from quad_dynamics.ros.environment import module_advice
+
+    return f'the module {error.name} is not installed; {module_advice(error.name)}'
 
 
 def _handlers() -> dict[int, Any]:
