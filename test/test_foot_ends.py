@@ -201,3 +201,35 @@ def test_a_robot_that_falls_over_is_announced() -> None:
     joints = {'*_hip_joint': 0.0, '*_thigh_joint': 1.4, '*_calf_joint': -0.6}
     model = load(plain.quadruped(solid(CAPSULE, '0 0 -0.09')), description={'standing': {'joints': joints}})
     assert any('centre of mass' in doubt for doubt in contact_doubts(model))
+
+
+def test_an_inertia_far_too_large_is_announced() -> None:
+    """Published files have 100 kg m^2 on links of some grams."""
+    model = load(plain.quadruped(solid(CAPSULE, '0 0 -0.09'), calf_mass=inertial(0.2, 100.0, -0.1)))
+    [doubt] = contact_doubts(model)
+    assert 'far too large for the robot' in doubt
+    assert 'FL_calf (27.4 m)' in doubt  # sqrt(1.5 * 100 / 0.2)
+
+
+def test_other_parts_of_the_last_body_are_no_feet() -> None:
+    """A screw at the shin, as CAD exports have it; a frame at the end is the foot."""
+    shapes = solid(CAPSULE, '0 0 -0.09')
+    for name, z, foot in (('screw', -0.05, '_calf_foot'), ('contact', -0.19, '_contact')):
+        link = f'<link name="@_{name}">{inertial(0.001, 1e-8)}</link>'
+        below = link + plain.joint(f'@_{name}_joint', '@_calf', f'@_{name}', f'0.01 0 {z}', '', 'fixed')
+        model = load(plain.quadruped(shapes, below))
+        assert model.foot_names == tuple(f'{leg}{foot}' for leg in ('FL', 'FR', 'RL', 'RR'))
+
+
+def test_a_crouch_is_found_from_an_arbitrary_zero_pose() -> None:
+    """Legs that stand off sideways at zero, as if CAD had exported them so."""
+    text = plain.quadruped(solid(CAPSULE, '0 0 -0.09'))
+    for leg, (x, y) in plain.PLACES.items():
+        origin = f'<child link="{leg}_hip"/><origin xyz="{x} {y} 0"'
+        assert origin in text
+        text = text.replace(origin, f'{origin} rpy="{1.7 if y > 0 else -1.7} 0 0"')
+    model = load(text)
+    assert model.standing is not None
+    assert contact_doubts(model) == ()
+    assert np.abs(model.standing[7::3]).min() > 1.0  # the hips are turned back
+    assert_stands_on_its_feet(model)

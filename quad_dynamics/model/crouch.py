@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quad_dynamics.model.crouch_search import find_starts
 from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.leg_kinematics import body_poses, foot_balls, frame_in_base, moving_joints, sole
 
@@ -37,6 +38,7 @@ class _Stance:
         hip: which of the leg's joints is the first to swing fore and aft.
         swing: direction (+1 or -1) in which that joint and the next one turn forward about +y.
         place: (3,) where the tip is to be [m].
+        start: (k,) angles to begin with; None: knees are bent from where they are.
     """
 
     leg: Leg
@@ -46,6 +48,7 @@ class _Stance:
     hip: int
     swing: tuple[float, float]
     place: Floats
+    start: Floats | None = None
 
 
 def find_crouch(model: Model) -> Floats | None:
@@ -56,7 +59,23 @@ def find_crouch(model: Model) -> Floats | None:
     if not model.floating_base or not model.legs:
         return None
     q = model.neutral
-    stances = [_stance(model, leg, q) for leg in model.legs]
+    found = _stand_on(model, [_stance(model, leg, q) for leg in model.legs], q)
+    if found is not None:
+        return found
+    starts = find_starts(model)
+    if starts is None:
+        return None
+    stances = []
+    for leg, start in zip(model.legs, starts, strict=True):
+        stance = replace(_stance(model, leg, q), place=start.place, start=start.angles)
+        q[7 + np.array(stance.joints)] = start.angles
+        stances.append(stance)
+    return _stand_on(model, stances, q)
+
+
+def _stand_on(model: Model, stances: list[_Stance], q: Floats) -> Floats | None:
+    """The pose with all feet at their places, on one ground; None if a leg cannot reach its place."""
+    q = q.copy()
     ground = max(float(stance.place[2]) - stance.radius for stance in stances)
     for stance in stances:
         angles = _stand_leg(model, stance, ground, q)
@@ -136,6 +155,11 @@ def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
     A leg of one joint has no knee to bend and stays as it is.
     """
     index = np.array(stance.joints, dtype=np.int64)
+    allowed = _TOLERANCE * _EXTENSION * float(np.linalg.norm(stance.place))
+    if stance.start is not None:
+        trial = angles.copy()
+        trial[index] = stance.start
+        return trial if _descend(model, stance, trial) < allowed else None
     if len(index) < 2:
         return angles
     for bend in (1.0, -1.0):  # knee backwards first
@@ -143,7 +167,7 @@ def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
         trial[index[stance.hip]] += 0.6 * bend * stance.swing[0]
         trial[index[stance.hip + 1]] -= 1.2 * bend * stance.swing[1]
         trial = np.clip(trial, model.q_min, model.q_max)
-        if _descend(model, stance, trial) < _TOLERANCE * _EXTENSION * np.linalg.norm(stance.place):
+        if _descend(model, stance, trial) < allowed:
             return trial
     return None
 

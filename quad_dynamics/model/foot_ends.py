@@ -18,6 +18,7 @@ from quad_dynamics.model.topology import Topology
 from quad_dynamics.model.urdf import Joint, Link, Origin, Urdf
 
 _FARTHEST = 0.97  # of the largest distance from the joint: what is so far off is the end
+_AT_THE_END = 0.25  # of its distance: a link that is nearer to the end is the foot
 _SOLE, _NEAR = 0.1, 0.002  # thickness of the end: this part of its distance, and this length [m]
 _ROUND = 0.15  # an end is a ball if it is one to this part of the radius
 _LOWER_SIDE = 0.7  # cosine of the angle to the leg up to which that is asked
@@ -143,22 +144,34 @@ def add_foot_links(
     ends: dict[str, FootEnd] = {}
     names: list[str] = []
     for foot in feet:
+        main = topology.main_link[foot]
         end = None
-        if topology.main_link[foot] == foot and not says_foot(foot):
-            links = body_links(urdf, topology, foot)
-            if not _is_wheel(links, poses, urdf.path, topology.parent_joint[foot]):
+        if not says_foot(foot):
+            links = body_links(urdf, topology, main)
+            if not _is_wheel(links, poses, urdf.path, topology.parent_joint[main]):
                 end = find_end(links, poses, urdf.path)
-        if end is None:
+        if end is None or (foot != main and _is_at(end, poses[foot].p)):
             names.append(foot)
             continue
-        name = f'{foot}_foot'
+        name = f'{main}_foot'
         while name in topology.main_link:
             name += '_'
         x, y, z = (float(v) for v in end.position)
-        topology = _with_link(topology, foot, name, (x, y, z))
+        topology = _with_link(topology, main, name, (x, y, z))
         ends[name] = end
         names.append(name)
     return topology, tuple(names), ends
+
+
+def _is_at(end: FootEnd, p: Floats) -> bool:
+    """Whether a link is at the end of its body; else it is another part of it, such as a screw.
+
+    A link says more than a guess from inertias.
+    """
+    if end.source == 'inertia':
+        return True
+    apart = float(np.linalg.norm(p - end.position))
+    return apart <= _AT_THE_END * float(np.linalg.norm(end.position))
 
 
 def _with_link(topology: Topology, parent: str, name: str, xyz: tuple[float, float, float]) -> Topology:

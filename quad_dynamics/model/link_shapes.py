@@ -110,7 +110,7 @@ def _balls(geometry: Geometry, urdf_path: str) -> Floats:
     return np.asarray(vertices * np.array([*geometry.scale, 0.0]))
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=1024)
 def _extreme_vertices(path: Path, _changed: int, _size: int) -> Floats:
     """Hull vertices of a mesh file; robots use a file for several legs."""
     return extreme_points(read_vertices(path))

@@ -15,6 +15,7 @@ from quad_dynamics.model.model import Model
 _UNEVEN = 0.01  # of the legs' length: feet whose heights differ by more do not stand on level ground
 _LEAST_UNEVEN = 2e-3  # [m]
 _MOST_NAMED = 4
+_TOO_LARGE = 2.0  # radius of gyration of a body over the size of the whole robot
 
 
 def contact_doubts(model: Model) -> tuple[str, ...]:
@@ -32,7 +33,9 @@ def standing_doubts(model: Model) -> tuple[str, ...]:
             'no standing pose was found: a leg cannot reach the ground; give one in the robot description',
         )
     q = np.array(q)
-    return tuple(text for check in (_height, _level, _other_parts, _balance) if (text := check(model, q)))
+    return tuple(
+        text for check in (_height, _level, _other_parts, _balance, _sluggish) if (text := check(model, q))
+    )
 
 
 def _height(model: Model, q: Floats) -> str:
@@ -88,6 +91,26 @@ def _balance(model: Model, q: Floats) -> str:
         return ''
     return (
         f'in the standing pose, the centre of mass is {-1e3 * margin:.0f} mm outside the feet: it falls over'
+    )
+
+
+def _sluggish(model: Model, q: Floats) -> str:
+    """Bodies whose inertia would need a robot many times as large."""
+    places = [body_poses(model, q[7:], j)[j][1] for j in range(model.nj)]
+    size = max(float(np.linalg.norm(np.ptp(places, axis=0))), 1e-9)
+    found: list[str] = []
+    for name, pi in zip(model.body_names, model.pi.reshape(-1, 10), strict=True):
+        # of the trace about the com: I_xx + I_yy + I_zz = 2 m (x^2 + y^2 + z^2)
+        trace = pi[4] + pi[6] + pi[9] - 2.0 * float(pi[1:4] @ pi[1:4]) / max(float(pi[0]), 1e-300)
+        gyration = math.sqrt(max(0.5 * float(trace) / max(float(pi[0]), 1e-300), 0.0))
+        if gyration > _TOO_LARGE * size:
+            found.append(f'{name} ({gyration:.3g} m)')
+    if not found:
+        return ''
+    more = f' and {len(found) - _MOST_NAMED} more' if len(found) > _MOST_NAMED else ''
+    return (
+        'the inertia of some bodies is far too large for the robot, which can hardly move them (radius of '
+        f'gyration): {", ".join(found[:_MOST_NAMED])}{more}'
     )
 
 
