@@ -91,6 +91,7 @@ class ForceNode:
 
     def close(self) -> None:
         """Leave the robot damped, and give everything back."""
+        self.priority.want(False)
         # In lock-step nothing moves without us, and nothing may be sent that depends on when we end.
         if self.node.context.ok() and not self.settings.lock_step:
             self._send(self.supervisor.damped(), None, 0)

@@ -116,6 +116,7 @@ class SimNode:
 
     def close(self) -> None:
         """Give everything back."""
+        self._priority.want(False)
         self.node.destroy_node()
 
     def _turn(self, stop: StopFlag) -> None:

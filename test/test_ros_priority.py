@@ -27,6 +27,7 @@ def run(seconds, review):
     return ever
 {script}
 policies = {{os.sched_getscheduler(int(task)) for task in os.listdir('/proc/self/task')}}
+policies = {{policy & ~os.SCHED_RESET_ON_FORK for policy in policies}}
 assert policies == {{os.SCHED_RR if priority.is_urgent else os.SCHED_OTHER}}, policies
 print(ever, priority.is_urgent)
 """
@@ -67,6 +68,21 @@ def test_a_loop_that_sleeps_too_little_loses_it() -> None:
     )
     script = 'priority._limit = 0.6\never = run(2.5, True)'
     assert result(turn, script) == (is_allowed(), False)
+
+
+def test_children_have_ordinary_priority_and_are_not_killed() -> None:
+    """They would inherit both the priority and the limit, but not the handler."""
+    child = (
+        'import os, time\nprint(os.sched_getscheduler(0))\n'
+        'end = time.monotonic() + 0.6\nwhile time.monotonic() < end: pass'
+    )
+    script = (
+        'import subprocess\never = run(0.1, False)\n'
+        f'done = subprocess.run([sys.executable, "-c", {child!r}], capture_output=True, text=True)\n'
+        'assert (done.returncode, done.stdout.strip()) == (0, str(os.SCHED_OTHER)), done'
+    )
+    allowed = is_allowed()
+    assert result(SLEEP, script) == (allowed, allowed)
 
 
 def test_it_is_asked_for_again() -> None:

@@ -123,9 +123,13 @@ class Priority:
 
 
 def come_first(urgent: bool = True) -> bool:
-    """Let all threads of this process have real-time priority, or not; whether the system allows it."""
-    policy, level = (os.SCHED_RR, _LEVEL) if urgent else (os.SCHED_OTHER, 0)
+    """Let all threads of this process have real-time priority, or not; whether the system allows it.
+
+    Processes that it starts have ordinary priority: they would inherit the limit, but not its handler.
+    """
     try:
+        policy, level = (os.SCHED_RR, _LEVEL) if urgent else (os.SCHED_OTHER, 0)
+        policy |= os.SCHED_RESET_ON_FORK
         for task in Path('/proc/self/task').iterdir():
             with contextlib.suppress(ProcessLookupError):  # it has ended in the meantime
                 os.sched_setscheduler(int(task.name), policy, os.sched_param(level))

@@ -118,6 +118,7 @@ class Recorder:
             if self._ready is None:
                 self._announce(now)
             time.sleep(_NAP)
+        priority.want(False)
 
     def close(self) -> None:
         """Take what has arrived, write everything, and tell what is in the bag."""
