@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import random
 import resource
@@ -147,6 +148,27 @@ def test_other_readers_of_mcap(end: str, tmp_path: Path, monkeypatch: pytest.Mon
     content = data_file(tmp_path / 'bag').read_bytes()
     [footer] = [one for one in records if isinstance(one, Footer)]
     assert footer.summary_crc == zlib.crc32(content[footer.summary_start : -12])
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+@pytest.mark.parametrize('distro', ['humble', ''])
+def test_the_distribution_is_named(
+    storage: str, distro: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sourced one, or that of the wheels."""
+    monkeypatch.setenv('ROS_DISTRO', distro)
+    try:
+        importlib.metadata.version('ros-jazzy-rclpy')
+        wheels = 'jazzy'
+    except importlib.metadata.PackageNotFoundError:
+        wheels = 'unknown'
+    BagWriter(tmp_path / 'bag', storage).close({})
+    content = yaml.safe_load((tmp_path / 'bag' / 'metadata.yaml').read_text())
+    assert content['rosbag2_bagfile_information']['ros_distro'] == (distro or wheels)
+    if storage == 'sqlite3':
+        with sqlite3.connect(data_file(tmp_path / 'bag')) as connection:
+            assert connection.execute('SELECT ros_distro FROM schema').fetchall() == [(distro or wheels,)]
+        connection.close()
 
 
 @pytest.mark.parametrize('storage', STORAGES)
