@@ -164,7 +164,7 @@ def contact_propagators(model: Model, q: npt.ArrayLike) -> ContactPropagators:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     s = States(model, q=q)
-    nj = model.nj
+    nj = packed_form(model).nj
     S, U, d_inv, Q, W = s.empty(nj, 6), s.empty(nj, 6), s.empty(nj), s.empty(nj, nj), s.empty(nj, 6)
     s.run(_propagators, s['q'], S, U, d_inv, Q, W)
     return ContactPropagators(S, U, d_inv, Q, W)
@@ -211,5 +211,5 @@ def _inverse_inertia(model: Model, q: npt.ArrayLike, forces: Floats) -> Floats:
     s = States(model, q=q)
     r = len(forces)
     G = s.empty(r, r)
-    s.run(_contact_inertia, s['q'], forces, np.empty((r, model.nv)), G)
+    s.run(_contact_inertia, s['q'], forces, np.empty((r, packed_form(model).nv)), G)
     return G

@@ -105,8 +105,9 @@ class States:
             raise ArgumentError(
                 f'f_ext is a {type(f_ext).__name__}; expected a dict of link names to wrenches'
             )
-        rows = np.empty((self.n if self.batched else 1, len(f_ext), WRENCH_WORDS))
-        for k, (link, wrench) in enumerate(f_ext.items()):
+        items = list(f_ext.items())  # a mapping may count otherwise than it lists
+        rows = np.empty((self.n if self.batched else 1, len(items), WRENCH_WORDS))
+        for k, (link, wrench) in enumerate(items):
             name = f"f_ext['{link}']"
             values = to_floats(name, wrench)
             if values.shape != (6,) and (not self.batched or values.shape != (self.n, 6)):

@@ -8,7 +8,7 @@ sources, of the versions and settings of Python and numba, and of the processor:
 all of these stay the same.
 
 The directory is $QUAD_DYNAMICS_CACHE_DIR, else `quad_dynamics` in $XDG_CACHE_HOME or ~/.cache. It may be
-read-only: then what is in it is used, and what is missing is compiled in every process, with a warning.
+read-only: then what is in it is used, and what is missing is compiled in every process, which says so once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import pickle
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +35,17 @@ _FOREIGN_WRITE = 0o022  # group and others
 
 
 class DiskCache(caching._Cache):  # type: ignore[misc]
-    """The cache of one kernel, as numba's dispatchers expect it."""
+    """The cache of one kernel, as numba's dispatchers expect it.
+
+    Attributes:
+        missed: whether the kernel was not found, and had to be compiled.
+        problem: why it could not be kept; '' if it was.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self.missed = False
+        self.problem = ''
 
     @property
     def cache_path(self) -> str:
@@ -66,10 +71,9 @@ class DiskCache(caching._Cache):  # type: ignore[misc]
             _write_whole(path, hashlib.sha256(content).digest() + content)
             self._remove_old(path)
         except OSError as error:
-            warnings.warn(
-                f'compiled kernels cannot be kept in {path.parent} ({error.strerror}); the next process '
-                'compiles again. Set QUAD_DYNAMICS_CACHE_DIR to a directory that can be written.',
-                stacklevel=2,
+            self.problem = (
+                f'compiled kernels cannot be kept in {path.parent} ({error.strerror}), so that every process '
+                'compiles them again; set QUAD_DYNAMICS_CACHE_DIR to a directory that can be written'
             )
 
     def _path(self, target_context: Any) -> Path:

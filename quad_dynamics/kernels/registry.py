@@ -120,11 +120,22 @@ class _AnnouncingCache(DiskCache):
             _tell('')
         if self.missed:
             self._say(f'{time.perf_counter() - self._start:.1f} s\n')
+        if self.problem and self.problem not in _told:
+            _told.add(self.problem)
+            _write(f'quad_dynamics: {self.problem}\n')
 
     def _say(self, text: str) -> None:
-        if self._announce and sys.stderr is not None:
-            with contextlib.suppress(OSError, ValueError):  # a stderr that was closed
-                print(text, end='', file=sys.stderr, flush=True)
+        if self._announce:
+            _write(text)
+
+
+_told: set[str] = set()  # what was said already: once in each process is enough
+
+
+def _write(text: str) -> None:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # a stderr that was closed
+            print(text, end='', file=sys.stderr, flush=True)
 
 
 def _tell(name: str) -> None:

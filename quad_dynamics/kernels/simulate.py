@@ -19,7 +19,7 @@ from quad_dynamics.kernels.types import Address, Int, Number, Object
 from quad_dynamics.model import layout as L
 
 # What the kernel returns.
-GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST = range(5)
+GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST, LOG_FULL = range(6)
 
 # A body that turns farther than this in one step is nowhere that a time step could follow [rad].
 LARGEST_TURN = 1.0
@@ -36,7 +36,8 @@ def simulate(A: Address, scene: Object, steps: Int, tau: Object) -> Int:
         tau: (nj,) joint torques, from now on; None leaves the command as it is.
 
     Returns:
-        GOOD, or what is wrong; the state is then the last good one.
+        GOOD, or what is wrong; the state is then the last good one. LOG_FULL: the log has no row left for the
+        next step, which has not begun.
     """
     S = data(scene)
     if not is_none(A, tau):
@@ -44,6 +45,8 @@ def simulate(A: Address, scene: Object, steps: Int, tau: Object) -> Int:
             return BAD_TORQUE
         take_torques(A, S, data(tau))
     for _ in range(steps):
+        if load_int(S, S_.LOG) != 0 and load_int(S, S_.LOG_COUNT) >= load_int(S, S_.LOG_ROOM):
+            return LOG_FULL
         status = advance(A, S)
         if status != GOOD:
             return status
@@ -146,12 +149,12 @@ def pass_time(S: Address, dt: Number) -> None:
 
 @subroutine
 def write_log(A: Address, S: Address) -> None:
-    """One row of the log, if it is time for one and there is room."""
+    """One row of the log, if it is time for one."""
     apart(A)
     every, count = load_int(S, S_.LOG_EVERY), load_int(S, S_.LOG_COUNT)
     state = load_int(S, S_.STATE)
     step = load_int(S, state + S_.STEP)
-    if step % every != 0 or count >= load_int(S, S_.LOG_ROOM):
+    if step % every != 0:
         return
     log = memory_at(load_int(S, S_.LOG))
     at = count * load_int(S, S_.LOG_WORDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import FrozenInstanceError, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.model.description import ContactPoint, RobotDescription
 from quad_dynamics.model.inertia import flat_inertia, implausible_bodies
 from quad_dynamics.model.legs import Leg
+from quad_dynamics.model.model_checks import check_model
 from quad_dynamics.model.packing import Packed
 from quad_dynamics.model.urdf import Urdf
 
@@ -134,6 +135,7 @@ class Model:
     _found_points: FoundPoints | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        check_model(self)
         for name in self.__slots__:
             value = None if name == '_packed' else getattr(self, name)
             if isinstance(value, np.ndarray):
@@ -355,12 +357,22 @@ class Model:
         return _restore, (names, [getattr(self, name) for name in names])
 
 
+def _refuse(self: Model, name: str, value: object) -> None:
+    """Say how a model is changed; what dataclasses say of a class with slots is about their own insides."""
+    raise FrozenInstanceError(f"'{name}' of a model cannot be set; its methods with_... return another model")
+
+
+Model.__setattr__ = _refuse  # type: ignore[method-assign, assignment]
+
+
 def _restore(names: Iterable[str], values: Iterable[Any]) -> Model:
     return Model(**dict(zip(names, values, strict=True)))
 
 
 def _vector(values: npt.ArrayLike, size: int, name: str) -> Floats:
     """A checked copy of (size,) finite numbers."""
+    if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
+        raise ArgumentError(f'{name} has masked values; expected ({size},) numbers')
     try:
         if np.iscomplexobj(values):  # numpy would drop the imaginary part with a mere warning
             raise TypeError('it is complex')

@@ -14,7 +14,7 @@ from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
 if TYPE_CHECKING:
-    from quad_dynamics.model.model import Model
+    from quad_dynamics.model.model import Frame, Model
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -71,6 +71,7 @@ class Packed:
             near = difflib.get_close_matches(str(name), self._frames, n=3)
             known = f'did you mean {near}?' if near else f'expected one of {list(self._frames)}'
             raise ArgumentError(f'{argument} names {name!r}, which is no link of the robot; {known}')
+        self._check_frame(name, frame)
         joint = frame.body - (self.nb - self.nj)  # with a floating base, body 0 is the base
         ints = self.arena.view(np.int64)
         if joint < 0:
@@ -78,6 +79,16 @@ class Packed:
         lane = ints[L.HEADER + L.JOINT_WORDS * joint + L.J_LANE]
         R_LK = rotation_to_axis(self._axes[joint : joint + 1])[0]
         return np.concatenate([[lane], R_LK.T @ frame.p, (R_LK.T @ frame.R).ravel(), [joint]])
+
+    def _check_frame(self, name: str, frame: Frame) -> None:
+        """Refuse a frame that `load_model` did not make: the kernels would look for its body anywhere."""
+        body, first = frame.body, self.nb - self.nj - 1  # the immobile root of a fixed base is -1
+        good = isinstance(body, int | np.integer) and first <= body < self.nb
+        if not good or np.shape(frame.p) != (3,) or np.shape(frame.R) != (3, 3):
+            raise ArgumentError(
+                f'{name!r} has body {body!r}, p {np.shape(frame.p)} and R {np.shape(frame.R)}; expected '
+                f'a body from {first} to {self.nb - 1}, p (3,) and R (3, 3), as load_model makes it'
+            )
 
 
 def build_arena(model: Model) -> Floats:
@@ -156,14 +167,13 @@ def assign_lanes(parents: Ints) -> tuple[Ints, Ints]:
 def subtree_sizes(parents: Ints) -> Ints:
     """Number of joints that each joint moves, itself included.
 
-    The kernels rely on these being consecutive, as they are when the joints are numbered depth first.
+    The kernels rely on these being consecutive, as they are when the joints are numbered depth first (see
+    `model_checks`).
     """
     sizes = np.ones(len(parents), dtype=np.int64)
     for joint in reversed(range(len(parents))):
         if parents[joint] >= 0:
             sizes[parents[joint]] += sizes[joint]
-    for joint, parent in enumerate(parents):
-        assert parent < joint < (parent + sizes[parent] if parent >= 0 else len(parents)), 'not depth first'
     return sizes
 
 

@@ -63,6 +63,8 @@ class JointCommand:
         for name, row in _ROWS.items():
             value = getattr(self, name)
             if value is not None:
+                if isinstance(value, np.ma.MaskedArray):
+                    raise ValueError
                 numbers = np.asarray(value)
                 if numbers.shape not in ((), (nj,)) or numbers.dtype.kind not in 'fiu':
                     raise ValueError
@@ -100,10 +102,11 @@ def joint_numbers(name: str, value: npt.ArrayLike, nj: int, single: bool = True)
     if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
         raise ArgumentError(f'{name} has masked values; expected a value for every joint')
     try:
-        numbers = np.asarray(value)
-        if numbers.dtype.kind not in 'fiu':
+        given = np.asarray(value)
+        if given.dtype.kind not in 'fiu':
             raise TypeError
-        numbers = numbers.astype(np.float64)
+        numbers: Floats = np.empty(given.shape)  # astype may keep a type that is equal, but not the kernel's
+        numbers[...] = given
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f'{name} is {_short(value)}; expected {nj} numbers, one for each joint'

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import warnings
-import zipfile
-import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,8 +41,8 @@ _ROWS = (
     'ldlt',
 )
 
-# What goes wrong when something else is read.
-_NOT_A_LOG = (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
+# What numbers these are; the others are floats.
+_KINDS = {'sweeps': 'i', 'substeps': 'i', 'ldlt': 'i', 'converged': 'b'}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +104,15 @@ class Log:
             'foot_forces': (len(self.foot_names), 3),
         }
         for name in _ROWS:
-            found, expected = getattr(self, name).shape, (n, *widths.get(name, ()))
-            if found != expected:
-                raise ArgumentError(f'{name} of the log has the shape {found}; expected {expected}')
+            rows, expected = getattr(self, name), (n, *widths.get(name, ()))
+            if rows.shape != expected:
+                raise ArgumentError(f'{name} of the log has the shape {rows.shape}; expected {expected}')
+            if rows.dtype.kind != _KINDS.get(name, 'f'):
+                raise ArgumentError(f'{name} of the log holds {rows.dtype}; expected numbers')
+        if self.gravity.shape != (3,) or not np.isfinite(self.gravity).all():
+            raise ArgumentError(f'gravity of the log is {self.gravity}; expected 3 numbers')
+        if type(self.dt) is not float or not 0.0 < self.dt < math.inf:
+            raise ArgumentError(f'dt of the log is {self.dt!r}; expected a number above 0 [s]')
 
     @staticmethod
     def from_rows(rows: Floats, model: Model, settings: SimulatorSettings) -> Log:
@@ -216,22 +221,26 @@ class Log:
         Raises:
             ArgumentError: there is no such file, or it is not one of a log.
         """
+        version: object = None
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore')  # a damaged head may look like one of an old NumPy
+                with np.load(path, allow_pickle=False) as file:
+                    arrays = {name: file[name] for name in file.files}
             about = json.loads(str(arrays.pop('about')))
             version, robot = about.pop('version'), about.pop('robot')
             about['imu'] = ImuSettings.from_dict(about['imu'])
-            about |= {name: tuple(about[name]) for name in ('joint_names', 'foot_names')}
+            about |= {name: _names(about[name]) for name in ('joint_names', 'foot_names')}
             if version == _VERSION:
                 return Log(**arrays, **about, _robot=robot and _Robot(**robot))
         except OSError as error:
             raise ArgumentError(f'{os.fspath(path)}: cannot be read: {error.strerror or error}') from error
-        except _NOT_A_LOG as error:
+        except Exception as error:  # zip, zlib, npy, JSON and our own checks: damage may show anywhere
             raise ArgumentError(
-                f'{os.fspath(path)}: is not a log; expected one that Log.save wrote'
+                f'{os.fspath(path)}: is not a log, or it is damaged ({_one_line(error)}); expected one that '
+                'Log.save wrote'
             ) from error
-        raise ArgumentError(f'{os.fspath(path)}: has the version {version}; expected {_VERSION}')
+        raise ArgumentError(f'{os.fspath(path)}: has the version {version!r}; expected {_VERSION}')
 
     def to_bag(
         self,
@@ -262,6 +271,18 @@ class Log:
 def row_width(model: Model) -> int:
     """Numbers in a row of `Log.from_rows`."""
     return 1 + model.nq + 2 * model.nv + model.nj + 3 * len(model.foot_names) + 5
+
+
+def _names(names: object) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f'names are {names!r:.60}; expected a list of texts')
+    return tuple(names)
+
+
+def _one_line(error: Exception) -> str:
+    """What an exception says, in a few words."""
+    text = ' '.join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 120 else f'{text[:117]}...'
 
 
 class _Robot:

@@ -46,6 +46,7 @@ class Scene:
         memory: (nj, MEMORY_WORDS) view.
         forces: (MAX_FORCES, FORCE_WORDS) view.
         coulomb: (nj,) Coulomb friction of the joints [N m or N].
+        lanes: where the bodies of all links stand in the arena.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Scene:
             (S_.TERRAIN, self.terrain.ctypes.data),
         ):
             ints[word] = count
+        self._rows: Floats | None = None  # of the log, while there is one
         self.words[S_.DELAY_SHARE] = share
         self.words[S_.MASS] = model.total_mass
         self.words[at[S_.SIGNS] : at[S_.SIGNS] + columns] = 1.0
@@ -124,6 +126,7 @@ class Scene:
         def view(word: int, *shape: int) -> Floats:
             return self.words[at[word] : at[word] + int(np.prod(shape))].reshape(shape)
 
+        self.lanes = np.unique([int(self.packed.frame(link)[0]) for link in model.frames])
         self._fill_points(model, points, view(S_.POINTS, n, S_.POINT_WORDS), firsts, blocks)
         self._fill_joints(model, view(S_.JOINTS, nj, S_.JOINT_WORDS), firsts, blocks)
         self.state = self.words[at[S_.STATE] : state_end]
@@ -145,10 +148,25 @@ class Scene:
         """Let the kernel write a row of (n, words) in every so many steps; None ends it."""
         ints = self.words.view(np.int64)
         ints[S_.LOG_EVERY] = every  # first: it may be too large, and then nothing else is changed
+        self._rows = rows
         ints[S_.LOG] = 0 if rows is None else rows.ctypes.data
         ints[S_.LOG_ROOM] = 0 if rows is None else len(rows)
         ints[S_.LOG_WORDS] = 0 if rows is None else rows.shape[1]
         ints[S_.LOG_COUNT] = 0
+
+    def grow_log(self) -> None:
+        """Make room for as many rows again, and some: a controller took steps of its own."""
+        assert self._rows is not None
+        count, ints = self.log_count, self.words.view(np.int64)
+        rows = np.empty((2 * count + 1000, self._rows.shape[1]))
+        rows[:count] = self._rows[:count]
+        self.log_to(rows, int(ints[S_.LOG_EVERY]))
+        ints[S_.LOG_COUNT] = count
+
+    @property
+    def log_rows(self) -> Floats:
+        """(n, words) the rows that the kernel has written."""
+        return np.empty((0, 0)) if self._rows is None else self._rows[: self.log_count]
 
     @property
     def is_logging(self) -> bool:

@@ -168,6 +168,13 @@ class SensorSuite:
         self._base_yaw = channel('odometry.yaw', 1, walk=odometry.yaw_walk * per_step)
         self._base_linear = channel('odometry.linear_velocity', 3, noise=odometry.linear_velocity_noise)
         self._base_angular = channel('odometry.angular_velocity', 3, noise=odometry.angular_velocity_noise)
+        self._is_ready = True
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse what would have no effect: settings and seed are read once, when the suite is made."""
+        if hasattr(self, '_is_ready') and type(self) is SensorSuite:
+            raise AttributeError(f"'{name}' of a SensorSuite cannot be set; make another one")
+        super().__setattr__(name, value)
 
     def measure(self, truth: Readings, step: int) -> Readings:
         """Readings with errors.

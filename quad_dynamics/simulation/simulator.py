@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError, SimulationDiverged
 from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.simulate import BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC
+from quad_dynamics.kernels.simulate import BAD_TORQUE, LOG_FULL, NOT_FINITE, TOO_ENERGETIC
 from quad_dynamics.kernels.simulate import simulate as _simulate
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.command import JointCommand, joint_numbers
@@ -25,7 +26,7 @@ from quad_dynamics.simulation.log import Log, row_width
 from quad_dynamics.simulation.scene import Scene
 from quad_dynamics.simulation.sensors import Readings, SensorSuite, true_readings
 from quad_dynamics.simulation.settings import SimulatorSettings
-from quad_dynamics.simulation.snapshot import fingerprint, pack_snapshot, unpack_snapshot
+from quad_dynamics.simulation.snapshot import check_state, fingerprint, pack_snapshot, unpack_snapshot
 
 Floats = npt.NDArray[np.float64]
 Controller = Callable[['Simulator'], Any]
@@ -33,6 +34,8 @@ Controller = Callable[['Simulator'], Any]
 # Deepest penetration that a simulation may start with [m]: impulse contact displaces the robot out of it;
 # springs would throw it.
 DEEPEST_START = {'impulse': 0.02, 'spring_damper': 0.005, 'none': math.inf}
+_MOST_STEPS = 10**12  # of one run: years of computing
+_LONGEST_FORCE = 1e12  # [s]
 # Steps between two looks at the progress bar.
 _CHUNK = 1000
 
@@ -85,9 +88,17 @@ class Simulator:
         self._dt = self.settings.dt
         q = self.standing()
         self._start(q, np.zeros(model.nv), self.settings.seed, self.distances(q)[0])
+        self._is_ready = True
 
     def __repr__(self) -> str:
         return f"<Simulator of '{self.model.name}': contact {self.settings.contact}, t = {self.time:g} s>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse what would have no effect: settings are read once, when the simulator is made."""
+        is_ours = type(self) is Simulator or name in _known_names()  # a subclass may have more
+        if is_ours and not name.startswith('_') and getattr(self, '_is_ready', False):
+            raise AttributeError(f"'{name}' of a simulator cannot be set; {_what_to_do(name)}")
+        super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
@@ -321,8 +332,10 @@ class Simulator:
         """
         numbers = vector('wrench', wrench, 6)
         frame = self._scene.packed.frame(link, 'link')
-        if not _is_number(duration) or not 0.0 < duration < math.inf:
-            raise ArgumentError(f'duration is {duration!r}; expected a number above 0 [s]')
+        if not _is_number(duration) or not 0.0 < duration <= _LONGEST_FORCE:
+            raise ArgumentError(
+                f'duration is {_short(duration)}; expected a number above 0, at most {_LONGEST_FORCE:g} [s]'
+            )
         free = np.flatnonzero(self._scene.forces[:, S_.F_LEFT] <= 0.0)
         if not len(free):
             raise ArgumentError(f'there are {S_.MAX_FORCES} external forces already; expected fewer at once')
@@ -350,6 +363,9 @@ class Simulator:
             if status == BAD_TORQUE:
                 tau = joint_numbers('tau', tau, self.model.nj, single=False)  # type: ignore[arg-type]
                 status = self._run(self._address, self._words, 1, tau)
+            if status == LOG_FULL:
+                self._scene.grow_log()
+                status = self._run(self._address, self._words, 1, tau)
             self._check(status)
 
     def run(
@@ -364,7 +380,8 @@ class Simulator:
         Args:
             controller: called before every step with the simulator; it returns joint torques (nj,), a
                 `JointCommand`, or None to leave the command as it is. A `JointCommand` in its place, or None,
-                is in force all the time and costs no Python in between.
+                is in force all the time and costs no Python in between. Steps that the controller takes
+                itself come on top of the duration, and are logged as well.
             duration: rounded to whole time steps [s].
             log_every: steps between two rows of the log.
             progress: whether to show a progress bar; None shows one on a terminal if it takes longer than a
@@ -386,7 +403,7 @@ class Simulator:
             raise ArgumentError(
                 f'controller is {type(controller).__name__}; expected a function, a JointCommand or None'
             )
-        rows = _room(steps // log_every + 1, row_width(self.model))
+        rows = _room(steps // log_every + 2, row_width(self.model))  # as many as there are, and one left
         self._scene.log_to(rows, log_every)
         hidden = None if progress is None else not progress
         try:
@@ -398,10 +415,10 @@ class Simulator:
                     self._advance(controller if callable(controller) else None, count)
                     bar.update(count)
         except SimulationDiverged as error:
-            error.log = self._take_log(rows, log_every)
+            error.log = self._take_log()
             raise
         finally:
-            taken = self._take_log(rows, log_every)
+            taken = self._take_log()
             self._scene.log_to(None)
         return taken
 
@@ -415,9 +432,12 @@ class Simulator:
         """Go back to a state that a simulator with the same robot and the same settings has given.
 
         Raises:
-            ArgumentError: it is no snapshot, or one of another robot or of other settings.
+            ArgumentError: it is no snapshot, one of another robot or of other settings, or it was edited;
+                nothing has happened then.
         """
         seed, state = unpack_snapshot(snapshot, self._fingerprint, len(self._scene.state))
+        check_state(self._scene, self.model, state)
+        self.settings.replace(seed=seed)  # checks it
         if seed != self._suite.seed:
             self._suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
         self._scene.state[:] = state
@@ -480,6 +500,11 @@ class Simulator:
     def _count_steps(self, duration: float) -> int:
         if not _is_number(duration) or not 0.0 <= duration < math.inf:
             raise ArgumentError(f'duration is {duration!r}; expected a number of at least 0 [s]')
+        if duration > _MOST_STEPS * self._dt:
+            raise ArgumentError(
+                f'duration is {_short(duration)} s; expected at most {_MOST_STEPS * self._dt:g} s, which are '
+                f'{_MOST_STEPS:.0e} time steps'
+            )
         return round(float(duration) / self._dt)
 
     def _command(self, command: JointCommand) -> None:
@@ -530,8 +555,8 @@ class Simulator:
             return True
         return False
 
-    def _take_log(self, rows: Floats, log_every: int) -> Log:
-        return Log.from_rows(rows[: self._scene.log_count], self.model, self.settings)
+    def _take_log(self) -> Log:
+        return Log.from_rows(self._scene.log_rows, self.model, self.settings)
 
 
 def _room(rows: int, words: int) -> Floats:
@@ -547,6 +572,28 @@ def _room(rows: int, words: int) -> Floats:
         raise ArgumentError(
             f'duration asks for {rows} rows of the log, {size:.3g} GiB; expected fewer: a larger log_every'
         ) from error
+
+
+def _known_names() -> list[str]:
+    """Settings, and what a simulator has under a name of its own."""
+    own = [name for name in dir(Simulator) if not name.startswith('_')]
+    return [*SimulatorSettings.parameters(), *own, 'model', 'settings', 'terrain', 'contact_points']
+
+
+def _what_to_do(name: str) -> str:
+    """What to do instead of setting an attribute."""
+    if name in SimulatorSettings.parameters():
+        return f'make another one: Simulator(sim.model, sim.settings.replace({name}=...))'
+    if name in ('q', 'u'):
+        return f'use sim.set_state({name}=...)'
+    near = [] if name in _known_names() else difflib.get_close_matches(name, _known_names(), n=1)
+    return f"did you mean '{near[0]}'?" if near else 'its methods change what can be changed'
+
+
+def _short(value: object) -> str:
+    """A number of any length in a message."""
+    text = f'{value:g}' if isinstance(value, float) else repr(value)
+    return text if len(text) <= 30 else f'{text[:27]}...'
 
 
 def _is_number(value: object) -> bool:

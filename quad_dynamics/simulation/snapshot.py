@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.door import QUATERNION_TOLERANCE
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.scene import Scene
 from quad_dynamics.simulation.settings import SimulatorSettings
@@ -19,6 +20,7 @@ from quad_dynamics.simulation.settings import SimulatorSettings
 Floats = npt.NDArray[np.float64]
 
 _MAGIC = b'quad_dynamics snapshot 1\n'
+_MOST_STEPS = 2**62
 _HEAD = struct.Struct('<16s16sQQ')  # fingerprint, checksum of all that follows, seed, number of words
 
 
@@ -70,6 +72,54 @@ def unpack_snapshot(snapshot: bytes, print_: bytes, words: int) -> tuple[int, Fl
     if checksum != _checksum(seed, body):
         raise ArgumentError('snapshot is damaged: its checksum is wrong; expected it as it was given')
     return seed, np.frombuffer(body, dtype='<f8').astype(np.float64)
+
+
+def check_state(scene: Scene, model: Model, state: Floats) -> None:
+    """Refuse a state that no simulator was in: the kernel goes where its whole numbers lead.
+
+    Raises:
+        ArgumentError: it was edited; the message says where.
+    """
+    ints = state.view(np.int64)
+    step, forces = int(ints[S_.STEP]), _part(scene, state, scene.forces)
+    acts, lanes = ~(forces[:, S_.F_LEFT] <= 0.0), forces.view(np.int64)[:, S_.F_LANE]
+    wrong = ''
+    if not 0 <= step < _MOST_STEPS:
+        wrong = 'the number of steps'
+    elif not 0 <= int(ints[S_.LDLT_STEPS]) <= step:
+        wrong = 'the number of steps by LDLT'
+    elif int(ints[S_.HAS_GAINS]) not in (0, 1):
+        wrong = 'whether the command has gains'
+    elif not np.isin(lanes[acts], scene.lanes).all() or lanes.min() < 0:
+        wrong = 'the link of a force'
+    elif model.floating_base and not _is_unit(_part(scene, state, scene.q)[3:7]):
+        wrong = 'the orientation'
+    elif not np.isfinite(state).all():  # whole numbers that are not negative are finite ones
+        wrong = _infinite(scene, state)
+    if wrong:
+        raise ArgumentError(f'snapshot was edited: {wrong} is impossible; expected it as it was given')
+
+
+def _part(scene: Scene, state: Floats, view: Floats) -> Floats:
+    """The part of the state that a view of the scene shows."""
+    at = (view.ctypes.data - scene.state.ctypes.data) // state.itemsize
+    return state[at : at + view.size].reshape(view.shape)
+
+
+def _is_unit(quaternion: Floats) -> bool:
+    return abs(float(quaternion @ quaternion) - 1.0) <= QUATERNION_TOLERANCE
+
+
+def _infinite(scene: Scene, state: Floats) -> str:
+    """Which number may not be infinite; '' if only distances to the ground are: there may be none."""
+    distances = _part(scene, state, scene.contacts)[:, S_.C_DISTANCE]
+    if np.isnan(distances).any():
+        return 'a distance to the ground'
+    kept = distances.copy()
+    distances[:] = 0.0
+    good = bool(np.isfinite(state).all())
+    distances[:] = kept
+    return '' if good else 'a number that is not finite'
 
 
 def _checksum(seed: int, body: bytes) -> bytes:
