@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.lying import lying_pose
 from quad_dynamics.control.settings import ControlSettings
-from quad_dynamics.errors import ArgumentError, SimulationDiverged
+from quad_dynamics.errors import ArgumentError, ModelWarning, SimulationDiverged
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.sensors import Readings
 from quad_dynamics.simulation.settings import SensorSettings
@@ -48,7 +49,7 @@ class World:
         """
         self.settings = settings
         self.model = model
-        self.sim = Simulator(self.model, settings.simulator())
+        self.sim = _make_simulator(self.model, settings)
         self.dt_ns = round(settings.dt * 1e9)
         self._begin_ns = 0
         self._divergences = 0
@@ -207,7 +208,7 @@ class World:
         return other
 
     def _replace_simulator(self, new: SimNodeSettings) -> None:
-        sim = Simulator(self.model, new.simulator())
+        sim = _make_simulator(self.model, new)
         sim.set_state(self.sim.q, self.sim.u)
         command = self.sim.current_command
         now = self.now_ns
@@ -266,6 +267,13 @@ class World:
             foot_forces=self.forces.mean(now.foot_forces),
         )
         return (self.sim.measure(truth), truth) if self._has_noise else (truth, None)
+
+
+def _make_simulator(model: Model, settings: SimNodeSettings) -> Simulator:
+    """A simulator; the node has logged already what is doubtful about the robot's contact points."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        return Simulator(model, settings.simulator())
 
 
 class StepMean:

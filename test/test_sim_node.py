@@ -300,3 +300,41 @@ def test_wrong_parameters_refuse_to_start(ros_domain: int, parameters: dict[str,
     assert process.process.returncode == 2
     assert names in output
     assert 'Traceback' not in output
+
+
+def test_missing_meshes_are_logged_and_in_the_diagnostics(
+    ros_domain: int, tmp_path: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    import plain_quadruped as plain
+    import rclpy
+    from diagnostic_msgs.msg import DiagnosticArray
+
+    from sim_node.node import SimNode
+
+    mesh = plain.solid('<mesh filename="package://nowhere/calf.stl"/>')
+    ball = plain.solid('<sphere radius="0.02"/>')
+    foot = f'<link name="@_foot">{plain.inertial(0.05, 2e-5)}{ball}</link>'
+    foot += plain.joint('@_foot_joint', '@_calf', '@_foot', '0 0 -0.2', '', 'fixed')
+    path = tmp_path / 'dog.urdf'
+    path.write_text(plain.quadruped(mesh, foot))
+    rclpy.init(args=['--ros-args', '-p', f'robot:={path}'])
+    node = SimNode()
+    listener = rclpy.create_node('listener')
+    heard: list[Any] = []
+    listener.create_subscription(DiagnosticArray, '/diagnostics', heard.append, 10)
+    turns = iter(range(100_000))
+    deadline = time.monotonic() + 20.0
+    try:
+        while not heard and time.monotonic() < deadline:
+            end = next(turns) + 300
+            node.spin(lambda end=end: next(turns) > end)  # type: ignore[misc]
+            rclpy.spin_once(listener, timeout_sec=0.1)
+        [status] = [status for status in heard[-1].status if 'sim_node' in status.name]
+        assert status.level == b'\x01'
+        assert 'contact is doubtful' in status.message
+        values = {item.key: item.value for item in status.values}
+        assert "calf.stl' of link 'FL_calf' is not found" in values['contact_doubts']
+    finally:
+        listener.destroy_node()
+        node.close()
+    assert 'collision meshes were not found' in capfd.readouterr().err
