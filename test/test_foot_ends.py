@@ -233,3 +233,15 @@ def test_a_crouch_is_found_from_an_arbitrary_zero_pose() -> None:
     assert contact_doubts(model) == ()
     assert np.abs(model.standing[7::3]).min() > 1.0  # the hips are turned back
     assert_stands_on_its_feet(model)
+
+
+def test_legs_of_two_joints_stand_on_feet_of_several_points() -> None:
+    """They move in a plane, wherever in it the lowest point of the foot is."""
+    text = plain.quadruped(solid('<box size="0.02 0.03 0.2"/>', '0 0.01 -0.1', '0 0 0.2'))
+    for leg in plain.PLACES:
+        text = text.replace(f'"{leg}_hip_joint" type="revolute"', f'"{leg}_hip_joint" type="fixed"')
+    model = load(text)
+    assert [len(leg.joint_indices) for leg in model.legs] == [2, 2, 2, 2]
+    assert len([point for point in model.contact_points if point.link == 'FL_calf_foot']) >= 4
+    assert model.standing is not None
+    assert contact_doubts(model) == ()

@@ -146,7 +146,10 @@ def _on_sole(model: Model, stance: _Stance, q: Floats) -> _Stance:
     """The stance, on what is the foot's lowest part in a pose."""
     frame = model.frames[stance.leg.foot]
     position, radius = sole(model, stance.leg.foot, q)
-    return replace(stance, tip=frame.p + frame.R @ position, radius=radius, place=stance.place.copy())
+    found = replace(stance, tip=frame.p + frame.R @ position, radius=radius, place=stance.place.copy())
+    if len(stance.joints) < 3:  # such a leg moves in a plane
+        found.place[1] = _tip_and_joints(model, found, q[7:])[0][1]
+    return found
 
 
 def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
