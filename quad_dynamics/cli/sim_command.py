@@ -7,10 +7,10 @@ import argparse
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from quad_dynamics.cli.option_flags import add_flags, given_flags
@@ -42,7 +42,7 @@ exit code: 0 ended as asked, 1 something failed while it ran, 2 wrong usage (not
 _PAGE = re.compile(r'viewer: (\S+)')
 _LOOK = 0.05  # between two looks at the processes [s]
 _CONTROLLED = 0.2  # simulated time after which a controller that does not damp controls the robot [s]
-_LONGEST_WAIT = '10'  # of the player, for subscribers of all topics [s]
+_LONGEST_WAIT = 10.0  # of the player, for subscribers of all topics [s]
 _RESTARTED = 1.0  # simulated time that falls back by more than this begins anew [s]
 
 
@@ -133,37 +133,54 @@ class _StopWatch:
 
 
 class _Player:
-    """Plays a bag, once, when the robot is controlled; before that, force_node refuses targets."""
+    """Plays a bag, once, when the robot is controlled; before that, force_node refuses targets.
+
+    It is there before the nodes are, so that they know each other when it is time to play.
+    """
 
     def __init__(self, bag: str, given: dict[str, Any]) -> None:
-        from quad_dynamics.cli.sim_checks import topics_of_bag
-
-        self._process: subprocess.Popen[bytes] | None = None
-        self._command: list[str] = []
+        self._player: Any = None
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
         self._controlled = given.get('controller') != 'none'
-        if not bag:
-            return
-        topics, below = topics_of_bag(bag), given.get('namespace', '').strip('/')
-        wait = ['--delay', _LONGEST_WAIT, *(['--wait-for', 'force_node'] if self._controlled else [])]
-        self._command = [sys.executable, '-m', 'quad_dynamics', 'play', bag, *wait]
-        if below:
-            self._command += ['--remap', *(f'{topic}:=/{below}{topic}' for topic in topics)]
+        if bag:
+            self._player = self._make(bag, given.get('namespace', '').strip('/'))
+
+    def _make(self, bag: str, below: str) -> Any:
+        import rclpy
+        from rclpy.signals import SignalHandlerOptions
+
+        from quad_dynamics.cli.sim_checks import topics_of_bag
+        from quad_dynamics.ros.environment import stay_on_this_machine
+        from quad_dynamics.ros.player import Player, PlayOptions
+
+        topics = topics_of_bag(bag)  # what is wrong with the bag is wrong usage
+        remap = {topic: f'/{below}{topic}' for topic in topics} if below else {}
+        options = PlayOptions(
+            remap=remap, delay=_LONGEST_WAIT, wait_for='force_node' if self._controlled else ''
+        )
+        stay_on_this_machine()
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        return Player(Path(bag), options)
 
     def look(self, status: Any) -> None:
         """Start to play, if it is time to."""
         damps = status.node('force_node').get('message', 'damping').startswith('damping')
-        if self._command and not (self._controlled and damps) and status.simulated_time() > _CONTROLLED:
-            from quad_dynamics.ros.environment import ros_environment
-
-            output = subprocess.DEVNULL  # errors come on stderr
-            self._process = subprocess.Popen(self._command, env=ros_environment(), stdout=output)
-            self._command = []
+        waits = (self._controlled and damps) or status.simulated_time() <= _CONTROLLED
+        if self._player is not None and self._thread is None and not waits:
+            self._thread = threading.Thread(target=self._player.spin, args=(self._stop.is_set,), daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
         """End it, if it still plays."""
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(5.0)
+        if self._player is not None:
+            import rclpy
+
+            self._player.close()
+            rclpy.try_shutdown()
 
 
 def _tell_of_compiling(screen: _Screen) -> None:
