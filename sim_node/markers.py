@@ -48,6 +48,10 @@ class _Push:
     start_ns: int
     end_ns: int
 
+    def is_seen(self, now_ns: int) -> bool:
+        """Whether it is shown at a time [ns]; time may begin anew."""
+        return self.start_ns <= now_ns <= self.end_ns
+
 
 class Markers:
     """The topics `markers` and `terrain`."""
@@ -58,8 +62,8 @@ class Markers:
         self._frame = world.settings.odom_frame
         self._publisher = node.create_publisher(MarkerArray, 'markers', COMMAND)
         self._terrain = node.create_publisher(MarkerArray, 'terrain', LATCHED)
-        self._arrows: set[int] = set()
-        self._pushes: list[_Push] = []
+        self._arrows: set[int] = set()  # ever shown: deletions are repeated, so that nobody misses one
+        self._pushes: list[_Push] = []  # those too that are over, until others take their places
         height = max(float(world.sim.standing()[2]), 0.05) if world.model.floating_base else 0.3
         self._size = 0.05 * height
         weight = world.model.total_mass * float(np.linalg.norm(world.model.gravity)) or 1.0
@@ -92,8 +96,12 @@ class Markers:
         """
         now = self._world.now_ns
         end = now + round(1e9 * max(self._world.settings.push_duration, _PUSH_SEEN))
-        self._pushes.append(_Push(link or self._world.model.base_name, force, now, end))
-        del self._pushes[:-_MOST_PUSHES]
+        push = _Push(link or self._world.model.base_name, force, now, end)
+        over = [i for i, other in enumerate(self._pushes) if not other.is_seen(now)]
+        if over:
+            self._pushes[over[0]] = push
+        elif len(self._pushes) < _MOST_PUSHES:
+            self._pushes.append(push)
 
     def publish(self) -> None:
         """Publish what is seen now, if anybody looks."""
@@ -135,11 +143,12 @@ class Markers:
     def _forces(self, p: Floats, forces: Floats, loaded: Sequence[int]) -> list[Any]:
         size = self._size
         markers = []
-        for i in sorted(self._arrows.union(loaded)):
+        self._arrows.update(loaded)
+        for i in sorted(self._arrows):
             marker = _marker('forces', i, Marker.ARROW, _RED, (0.5 * size, 1.2 * size, 1.5 * size))
-            marker.points = _points(np.array([p[i], p[i] + self._scale * forces[i]]))
+            if i in loaded:  # other ones may be points of a contact model that is no longer in use
+                marker.points = _points(np.array([p[i], p[i] + self._scale * forces[i]]))
             markers.append(marker if i in loaded else _removed(marker))
-        self._arrows = set(loaded)
         return markers
 
     def _push_arrows(self, q: Floats) -> list[Any]:
@@ -149,15 +158,13 @@ class Markers:
         for i, push in enumerate(self._pushes):
             marker = _marker('push', i, Marker.ARROW, _VIOLET, (0.8 * size, 2.0 * size, 3.0 * size))
             strength = float(np.linalg.norm(push.force))
-            if not push.start_ns <= now <= push.end_ns or strength == 0.0:
+            if not push.is_seen(now) or strength == 0.0:
                 markers.append(_removed(marker))
                 continue
             _, p_WL = frame_pose(self._world.model, q, push.link)
             length = 24.0 * size + 0.5 * self._scale * strength
             marker.points = _points(np.array([p_WL, p_WL + push.force * (length / strength)]))
             markers.append(marker)
-        if not any(marker.action == Marker.ADD for marker in markers):
-            self._pushes.clear()
         return markers
 
     def _cones(self, p: Floats, normals: Floats) -> Any:

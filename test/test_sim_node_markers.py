@@ -47,8 +47,10 @@ def test_push_has_an_arrow_while_it_acts_and_long_enough_to_be_seen(markers: Mar
     assert markers._push_arrows(world.sim.q)[0].action == Marker.ADD
     for _ in range(20):
         world.step()
-    assert markers._push_arrows(world.sim.q)[0].action == Marker.DELETE
-    assert markers._push_arrows(world.sim.q) == []
+    for _ in range(2):  # who missed it is told again
+        assert [arrow.action for arrow in markers._push_arrows(world.sim.q)] == [Marker.DELETE]
+    markers.note_push('', force)
+    assert [arrow.action for arrow in markers._push_arrows(world.sim.q)] == [Marker.ADD]
 
 
 def test_many_pushes_and_one_without_a_force(markers: Markers) -> None:
@@ -57,3 +59,15 @@ def test_many_pushes_and_one_without_a_force(markers: Markers) -> None:
     for _ in range(100):
         markers.note_push('', np.array([0.0, 0.0, 1.0]))
     assert len(markers._push_arrows(markers._world.sim.q)) == 16
+
+
+def test_deletions_are_repeated_and_survive_another_contact_model(markers: Markers) -> None:
+    p, forces = np.zeros((4, 3)), np.ones((4, 3))
+    actions = {Marker.ADD: 'add', Marker.DELETE: 'delete'}
+    for loaded, expected in (([0, 2], ['add', 'add']), ([2], ['delete', 'add']), ([2], ['delete', 'add'])):
+        found = markers._forces(p, forces, loaded)
+        assert [(arrow.id, actions[arrow.action]) for arrow in found] == list(
+            zip((0, 2), expected, strict=True)
+        )
+    none = np.zeros((0, 3))
+    assert [actions[arrow.action] for arrow in markers._forces(none, none, [])] == ['delete', 'delete']

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from geometry_msgs.msg import Twist, WrenchStamped
 from nav_msgs.msg import Odometry
 from node_processes import PATIENCE, Probe, Process, probe
 from page_client import PageClient
+from rclpy.serialization import serialize_message
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
@@ -32,6 +34,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from quad_dynamics.ros.process import CANNOT_SERVE
 from quad_dynamics.ros.qos import COMMAND, STREAM
 from viewer_node.node import ViewerNode
+from viewer_node.streams import Streams
 
 pytestmark = [pytest.mark.realtime, pytest.mark.usefixtures('ros_domain')]
 
@@ -360,6 +363,24 @@ def test_page_that_is_closed_stops_the_robot_though_another_one_is_open() -> Non
                 wait(lambda: len(twists) > 2, 'velocities', listener)
             wait(lambda: twists[-1] == 0.0, 'the end of velocities', listener)
         assert viewer.stop()[0] == 0
+
+
+def test_every_message_of_markers_counts_though_several_come_between_two_refreshes() -> None:
+    callbacks: dict[str, Any] = {}
+    node = SimpleNamespace(
+        create_subscription=lambda kind, topic, callback, qos, raw: callbacks.setdefault(topic, callback),
+        destroy_subscription=lambda subscription: None,
+    )
+    faults: list[str] = []
+    streams = Streams(node, lambda kind, text: faults.append(text))  # type: ignore[arg-type]
+    streams.open(load('mini_cheetah'))
+    for number, action in ((1, Marker.ADD), (2, Marker.ADD), (1, Marker.DELETE)):
+        callbacks['markers'](serialize_message(MarkerArray(markers=[Marker(id=number, action=action)])))
+    callbacks['markers'](b'nonsense')
+    assert [(each.id, each.action) for each in streams.markers()] == [(1, 0), (2, 0), (1, 2)]
+    assert len(faults) == 1
+    assert 'markers: 8 bytes that cannot be read' in faults[0]
+    assert streams.markers() == []
 
 
 def test_feet_whose_names_are_no_topic_names(tmp_path: Path) -> None:

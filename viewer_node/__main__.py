@@ -3,16 +3,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from typing import NoReturn
 
 from quad_dynamics.ros.process import CANNOT_SERVE, Runnable, run_node
 from viewer_node.serving import CannotServeError, check_viser
 
 # The server of the page may take its time to end; nothing of it is worth waiting for [s].
-_PATIENCE = 0.7
+_PATIENCE = 2.0
 
 
-def main() -> int:
+def main() -> NoReturn:
+    """Run the node, and end the process at once.
+
+    The threads of the server and the large libraries take the interpreter seconds to take down on a busy
+    machine, by which time the process would be ended as one that hangs.
+    """
+    code = _run()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed, or a pipe that nobody reads
+            stream.flush()
+    os._exit(code)
+
+
+def _run() -> int:
     """Run the node; returns its exit code, which is CANNOT_SERVE if there can be no page."""
     try:
         return run_node(_make, patience=_PATIENCE, usage=_usage, nothing_to_lose=True)
@@ -37,4 +53,4 @@ def _usage() -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()

@@ -179,8 +179,7 @@ class ViewerNode:
             self.page.bend_robot(joints.arrays['position'])
             self._status.tick(1e-9 * joints.stamp_ns, now)
             self._plot(joints, now)
-        markers = self._streams.fresh('markers')
-        problems = self.page.markers['markers'].take(markers, now) if markers is not None else []
+        problems = self.page.markers['markers'].take(self._streams.markers(), now)
         for problem in problems + self.page.draw(now):
             self._diagnostics.fault('marker', problem)
         if now >= self._next_status:

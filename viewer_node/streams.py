@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,7 @@ from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.ros.cdr import JointReader, JointSample
-from quad_dynamics.ros.qos import CONTROL
+from quad_dynamics.ros.qos import COMMAND, CONTROL
 from quad_dynamics.ros.readers import ANY, ODOMETRY, WRENCH, NumberReader
 from quad_dynamics.simulation.bag import topic_names
 from viewer_node.markers import Marker, read_markers
@@ -29,6 +30,7 @@ from viewer_node.markers import Marker, read_markers
 Floats = npt.NDArray[np.float64]
 Fault = Callable[[str, str], None]  # kind, sentence
 
+_MOST_MARKER_MESSAGES = 100  # that wait until the page is refreshed
 _OLD_FORCE = 0.5  # age after which a force is not shown any more [s]
 
 
@@ -93,6 +95,7 @@ class Streams:
         self._slots: dict[str, Slot] = {}
         self._readers: dict[str, Callable[[bytes], Any]] = {}
         self._subscriptions: list[Any] = []
+        self._markers: deque[bytes] = deque(maxlen=_MOST_MARKER_MESSAGES)
         self.opened = 0.0
 
     @property
@@ -112,7 +115,10 @@ class Streams:
         for foot, link in zip(self._feet, model.foot_names, strict=True):
             for topic in (f'foot_forces/{foot}', f'foot_forces_estimated/{foot}'):
                 self._add(topic, WrenchStamped, _force_reader(topic, link))
-        self._add('markers', MarkerArray, read_marker_array)
+        # Each of these messages counts: one may delete what another has added.
+        self._subscriptions.append(
+            self._node.create_subscription(MarkerArray, 'markers', self._keep_markers, COMMAND, raw=True)
+        )
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -121,6 +127,7 @@ class Streams:
         self._subscriptions.clear()
         self._slots.clear()
         self._readers.clear()
+        self._markers.clear()
 
     def _add(self, topic: str, kind: Any, read: Callable[[bytes], Any]) -> None:
         slot = self._slots[topic] = Slot()
@@ -145,26 +152,30 @@ class Streams:
         self._read(topic, slot)
         return slot.value
 
-    def fresh(self, topic: str) -> Any:
-        """As `newest`, but None if nothing came since the last call."""
-        slot = self._slots.get(topic)
-        if slot is None or slot.raw is None:
-            return None
-        return slot.value if self._read(topic, slot) else None
+    def _keep_markers(self, raw: bytes) -> None:
+        self._markers.append(raw)
 
-    def _read(self, topic: str, slot: Slot) -> bool:
+    def markers(self) -> list[Marker]:
+        """The markers of all messages that came since the last call, in their order."""
+        found: list[Marker] = []
+        while self._markers:
+            raw = self._markers.popleft()
+            try:
+                found += read_marker_array(raw)
+            except Exception as error:  # whatever the deserializer says of damaged bytes
+                self._on_fault('bad_message', f'markers: {len(raw)} bytes that cannot be read: {error}')
+        return found
+
+    def _read(self, topic: str, slot: Slot) -> None:
         raw, slot.raw = slot.raw, None
         if raw is None:
-            return False
+            return
         try:
             slot.value = self._readers[topic](raw)
         except ArgumentError as error:
             self._on_fault('bad_message', str(error))
-            return False
         except Exception as error:  # whatever the deserializer says of damaged bytes
             self._on_fault('bad_message', f'{topic}: {len(raw)} bytes that cannot be read: {error}')
-            return False
-        return True
 
     # ---- what the page shows
 
