@@ -512,6 +512,19 @@ def test_a_node_that_is_starting_ends_at_once(ros_domain: int, number: signal.Si
     assert process.wait(5.0) == -number
 
 
+def test_who_has_nothing_to_lose_ends_at_once(ros_domain: int) -> None:
+    """Without what the interpreter does at its end, which may hang in libraries."""
+    code = NODE.format(closing=0.0, patience=20.0).replace('patience=20.0', 'nothing_to_lose=True')
+    code = code.replace('import time', 'import atexit, time\natexit.register(time.sleep, 60.0)')
+    process = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == 'spins\n'
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=4.5)
+    assert output == 'closes\nclosed\n'
+    assert process.returncode == 0
+
+
 def test_arguments_that_ros_refuses_end_a_node(ros_domain: int, tmp_path: Path) -> None:
     """With the exit code of wrong parameters, for which nobody starts it again, and without a traceback."""
     file = tmp_path / 'broken.yaml'

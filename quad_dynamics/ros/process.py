@@ -109,7 +109,11 @@ def run_node(
         words = list(sys.argv if argv is None else argv)
         if usage is not None and (own := own_arguments(words)):
             return _answer(own, usage)
-        return _run(make, words, stop) if _die_with_parent() else 0
+        code = _run(make, words, stop) if _die_with_parent() else 0
+        if stop() and nothing_to_lose:
+            sys.stdout.flush()
+            os._exit(code)  # libraries may take seconds to unload
+        return code
     finally:
         for number, handler in before.items():
             # Asked to end, it must not be killed on its last steps: the interpreter resets handlers before
