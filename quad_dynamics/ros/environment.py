@@ -70,7 +70,13 @@ def loopback_settings(environment: Mapping[str, str]) -> dict[str, str]:
         return {}
     if environment.get('RMW_IMPLEMENTATION', '') not in _FAST_DDS:
         return {_RANGE_VARIABLE: 'LOCALHOST', 'ROS_LOCALHOST_ONLY': '1'}
-    return dict.fromkeys(_PROFILE_VARIABLES, str(profile_path()))
+    settings = dict.fromkeys(_PROFILE_VARIABLES, str(profile_path()))
+    # With LOCALHOST, rmw_fastrtps would add a socket at 0.0.0.0 to what the profile says.
+    if environment.get(_RANGE_VARIABLE):
+        settings[_RANGE_VARIABLE] = 'SYSTEM_DEFAULT'
+    if environment.get('ROS_LOCALHOST_ONLY') == '1':
+        settings['ROS_LOCALHOST_ONLY'] = '0'
+    return settings
 
 
 def stay_on_this_machine() -> None:
