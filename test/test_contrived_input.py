@@ -86,7 +86,6 @@ class Shifty:
         {'q': 1},
         None,
     ],
-    ids=str,
 )
 def test_odd_arrays(qd: Any, model: Any, q: Any) -> None:
     """Each is refused, or gives what the plain array gives; most have no unit quaternion."""
