@@ -77,6 +77,20 @@ class PastedShell:
             self._process.kill()
             self._process.wait()
         os.close(self._terminal)
+        for process in self._left_over():
+            os.kill(process, signal.SIGTERM)
+
+    def _left_over(self) -> list[int]:
+        """Processes of the session that bash left behind: those that were started with SIGHUP ignored."""
+        found = []
+        for folder in Path('/proc').glob('[0-9]*'):
+            try:
+                fields = (folder / 'stat').read_text().rpartition(')')[2].split()
+            except OSError:  # it has just ended
+                continue
+            if int(fields[3]) == self._process.pid:  # session
+                found.append(int(folder.name))
+        return found
 
     def _write(self, data: bytes) -> None:
         os.write(self._terminal, data)
