@@ -91,7 +91,9 @@ def model_of(case: Case) -> Any:
 @functools.cache
 def pinocchio_of(case: Case) -> PinocchioReference:
     """The case in Pinocchio, joints in the order of our model."""
-    return PinocchioReference(case.urdf, case.floating_base, model_of(case).joint_names)
+    reference = PinocchioReference(case.urdf, case.floating_base, model_of(case).joint_names)
+    reference.add_frames(model_of(case))
+    return reference
 
 
 @functools.cache

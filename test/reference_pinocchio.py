@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -64,6 +65,16 @@ class PinocchioReference:
             values = np.zeros(self.model.nv)
             values[self.iv[self.base :]] = armature
             self.model.armature = values
+        self.data = self.model.createData()
+
+    def add_frames(self, model: Any) -> None:
+        """Add what our model has beside the links of the file: feet at the ends of legs."""
+        for name, frame in model.frames.items():
+            if not self.model.existFrame(name, pin.FrameType.BODY):
+                joint = model.joint_names[frame.body - bool(model.floating_base)]
+                placement = pin.SE3(np.array(frame.R), np.array(frame.p))
+                index = self.model.getJointId(joint)
+                self.model.addFrame(pin.Frame(name, index, placement, pin.FrameType.BODY))
         self.data = self.model.createData()
 
     def _map_joints(self) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from quad_dynamics.control.guard import Guard, base_tilt
 from quad_dynamics.control.lying import lying_pose
 from quad_dynamics.control.stand import StandUp
 from quad_dynamics.errors import ModelWarning
+from quad_dynamics.model.crouch import foot_heights
 from quad_dynamics.model.leg_kinematics import moving_joints, sole
 from quad_dynamics.model.loading import load_model
 from quad_dynamics.model.standing_checks import contact_doubts
@@ -244,4 +246,20 @@ def test_legs_of_two_joints_stand_on_feet_of_several_points() -> None:
     assert [len(leg.joint_indices) for leg in model.legs] == [2, 2, 2, 2]
     assert len([point for point in model.contact_points if point.link == 'FL_calf_foot']) >= 4
     assert model.standing is not None
+    assert contact_doubts(model) == ()
+
+
+def test_a_crouch_is_found_where_limits_are_not_mirrored() -> None:
+    """Right legs cannot stand as left legs do; each stands as its own limits let it, on one ground."""
+    text = plain.quadruped(solid(CAPSULE, '0 0 -0.09'))
+    for leg in ('FR', 'RR'):
+        limits = f'(name="{leg}_hip_joint".*?)lower="-2.9" upper="2.9"'
+        text, count = re.subn(limits, r'\1lower="0.35" upper="1.2"', text)
+        assert count == 1
+    model = load(text)
+    assert model.standing is not None
+    joints = model.standing[7:]
+    assert np.array_equal(joints, np.clip(joints, model.q_min, model.q_max))
+    heights = foot_heights(model, model.standing) + model.standing[2]
+    assert np.abs(heights).max() < 1e-6  # the search ends at 1e-9
     assert contact_doubts(model) == ()

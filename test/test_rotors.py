@@ -26,7 +26,9 @@ def setup(case: Case) -> tuple[Any, GearedReference]:
     """A case with random rotors, here and in the reference."""
     rotors = random_rotors(case.urdf, seed=1)
     model = load(case.urdf, floating_base=case.floating_base, description=description(rotors))
-    return model, GearedReference(case.urdf, case.floating_base, model.joint_names, rotors)
+    reference = GearedReference(case.urdf, case.floating_base, model.joint_names, rotors)
+    reference.full.add_frames(model)
+    return model, reference
 
 
 @over_cases

@@ -337,4 +337,5 @@ def test_missing_meshes_are_logged_and_in_the_diagnostics(
     finally:
         listener.destroy_node()
         node.close()
+        rclpy.try_shutdown()
     assert 'collision meshes were not found' in capfd.readouterr().err

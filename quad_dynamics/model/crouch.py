@@ -39,6 +39,7 @@ class _Stance:
         swing: direction (+1 or -1) in which that joint and the next one turn forward about +y.
         place: (3,) where the tip is to be [m].
         start: (k,) angles to begin with; None: knees are bent from where they are.
+        anywhere: only the height of the place counts.
     """
 
     leg: Leg
@@ -49,6 +50,11 @@ class _Stance:
     swing: tuple[float, float]
     place: Floats
     start: Floats | None = None
+    anywhere: bool = False
+
+    def miss(self, tip: Floats) -> Floats:
+        """(3,) from a tip to the place [m]."""
+        return (self.place - tip) * ((0.0, 0.0, 1.0) if self.anywhere else 1.0)
 
 
 def find_crouch(model: Model) -> Floats | None:
@@ -62,15 +68,21 @@ def find_crouch(model: Model) -> Floats | None:
     found = _stand_on(model, [_stance(model, leg, q) for leg in model.legs], q)
     if found is not None:
         return found
-    starts = find_starts(model)
-    if starts is None:
-        return None
-    stances = []
-    for leg, start in zip(model.legs, starts, strict=True):
-        stance = replace(_stance(model, leg, q), place=start.place, start=start.angles)
-        q[7 + np.array(stance.joints)] = start.angles
-        stances.append(stance)
-    return _stand_on(model, stances, q)
+    for alike in (True, False):
+        starts = find_starts(model, alike)
+        if starts is None:
+            return None
+        stances = []
+        for leg, start in zip(model.legs, starts, strict=True):
+            stance = replace(
+                _stance(model, leg, q), place=start.place, start=start.angles, anywhere=not alike
+            )
+            q[7 + np.array(stance.joints)] = start.angles
+            stances.append(stance)
+        found = _stand_on(model, stances, q)
+        if found is not None:
+            return found
+    return None
 
 
 def _stand_on(model: Model, stances: list[_Stance], q: Floats) -> Floats | None:
@@ -162,7 +174,9 @@ def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
     if stance.start is not None:
         trial = angles.copy()
         trial[index] = stance.start
-        return trial if _descend(model, stance, trial) < allowed else None
+        if _descend(model, stance, trial) >= allowed:
+            return None
+        return None if stance.anywhere and not _below_hip(model, stance, trial) else trial
     if len(index) < 2:
         return angles
     for bend in (1.0, -1.0):  # knee backwards first
@@ -175,23 +189,32 @@ def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
     return None
 
 
+def _below_hip(model: Model, stance: _Stance, angles: Floats) -> bool:
+    """Whether the foot is farther below the hip than beside it."""
+    tip, p, _ = _tip_and_joints(model, stance, angles)
+    beside, below = np.linalg.norm((tip - p[0])[:2]), p[0][2] - tip[2]
+    return bool(beside < below)
+
+
 def _descend(model: Model, stance: _Stance, angles: Floats) -> float:
     """Move the leg's angles (in place) until the tip is at its place; return the distance left [m]."""
     index = np.array(stance.joints)
     low, high, slides = model.q_min[index], model.q_max[index], model.is_prismatic[index]
     for _ in range(_SWEEPS):
         tip, p, axes = _tip_and_joints(model, stance, angles)
-        miss = stance.place - tip
+        miss = stance.miss(tip)
         if float(np.linalg.norm(miss)) < 1e-9:
             break
         J = np.where(slides[:, None], axes, np.cross(axes, tip - p)).T
+        if stance.anywhere:
+            J[:2] = 0.0
         square = J @ J.T
         damping = _DAMPING * float(np.trace(square))
         if not damping > 0.0:  # no joint moves the tip
             break
         step = J.T @ np.linalg.solve(square + damping * np.eye(3), miss)
         angles[index] = np.clip(angles[index] + np.clip(step, -0.5, 0.5), low, high)
-    return float(np.linalg.norm(stance.place - _tip_and_joints(model, stance, angles)[0]))
+    return float(np.linalg.norm(stance.miss(_tip_and_joints(model, stance, angles)[0])))
 
 
 def _tip_and_joints(model: Model, stance: _Stance, angles: Floats) -> tuple[Floats, Floats, Floats]:

@@ -38,8 +38,14 @@ class LegStart:
     place: Floats
 
 
-def find_starts(model: Model) -> list[LegStart] | None:
-    """For each leg a pose with the foot about below the hip, alike on both sides; None if there is none."""
+def find_starts(model: Model, alike: bool = True) -> list[LegStart] | None:
+    """For each leg a pose with the foot about below the hip; None if there is none.
+
+    Args:
+        model: of the robot.
+        alike: legs have the same pose, mirrored, with the feet right below the hips; otherwise each has the
+            pose that is best for itself, for limits that are not mirrored.
+    """
     starts: list[LegStart] = []
     reference: Floats | None = None
     for leg in model.legs:
@@ -57,7 +63,7 @@ def find_starts(model: Model) -> list[LegStart] | None:
         cost = np.square(depth / deepest - _EXTENSION) + np.square(feet[:, :2]).sum(axis=1)
         cost += _KNEE_LOW * (knees[:, 2] < feet[:, 2] + _LOW) + _KNEE_FORWARD * (knees[:, 0] > 0.0)
         both = np.hstack([knees, feet])
-        if reference is not None:
+        if reference is not None and alike:
             cost += _ALIKE * np.square(both - reference).sum(axis=1)
         best = int(np.argmin(cost))
         reference = both[best] if reference is None else reference

@@ -91,7 +91,7 @@ class Model:
         rotor_pi: (10 nb,) what the rotors add to the bodies that carry them, as if fixed to them. Rotors on
             the immobile root of a fixed-base model add to no body.
         legs: in the order FL, FR, RL, RR on a quadruped.
-        frames: every link of the file, by name.
+        frames: every link of the file, and every foot that was found at the end of one, by name.
         description: what the robot description said, or what was found from the tree.
         described_standing: (nq,) the pose to stand in that the robot description gives, None if it gives
             none.
