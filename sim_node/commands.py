@@ -30,6 +30,7 @@ class Commands:
         topic: where they come from.
         subscription: of that topic.
         count: how many were taken.
+        begun: whether somebody is there who sends commands, if only NaN.
     """
 
     def __init__(self, node: Node, world: World, diagnostics: Diagnostics) -> None:
@@ -45,6 +46,7 @@ class Commands:
         self.subscription = node.create_subscription(kind, self.topic, self._checked(take), qos, raw=True)
         self._reader = JointReader(names, (), self.topic)
         self.count = 0
+        self.begun = False
         self._stamp_ns = -1
         self._heard = -1.0
         self._was_damped = True
@@ -103,15 +105,17 @@ class Commands:
         self._taken(sample.stamp_ns)
 
     def _take_nothing(self, stamp_ns: int) -> None:
-        """Nothing but NaN: whoever sends it has nobody who commands, as ros2_control without a controller.
+        """Refuse nothing but NaN, as ros2_control sends it while no controller is active.
 
-        The drives damp. It is an answer all the same: time must go on for a controller to be started in it.
+        The last good command holds until it is too old. Time begins and, in lock-step, goes on all the same:
+        a controller can only be started while it does.
         """
         self._check_age(stamp_ns)
-        if not self._world.is_damped:
-            self._world.damp()
-        self._taken(stamp_ns)
-        self._was_damped = True
+        self.begun = True
+        self._stamp_ns = stamp_ns or self._world.now_ns
+        raise ArgumentError(
+            f'{self.topic} has nothing but NaN (is no controller active?); expected finite numbers'
+        )
 
     def _take_array(self, raw: bytes) -> None:
         try:
@@ -140,6 +144,7 @@ class Commands:
 
     def _taken(self, stamp_ns: int) -> None:
         self.count += 1
+        self.begun = True
         if self._was_damped:
             self._was_damped = False
             self._diagnostics.hurry()

@@ -138,7 +138,7 @@ class SimNode:
     def _stand_still(self) -> None:
         """Take what comes, and repeat the state now and then; not after each answer, without end."""
         self._box.wait(min(max(self._next_repeat - time.monotonic(), 0.0), _REPEAT_PAUSED))
-        self._waits &= self._commands.count == 0
+        self._waits &= not self._commands.begun
         if time.monotonic() >= self._next_repeat:
             self._next_repeat = time.monotonic() + _REPEAT_PAUSED
             self._outputs.publish(everything=True)
