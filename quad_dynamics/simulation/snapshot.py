@@ -83,6 +83,7 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
     ints = state.view(np.int64)
     step, forces = int(ints[S_.STEP]), _part(scene, state, scene.forces)
     acts, lanes = ~(forces[:, S_.F_LEFT] <= 0.0), forces.view(np.int64)[:, S_.F_LANE]
+    known = not acts.any() or np.isin(lanes[acts], scene.lanes).all()
     wrong = ''
     if not 0 <= step < _MOST_STEPS:
         wrong = 'the number of steps'
@@ -90,7 +91,7 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
         wrong = 'the number of steps by LDLT'
     elif int(ints[S_.HAS_GAINS]) not in (0, 1):
         wrong = 'whether the command has gains'
-    elif not np.isin(lanes[acts], scene.lanes).all() or lanes.min() < 0:
+    elif not known or lanes.min() < 0:
         wrong = 'the link of a force'
     elif model.floating_base and not _is_unit(_part(scene, state, scene.q)[3:7]):
         wrong = 'the orientation'
