@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -68,7 +69,10 @@ def has_networks() -> bool:
 
 def addresses(pid: int) -> Iterator[str]:
     """Local addresses of the sockets that a process has bound, as hexadecimal numbers of the kernel."""
-    links = [str(path.readlink()) for path in Path(f'/proc/{pid}/fd').iterdir() if path.is_symlink()]
+    links = []
+    for path in Path(f'/proc/{pid}/fd').iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it has just been closed
+            links.append(str(path.readlink()))
     inodes = {found[1] for link in links if (found := re.fullmatch(r'socket:\[(\d+)\]', link))}
     for kind in ('udp', 'udp6', 'tcp', 'tcp6'):
         for line in Path(f'/proc/{pid}/net/{kind}').read_text().splitlines()[1:]:
