@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -574,10 +575,11 @@ def _room(rows: int, words: int) -> Floats:
         ) from error
 
 
-def _known_names() -> list[str]:
+@functools.cache
+def _known_names() -> tuple[str, ...]:
     """Settings, and what a simulator has under a name of its own."""
     own = [name for name in dir(Simulator) if not name.startswith('_')]
-    return [*SimulatorSettings.parameters(), *own, 'model', 'settings', 'terrain', 'contact_points']
+    return (*SimulatorSettings.parameters(), *own, 'model', 'settings', 'terrain', 'contact_points')
 
 
 def _what_to_do(name: str) -> str:
