@@ -31,6 +31,7 @@ from quad_dynamics.kernels.constraints import (
     stop_velocity,
     write3,
 )
+from quad_dynamics.kernels.ldlt import swap
 from quad_dynamics.kernels.polish_many import polish_many
 from quad_dynamics.kernels.scene import BASE_COLUMNS
 from quad_dynamics.kernels.trace import apart, load_int, routine, store_int, subroutine
@@ -250,14 +251,6 @@ def eliminate(S: Address, n: Int) -> Bool:
             S[x + i] -= S[K + i * n + j] * S[x + j]
         S[x + i] /= S[K + i * n + i]
     return True
-
-
-@routine
-def swap(S: Address, a: Int, b: Int) -> None:
-    """Exchange two numbers."""
-    other = S[a]
-    S[a] = S[b]
-    S[b] = other
 
 
 @routine
