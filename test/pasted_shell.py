@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -60,7 +61,8 @@ class PastedShell:
         """
         self._write(line.encode() + b'\n')
         if until:
-            said = self._until(re.compile(until, re.DOTALL), seconds)
+            said = self._until(re.compile(f'{until}|{_DONE.pattern}', re.DOTALL), seconds)
+            assert not _DONE.search(said), f'{line} ended before it showed {until!r}:\n{said}'
             if meanwhile is not None:
                 meanwhile(said)
             self._write(CTRL_C)
@@ -77,8 +79,17 @@ class PastedShell:
             self._process.kill()
             self._process.wait()
         os.close(self._terminal)
-        for process in self._left_over():
-            os.kill(process, signal.SIGTERM)
+        self._end_what_is_left()
+
+    def _end_what_is_left(self) -> None:
+        """End what bash left behind, and wait for it: nothing of this session may hold a port after that."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for process in self._left_over():
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.kill(process, number)
+            deadline = time.monotonic() + 15.0
+            while self._left_over() and time.monotonic() < deadline:
+                time.sleep(0.1)
 
     def _left_over(self) -> list[int]:
         """Processes of the session that bash left behind: those that were started with SIGHUP ignored."""
@@ -88,7 +99,7 @@ class PastedShell:
                 fields = (folder / 'stat').read_text().rpartition(')')[2].split()
             except OSError:  # it has just ended
                 continue
-            if int(fields[3]) == self._process.pid:  # session
+            if int(fields[3]) == self._process.pid and fields[0] != 'Z':  # of this session, and no zombie
                 found.append(int(folder.name))
         return found
 
