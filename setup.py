@@ -90,8 +90,11 @@ setup(
     extras_require={'ros': ROS_WHEELS, 'test': ['pytest']},
     packages=find_packages(include=[pattern for name in IMPORT_PACKAGES for pattern in (name, f'{name}.*')]),
     package_data={
-        'quad_dynamics': ['py.typed', *files_below(ROBOTS, relative_to='quad_dynamics')],
-        'identification': ['*.j2', '*/*.j2'],
+        'quad_dynamics': [
+            'py.typed',
+            'identification/report/*.j2',
+            *files_below(ROBOTS, relative_to='quad_dynamics'),
+        ],
     },
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE_NAME}']),

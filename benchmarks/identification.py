@@ -19,14 +19,14 @@ import numpy as np
 import pinocchio
 
 import quad_dynamics as qd
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.noise import first_noise
-from identification.equations.samples import CHUNK, Samples
-from identification.solvers.consistent import solve_consistent
-from identification.solvers.freedom import make_freedom
-from identification.solvers.prior import friction_scales
-from identification.solvers.solve import solve
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.noise import first_noise
+from quad_dynamics.identification.equations.samples import CHUNK, Samples
+from quad_dynamics.identification.solvers.consistent import solve_consistent
+from quad_dynamics.identification.solvers.freedom import make_freedom
+from quad_dynamics.identification.solvers.prior import friction_scales
+from quad_dynamics.identification.solvers.solve import solve
 
 SAMPLES = (10_000, 1_000_000)
 PEER_SAMPLES = 20_000

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from identification.live_filter import LiveFilter
-from identification.pipeline import IdentifySettings, Result, identify_sources
-from identification.recordings.live import LiveRecording
-from identification.recordings.recording import Source, open_source
-from identification.recordings.topics import Topics
-from identification.report.output_folder import write_results
-from identification.report.parameters_file import parameters_text
-from identification.report.summary import found_lines
 from identification.settings import IdentificationSettings
-from identification.signals.signal_settings import SignalSettings
 from quad_dynamics.errors import ArgumentError, QuadDynamicsError
+from quad_dynamics.identification.pipeline import IdentifySettings, Result, identify_sources
+from quad_dynamics.identification.recordings.live import LiveRecording
+from quad_dynamics.identification.recordings.recording import Source, open_source
+from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.report.output_folder import write_results
+from quad_dynamics.identification.report.parameters_file import parameters_text
+from quad_dynamics.identification.report.summary import found_lines
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.model import Model
 
 IDLE, RECORDING, SOLVING, DONE, FAILED = 'idle', 'recording', 'solving', 'done', 'failed'

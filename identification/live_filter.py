@@ -10,17 +10,17 @@ from typing import Any
 
 import yaml
 
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.noise import first_noise
-from identification.equations.samples import Samples
-from identification.recordings.live import LiveRecording, Window
 from identification.settings import IdentificationSettings
-from identification.signals.signal_settings import SignalSettings
-from identification.signals.signals import collect
-from identification.solvers.freedom import make_freedom, textbook_freedom
-from identification.solvers.kalman import KalmanFilter, KalmanSettings
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.baselines.kalman import KalmanFilter, KalmanSettings
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.noise import first_noise
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.recordings.live import LiveRecording, Window
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.identification.signals.signals import collect
+from quad_dynamics.identification.solvers.freedom import make_freedom, textbook_freedom
 from quad_dynamics.model.model import Model
 
 _EDGE = 0.5  # of a stretch, where filters have not settled [s]

@@ -15,11 +15,11 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from identification.excitation.excitation_bag import Trajectory, read_trajectory
 from identification.experiment import FAILED, RECORDING, SOLVING, Experiment
 from identification.settings import IdentificationSettings
 from identification.subscriptions import Subscriptions
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.excitation.excitation_bag import Trajectory, read_trajectory
 from quad_dynamics.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode

@@ -14,9 +14,9 @@ from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 
-from identification.recordings.live import LiveRecording
 from identification.settings import IdentificationSettings
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.live import LiveRecording
 from quad_dynamics.model.model import Model
 from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.diagnostics import Diagnostics

@@ -63,6 +63,8 @@ if TYPE_CHECKING:
         QuadDynamicsError,
         SimulationDiverged,
     )
+    from quad_dynamics.identification.pipeline import IdentifySettings, identify
+    from quad_dynamics.identification.report.output_folder import write_results
     from quad_dynamics.kernels.registry import warm_up
     from quad_dynamics.model.description import ContactPoint
     from quad_dynamics.model.loading import load_model
@@ -141,6 +143,8 @@ _HOMES = {
         'QuadDynamicsError',
         'SimulationDiverged',
     ),
+    'quad_dynamics.identification.pipeline': ('IdentifySettings', 'identify'),
+    'quad_dynamics.identification.report.output_folder': ('write_results',),
     'quad_dynamics.kernels.registry': ('warm_up',),
     'quad_dynamics.model.loading': ('load_model',),
     'quad_dynamics.model.model': ('Model',),
@@ -155,6 +159,7 @@ __all__ = [
     'Factorization',
     'FactorizationWarning',
     'HeightMap',
+    'IdentifySettings',
     'JointCommand',
     'Log',
     'Model',
@@ -192,6 +197,7 @@ __all__ = [
     'friction_torque',
     'gravity',
     'hybrid_dynamics',
+    'identify',
     'integrate',
     'inverse_dynamics',
     'load_model',
@@ -203,6 +209,7 @@ __all__ = [
     'unit_response',
     'velocity_product_matrices',
     'warm_up',
+    'write_results',
 ]
 
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from identification_data import smooth_motion
 
 import quad_dynamics as qd
-from identification.equations.columns import make_columns
-from identification.equations.samples import Samples
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.samples import Samples
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from reference_pinocchio import robots_folder
 
 import quad_dynamics as qd
-from identification.equations.columns import Columns, make_columns
-from identification.equations.equations import Equations
-from identification.equations.noise import Noise
-from identification.equations.samples import Samples
 from quad_dynamics.errors import ModelWarning
+from quad_dynamics.identification.equations.columns import Columns, make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.noise import Noise
+from quad_dynamics.identification.equations.samples import Samples
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 import quad_dynamics as qd
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.noise import Noise
-from identification.solvers.solution import Combination, Solution
-from identification.validation.validation import Validation, validate
 from quad_dynamics.errors import ModelWarning
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.noise import Noise
+from quad_dynamics.identification.solvers.solution import Combination, Solution
+from quad_dynamics.identification.validation.validation import Validation, validate
 
 Floats = npt.NDArray[np.float64]
 

@@ -66,7 +66,7 @@ def test_nothing_is_left_to_be_filled_in(page: Path) -> None:
 
 
 def test_every_public_function_is_described(qd: Any) -> None:
-    text = (ROOT / 'docs' / 'dynamics.md').read_text()
+    text = ''.join((ROOT / 'docs' / page).read_text() for page in ('dynamics.md', 'identification.md'))
     functions = [name for name in qd.__all__ if callable(getattr(qd, name)) and name[0].islower()]
     assert [name for name in functions if name != 'load_model' and name not in text] == []
 
@@ -74,7 +74,7 @@ def test_every_public_function_is_described(qd: Any) -> None:
 def test_modules_named_in_the_docs_exist() -> None:
     for page in ('dynamics.md', 'architecture.md'):
         for path in re.findall(
-            r'`((?:kernels|model|api|contact|simulation|control|ros|cli)/\w+\.py)`',
+            r'`((?:kernels|model|api|contact|simulation|control|identification|ros|cli)/\w+\.py)`',
             (ROOT / 'docs' / page).read_text(),
         ):
             assert (ROOT / 'quad_dynamics' / path).exists(), f'{page} names {path}'

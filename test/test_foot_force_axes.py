@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import quad_dynamics as qd
-from identification.recordings.live import LiveRecording
-from identification.recordings.topics import Topics
 from identification.settings import IdentificationSettings
+from quad_dynamics.identification.recordings.live import LiveRecording
+from quad_dynamics.identification.recordings.topics import Topics
 
 pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
 

@@ -13,14 +13,14 @@ import pytest
 from identification_bags import Truth, arm_bag, arm_truth, joint_states, quadruped_truth, write
 from rosbags.rosbag2 import Reader
 
-from identification.recordings.recording import open_source
-from identification.recordings.topics import Topics
-from identification.signals.signal_settings import SignalSettings
-from identification.signals.signals import collect
 from quad_dynamics.bags.repair import repair
 from quad_dynamics.bags.topics import Topic
 from quad_dynamics.bags.writers import BagWriter
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.recording import open_source
+from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.identification.signals.signals import collect
 
 
 @pytest.fixture(scope='module')

@@ -11,11 +11,11 @@ from closeness import assert_close
 from identification_data import QUIET, equations_of, make_samples, robot
 
 import quad_dynamics as qd
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.solvers.base_parameters import BaseParameters, find_base_parameters
-from identification.solvers.freedom import make_freedom
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.solvers.base_parameters import BaseParameters, find_base_parameters
+from quad_dynamics.identification.solvers.freedom import make_freedom
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from identification_data import Levels, changed, equations_of, make_samples, robot
 
-from identification.equations.columns import make_columns
-from identification.solvers.freedom import make_freedom
-from identification.validation.compare import Comparison, compare, distance_to, methods_for
+from quad_dynamics.identification.baselines.compare import Comparison, compare, distance_to, methods_for
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.solvers.freedom import make_freedom
 
 ALL = ['consistent', 'ols', 'wls', 'irls', 'tls', 'ml', 'iv', 'output_error', 'nonlinear', 'ekf']
 FREE = ('inertia', 'friction')

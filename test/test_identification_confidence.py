@@ -13,16 +13,16 @@ from closeness import assert_close
 from identification_data import Levels, changed, equations_of, make_samples, robot
 from identification_motions import coloured
 
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.samples import Samples
-from identification.solvers.base_parameters import find_base_parameters
-from identification.solvers.freedom import Freedom, make_freedom
-from identification.solvers.missing import what_is_missing
-from identification.solvers.solution import Solution
-from identification.solvers.solve import SolveSettings, solve
 from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.base_parameters import find_base_parameters
+from quad_dynamics.identification.solvers.freedom import Freedom, make_freedom
+from quad_dynamics.identification.solvers.missing import what_is_missing
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.solvers.solve import SolveSettings, solve
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,11 +16,11 @@ from reference_rotors import GearedReference, RotorLink, description, random_rot
 from states import random_state
 
 import quad_dynamics as qd
-from identification.equations.columns import make_columns
-from identification.equations.equations import STRETCH, Equations, huber_weights
-from identification.equations.noise import Noise, covariance, first_noise, fit_noise
-from identification.equations.samples import Samples
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import STRETCH, Equations, huber_weights
+from quad_dynamics.identification.equations.noise import Noise, covariance, first_noise, fit_noise
+from quad_dynamics.identification.equations.samples import Samples
 
 Floats = npt.NDArray[np.float64]
 
@@ -168,7 +168,7 @@ def test_rows_that_do_not_count_do_not_count() -> None:
 def test_sums_depend_neither_on_memory_nor_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     equations, _ = _equations('mini_cheetah', 'forces', seed=7)
     here = equations.accumulate()[0]
-    monkeypatch.setattr('identification.equations.samples._MOST_IN_MEMORY', 10)
+    monkeypatch.setattr('quad_dynamics.identification.equations.samples._MOST_IN_MEMORY', 10)
     filed = Samples(equations.columns.model)
     for part in np.array_split(equations.samples.all(), 9):
         filed.append(part)

@@ -16,17 +16,6 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import approx_fprime
 
 from force_node.targets import read_targets
-from identification.excitation import swing
-from identification.excitation.descent import descend
-from identification.excitation.excitation import choose_motion, design
-from identification.excitation.excitation_bag import Trajectory, read_trajectory, write_trajectory
-from identification.excitation.excitation_information import Information, judge
-from identification.excitation.excitation_limits import Limits
-from identification.excitation.excitation_motion import HeldBase, Standing
-from identification.excitation.excitation_result import Excitation, std_ratio
-from identification.excitation.excitation_settings import ExcitationSettings
-from identification.excitation.excitation_shapes import Capsules, segment_distance
-from identification.excitation.fourier import Fourier, chirps, sines
 from quad_dynamics.api.kinematics import difference, frame_pose, frame_velocity
 from quad_dynamics.cli import main
 from quad_dynamics.control.computed_torque import ComputedTorque
@@ -34,6 +23,21 @@ from quad_dynamics.control.contact_forces import balance_forces, contact_torques
 from quad_dynamics.control.guard import Guard
 from quad_dynamics.control.trajectory import JointTrajectory
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.excitation import swing
+from quad_dynamics.identification.excitation.descent import descend
+from quad_dynamics.identification.excitation.excitation import choose_motion, design
+from quad_dynamics.identification.excitation.excitation_bag import (
+    Trajectory,
+    read_trajectory,
+    write_trajectory,
+)
+from quad_dynamics.identification.excitation.excitation_information import Information, judge
+from quad_dynamics.identification.excitation.excitation_limits import Limits
+from quad_dynamics.identification.excitation.excitation_motion import HeldBase, Standing
+from quad_dynamics.identification.excitation.excitation_result import Excitation, std_ratio
+from quad_dynamics.identification.excitation.excitation_settings import ExcitationSettings
+from quad_dynamics.identification.excitation.excitation_shapes import Capsules, segment_distance
+from quad_dynamics.identification.excitation.fourier import Fourier, chirps, sines
 from quad_dynamics.simulation.simulator import Simulator
 
 pytestmark = pytest.mark.filterwarnings('ignore::quad_dynamics.errors.ModelWarning')

@@ -14,11 +14,11 @@ from closeness import assert_close
 from reference_pinocchio import robots_folder
 
 import quad_dynamics as qd
-from identification.equations.columns import Columns, make_columns
-from identification.solvers.freedom import SENSORS, make_freedom
-from identification.solvers.leg_ties import find_leg_ties, pi_map
-from identification.solvers.pseudo_inertia import inconsistent_bodies, pseudo_inertia
 from quad_dynamics.errors import ArgumentError, ModelWarning
+from quad_dynamics.identification.equations.columns import Columns, make_columns
+from quad_dynamics.identification.solvers.freedom import SENSORS, make_freedom
+from quad_dynamics.identification.solvers.leg_ties import find_leg_ties, pi_map
+from quad_dynamics.identification.solvers.pseudo_inertia import inconsistent_bodies, pseudo_inertia
 
 
 @functools.cache

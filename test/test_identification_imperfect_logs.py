@@ -15,20 +15,20 @@ import pytest
 from identification_bags import Truth, arm_truth, waves
 
 import quad_dynamics as qd
-from identification.equations.columns import make_columns
-from identification.equations.noise import fit_noise
-from identification.equations.samples import Samples
-from identification.pipeline import IdentifySettings, identify
-from identification.recordings.checks import check_forces
-from identification.recordings.recording import open_source
-from identification.recordings.topics import Topics
-from identification.signals.signal_settings import SignalSettings
-from identification.signals.signals import collect
-from identification.solvers.cross_validation import is_better
-from identification.solvers.prior import friction_scales
-from identification.validation.replay import replay
 from quad_dynamics.cli import main
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.noise import fit_noise
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.pipeline import IdentifySettings, identify
+from quad_dynamics.identification.recordings.checks import check_forces
+from quad_dynamics.identification.recordings.recording import open_source
+from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.identification.signals.signals import collect
+from quad_dynamics.identification.solvers.cross_validation import is_better
+from quad_dynamics.identification.solvers.prior import friction_scales
+from quad_dynamics.identification.validation.replay import replay
 
 Floats = npt.NDArray[np.float64]
 

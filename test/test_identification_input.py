@@ -13,12 +13,12 @@ import pytest
 from identification_bags import Truth, arm_truth, joint_states, quadruped_truth, write
 
 import quad_dynamics as qd
-from identification.recordings.bag_messages import read_batches
-from identification.recordings.recording import Source, open_source
-from identification.recordings.topics import Topics
-from identification.signals.grid_reader import make_grid
-from identification.signals.signal_settings import SignalSettings
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.bag_messages import read_batches
+from quad_dynamics.identification.recordings.recording import Source, open_source
+from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.signals.grid_reader import make_grid
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
 
 
 def whole(source: Source) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def test_topics_may_begin_later_than_others(tmp_path: Path, late: str) -> None:
 
 @pytest.mark.parametrize('frame', ['odom', 'world', '/map', 'foot'])
 def test_forces_in_world_axes_and_in_those_of_a_link(tmp_path: Path, quadruped: Truth, frame: str) -> None:
-    from identification.signals.stance import world_forces
+    from quad_dynamics.identification.signals.stance import world_forces
 
     messages = bags.quadruped_messages(quadruped) + bags.odometry(quadruped)
     folder = write(tmp_path / 'bag', messages + bags.foot_forces(quadruped, frame))

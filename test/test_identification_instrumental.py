@@ -11,17 +11,17 @@ from controlled_robot import closed_loop_samples
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot
 from scipy.signal import savgol_filter
 
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.samples import Samples
-from identification.solvers.base_parameters import find_base_parameters
-from identification.solvers.closed_loop import ClosedLoop
-from identification.solvers.closed_loop_settings import ClosedLoopSettings
-from identification.solvers.freedom import make_freedom
-from identification.solvers.instrumental import instrumental, least_change
-from identification.solvers.least_squares import ols
-from identification.solvers.smoothing import motion_cutoff, smooth, stretches
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.baselines.closed_loop import ClosedLoop
+from quad_dynamics.identification.baselines.closed_loop_settings import ClosedLoopSettings
+from quad_dynamics.identification.baselines.instrumental import instrumental, least_change
+from quad_dynamics.identification.baselines.least_squares import ols
+from quad_dynamics.identification.baselines.smoothing import motion_cutoff, smooth, stretches
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.base_parameters import find_base_parameters
+from quad_dynamics.identification.solvers.freedom import make_freedom
 
 FREE = ('inertia', 'friction')
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot
 
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.samples import Samples
-from identification.solvers.base_parameters import find_base_parameters
-from identification.solvers.chart import Chart
-from identification.solvers.freedom import Freedom, make_freedom
-from identification.solvers.kalman import KalmanFilter, KalmanSettings, kalman
-from identification.solvers.nonlinear import fit_normal
-from identification.solvers.pseudo_inertia import margins
+from quad_dynamics.identification.baselines.chart import Chart
+from quad_dynamics.identification.baselines.kalman import KalmanFilter, KalmanSettings, kalman
+from quad_dynamics.identification.baselines.nonlinear import fit_normal
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.base_parameters import find_base_parameters
+from quad_dynamics.identification.solvers.freedom import Freedom, make_freedom
+from quad_dynamics.identification.solvers.pseudo_inertia import margins
 
 FREE = ('inertia', 'friction')
 LEVELS = Levels(tau=0.05, force=0.3)

@@ -13,15 +13,15 @@ from closeness import assert_close
 from identification_data import TYPICAL, changed, equations_of, make_samples, robot
 from identification_motions import Motion, Unknown, arm, columns_of, equations_of_arm, record
 
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.samples import Samples
-from identification.solvers.freedom import Freedom, make_freedom
-from identification.solvers.least_squares import irls, ols, tls, unweighted, wls
-from identification.solvers.maximum_likelihood import maximum_likelihood
-from identification.solvers.pseudo_inertia import inconsistent_bodies
-from identification.solvers.solution import Solution
-from identification.solvers.solve import solve
+from quad_dynamics.identification.baselines.least_squares import irls, ols, tls, unweighted, wls
+from quad_dynamics.identification.baselines.maximum_likelihood import maximum_likelihood
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.freedom import Freedom, make_freedom
+from quad_dynamics.identification.solvers.pseudo_inertia import inconsistent_bodies
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.solvers.solve import solve
 
 Floats = npt.NDArray[np.float64]
 

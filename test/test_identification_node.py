@@ -20,17 +20,17 @@ from node_processes import Process, probe
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from identification.excitation.excitation import choose_motion, design
-from identification.excitation.excitation_bag import read_trajectory, write_trajectory
-from identification.excitation.excitation_settings import ExcitationSettings
 from identification.experiment import DONE, FAILED, IDLE, RECORDING, SOLVING, Experiment
-from identification.recordings.gaps import GAP
-from identification.recordings.live import LiveRecording, Window
-from identification.recordings.topics import Topics
 from identification.settings import IdentificationSettings
-from identification.signals.signal_settings import SignalSettings
 from quad_dynamics.control.computed_torque import ComputedTorque
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.excitation.excitation import choose_motion, design
+from quad_dynamics.identification.excitation.excitation_bag import read_trajectory, write_trajectory
+from quad_dynamics.identification.excitation.excitation_settings import ExcitationSettings
+from quad_dynamics.identification.recordings.gaps import GAP
+from quad_dynamics.identification.recordings.live import LiveRecording, Window
+from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.ros.qos import LATCHED, STREAM
 from quad_dynamics.simulation.command import JointCommand
 from quad_dynamics.simulation.simulator import Simulator

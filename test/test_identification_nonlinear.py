@@ -11,16 +11,21 @@ import pinocchio as pin
 import pytest
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot
 
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.samples import Samples
-from identification.solvers.chart import Chart
-from identification.solvers.freedom import make_freedom
-from identification.solvers.log_cholesky import LogCholesky
-from identification.solvers.nonlinear import NonlinearSettings, fit_normal, nonlinear, root_form
-from identification.solvers.pseudo_inertia import margins, pi_of_pseudo_inertia
-from identification.solvers.stribeck import with_stribeck_velocity
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.baselines.chart import Chart
+from quad_dynamics.identification.baselines.log_cholesky import LogCholesky
+from quad_dynamics.identification.baselines.nonlinear import (
+    NonlinearSettings,
+    fit_normal,
+    nonlinear,
+    root_form,
+)
+from quad_dynamics.identification.baselines.stribeck import with_stribeck_velocity
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.freedom import make_freedom
+from quad_dynamics.identification.solvers.pseudo_inertia import margins, pi_of_pseudo_inertia
 
 SEEDS = [0, 1, 2]
 

@@ -10,14 +10,14 @@ import pytest
 from controlled_robot import closed_loop_samples, real_gains
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot, smooth_motion
 
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.samples import Samples
-from identification.solvers.closed_loop_settings import ClosedLoopSettings
-from identification.solvers.freedom import make_freedom
-from identification.solvers.least_squares import ols
-from identification.solvers.output_error import output_error
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.baselines.closed_loop_settings import ClosedLoopSettings
+from quad_dynamics.identification.baselines.least_squares import ols
+from quad_dynamics.identification.baselines.output_error import output_error
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.freedom import make_freedom
 
 FREE = ('inertia', 'friction')
 

@@ -19,12 +19,12 @@ from reference_rotors import description, random_rotors
 from states import random_state
 
 import quad_dynamics as qd
-from identification.report.output_folder import check_output, write_results
-from identification.report.parameters_file import parameters_text
-from identification.report.rotor_output import description_text
-from identification.report.urdf_output import robot_file_name, write_urdf
 from quad_dynamics.api.drives import motor_limits
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.report.output_folder import check_output, write_results
+from quad_dynamics.identification.report.parameters_file import parameters_text
+from quad_dynamics.identification.report.rotor_output import description_text
+from quad_dynamics.identification.report.urdf_output import robot_file_name, write_urdf
 
 CLOSE = {'rtol': 1e-9, 'atol': 1e-14}  # what reloading promises; values below 1e-5 have 1e-14 of rounding
 
@@ -276,7 +276,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def fail(*_: Any) -> str:
         raise OSError('the disk is full')
 
-    monkeypatch.setattr('identification.report.output_folder.report_text', fail)
+    monkeypatch.setattr('quad_dynamics.identification.report.output_folder.report_text', fail)
     with pytest.raises(OSError, match='full'):
         write_results(robots.result_of('two_link_arm'), tmp_path / 'out')
     assert list(tmp_path.iterdir()) == []

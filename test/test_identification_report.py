@@ -16,14 +16,21 @@ import numpy as np
 import pytest
 from chromium import Browser, find_chromium, wait_for
 
-from identification.report.facts import added_mass, consistent_bodies, number, overall, percent, with_std
-from identification.report.html_report import report_text
-from identification.report.parameter_plots import _ellipsoids
-from identification.report.plots import save_residuals
-from identification.report.summary import print_summary
-from identification.report.traces import gather_traces
-from identification.validation.validation import Errors
+from quad_dynamics.cli.identify_summary import print_summary
 from quad_dynamics.cli.terminal import Terminal
+from quad_dynamics.identification.report.facts import (
+    added_mass,
+    consistent_bodies,
+    number,
+    overall,
+    percent,
+    with_std,
+)
+from quad_dynamics.identification.report.html_report import report_text
+from quad_dynamics.identification.report.parameter_plots import _ellipsoids
+from quad_dynamics.identification.report.plots import save_residuals
+from quad_dynamics.identification.report.traces import gather_traces
+from quad_dynamics.identification.validation.validation import Errors
 
 VOID = {'meta', 'link', 'br', 'img', 'input', 'hr'}
 

@@ -13,15 +13,15 @@ from identification_bags import TYPICAL, Errors, Truth, arm_bag, arm_truth, quad
 from scipy import signal
 
 import quad_dynamics as qd
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.noise import first_noise
-from identification.recordings.recording import open_source
-from identification.signals.filters import HALF, LowPass, blend, derivative, noise_level
-from identification.signals.interpolation import interpolate, shifted
-from identification.signals.signal_settings import SignalSettings
-from identification.signals.signals import collect
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.noise import first_noise
+from quad_dynamics.identification.recordings.recording import open_source
+from quad_dynamics.identification.signals.filters import HALF, LowPass, blend, derivative, noise_level
+from quad_dynamics.identification.signals.interpolation import interpolate, shifted
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.identification.signals.signals import collect
 from quad_dynamics.simulation.settings import SensorSettings
 
 
@@ -643,8 +643,8 @@ def test_the_report_says_what_was_done(moving: tuple[Truth, Path]) -> None:
 def test_memory_does_not_grow_with_the_recording() -> None:
     import tracemalloc
 
-    from identification.recordings.recording import Channel, Source
-    from identification.recordings.topics import Topics
+    from quad_dynamics.identification.recordings.recording import Channel, Source
+    from quad_dynamics.identification.recordings.topics import Topics
 
     class Endless(Source):
         def __init__(self, duration: float) -> None:

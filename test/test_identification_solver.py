@@ -13,11 +13,12 @@ from identification_data import robot
 from reference_clarabel import pseudo_inertia as pseudo_inertia_by_definition
 from reference_clarabel import solve_conic
 
-from identification.equations.columns import NOT_NEGATIVE, make_columns
-from identification.solvers.consistent import solve_consistent
-from identification.solvers.freedom import Freedom, make_freedom
-from identification.solvers.prior import friction_scales
-from identification.solvers.pseudo_inertia import (
+from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.identification.equations.columns import NOT_NEGATIVE, make_columns
+from quad_dynamics.identification.solvers.consistent import solve_consistent
+from quad_dynamics.identification.solvers.freedom import Freedom, make_freedom
+from quad_dynamics.identification.solvers.prior import friction_scales
+from quad_dynamics.identification.solvers.pseudo_inertia import (
     BASIS,
     inconsistent_bodies,
     margins,
@@ -25,7 +26,6 @@ from identification.solvers.pseudo_inertia import (
     pi_of_pseudo_inertia,
     pseudo_inertia,
 )
-from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.model.inertia import about_com, pi_of, principal_moments
 
 Floats = npt.NDArray[np.float64]

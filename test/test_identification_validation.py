@@ -17,17 +17,17 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import quad_dynamics as qd
-from identification.equations.columns import make_columns
-from identification.equations.equations import Equations
-from identification.equations.noise import Noise, first_noise
-from identification.equations.samples import Samples
-from identification.solvers.freedom import make_freedom
-from identification.solvers.solve import solve
-from identification.validation.leg_spreads import leg_spreads
-from identification.validation.repeats import find_repetition, refuse_repetition
-from identification.validation.replay import replay
-from identification.validation.validation import best_fit, hold_out, torque_errors, validate
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.noise import Noise, first_noise
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.freedom import make_freedom
+from quad_dynamics.identification.solvers.solve import solve
+from quad_dynamics.identification.validation.leg_spreads import leg_spreads
+from quad_dynamics.identification.validation.repeats import find_repetition, refuse_repetition
+from quad_dynamics.identification.validation.replay import replay
+from quad_dynamics.identification.validation.validation import best_fit, hold_out, torque_errors, validate
 
 Floats = npt.NDArray[np.float64]
 Motion = Callable[[Floats], Floats]

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from identification.excitation.excitation_settings import ExcitationSettings
 from quad_dynamics.cli.option_flags import add_flags, given_flags
 from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ArgumentError, ModelWarning
+from quad_dynamics.identification.excitation.excitation_settings import ExcitationSettings
 from quad_dynamics.model.loading import bundled_robots, load_model
 
 if TYPE_CHECKING:
-    from identification.excitation.excitation_result import Candidate, Excitation
+    from quad_dynamics.identification.excitation.excitation_result import Candidate, Excitation
 
 HELP = 'design a motion from which the parameters of a robot can be identified'
 
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Design, write the files and print the table."""
     settings = ExcitationSettings.from_dict(given_flags(arguments, ExcitationSettings))
     _check_paths(arguments)
-    from identification.excitation.excitation import choose_motion, design
+    from quad_dynamics.identification.excitation.excitation import choose_motion, design
 
     held = arguments.fixed_base or bool(arguments.leg)
     if held and arguments.whole:
@@ -77,11 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
         motion = choose_motion(model, arguments.leg)
         found = design(motion, settings, arguments.ground, _progress(arguments.quiet))
     if arguments.output is not None:
-        from identification.excitation.excitation_bag import write_trajectory
+        from quad_dynamics.identification.excitation.excitation_bag import write_trajectory
 
         write_trajectory(found.trajectory(settings.lead), arguments.output, arguments.storage)
     if arguments.plot is not None:
-        from identification.excitation.excitation_plot import plot_excitation
+        from quad_dynamics.identification.excitation.excitation_plot import plot_excitation
 
         plot_excitation(found, arguments.plot)
     if not arguments.quiet:
@@ -158,7 +158,7 @@ def _times(found: Excitation) -> str:
 
 
 def _row(one: Candidate, best: Candidate) -> tuple[str, ...]:
-    from identification.excitation.excitation_result import std_ratio
+    from quad_dynamics.identification.excitation.excitation_result import std_ratio
 
     surer = int((one.quality.std < best.quality.std).sum())
     return (

@@ -22,7 +22,7 @@ from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from identification.pipeline import IdentifySettings
+    from quad_dynamics.identification.pipeline import IdentifySettings
 
 HELP = 'identify friction and inertia of a robot from recordings, and correct its URDF'
 
@@ -101,9 +101,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Identify, write the results and print the summary."""
-    from identification.pipeline import identify
-    from identification.report.output_folder import check_output, write_results
-    from identification.report.summary import print_summary
+    from quad_dynamics.cli.identify_summary import print_summary
+    from quad_dynamics.identification.pipeline import identify
+    from quad_dynamics.identification.report.output_folder import check_output, write_results
 
     if arguments.output is not None:
         check_output(arguments.output)
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> IdentifySettings:
-    from identification.pipeline import IdentifySettings
+    from quad_dynamics.identification.pipeline import IdentifySettings
 
     free = [word for text in arguments.free for word in text.split(',') if word]
     stribeck = arguments.stribeck

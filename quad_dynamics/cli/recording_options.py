@@ -13,8 +13,8 @@ from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.model.loading import load_model
 
 if TYPE_CHECKING:
-    from identification.recordings.topics import Topics
-    from identification.signals.signal_settings import SignalSettings
+    from quad_dynamics.identification.recordings.topics import Topics
+    from quad_dynamics.identification.signals.signal_settings import SignalSettings
     from quad_dynamics.model.model import Model
 
 MODES = ('auto', 'fixed', 'forces', 'projection', 'base')
@@ -92,7 +92,7 @@ def read_topics(arguments: argparse.Namespace) -> Topics:
     Raises:
         ArgumentError: no '=', or an unknown name.
     """
-    from identification.recordings.topics import Topics
+    from quad_dynamics.identification.recordings.topics import Topics
 
     given: dict[str, Any] = {
         'still': tuple(word for text in arguments.still for word in text.split(',') if word)
@@ -107,7 +107,7 @@ def read_topics(arguments: argparse.Namespace) -> Topics:
 
 def read_signal_settings(arguments: argparse.Namespace) -> SignalSettings:
     """The filters of the options."""
-    from identification.signals.signal_settings import SignalSettings
+    from quad_dynamics.identification.signals.signal_settings import SignalSettings
 
     given: dict[str, Any] = {'cutoff': arguments.cutoff, 'delay': arguments.delay}
     if arguments.imu:

@@ -18,8 +18,8 @@ from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from identification.equations.equations import Equations
-    from identification.signals.signal_report import SignalReport
+    from quad_dynamics.identification.equations.equations import Equations
+    from quad_dynamics.identification.signals.signal_report import SignalReport
     from quad_dynamics.model.model import Model
 
 HELP = 'compare torques of a recording with what a URDF predicts'
@@ -51,10 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table and draw the picture."""
-    from identification.report.plots import save_residuals
-    from identification.report.summary import print_errors, print_signals
-    from identification.report.traces import gather_traces
-    from identification.validation.validation import torque_errors
+    from quad_dynamics.cli.identify_summary import print_errors, print_signals
+    from quad_dynamics.identification.report.plots import save_residuals
+    from quad_dynamics.identification.report.traces import gather_traces
+    from quad_dynamics.identification.validation.validation import torque_errors
     from quad_dynamics.simulation.plots import check_picture
 
     if arguments.plot is not None:
@@ -77,12 +77,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _equations(arguments: argparse.Namespace, model: Model) -> tuple[Equations, SignalReport]:
     """The equations of the recordings, rows weighted as their residuals say."""
-    from identification.equations.columns import make_columns
-    from identification.equations.equations import Equations
-    from identification.equations.noise import first_noise, fit_noise
-    from identification.recordings.recording import open_source
-    from identification.signals.signals import collect
-    from identification.validation.validation import best_fit
+    from quad_dynamics.identification.equations.columns import make_columns
+    from quad_dynamics.identification.equations.equations import Equations
+    from quad_dynamics.identification.equations.noise import first_noise, fit_noise
+    from quad_dynamics.identification.recordings.recording import open_source
+    from quad_dynamics.identification.signals.signals import collect
+    from quad_dynamics.identification.validation.validation import best_fit
 
     topics = read_topics(arguments)
     sources = [open_source(path, model, topics) for path in arguments.recordings]

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The summary of an identification on the terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
+from quad_dynamics.identification.report.facts import (
+    doubts,
+    number,
+    overall,
+    percent,
+    short_names,
+    with_std,
+)
+from quad_dynamics.identification.report.summary import MODES, found_lines, recordings_line
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.validation.validation import Errors, Validation
+
+if TYPE_CHECKING:
+    from quad_dynamics.cli.terminal import Terminal
+    from quad_dynamics.identification.baselines.compare import Comparison
+    from quad_dynamics.identification.pipeline import Result
+    from quad_dynamics.identification.signals.signal_report import SignalReport
+
+_MOST_UNKNOWN = 8  # sentences of what cannot be identified that are shown
+
+
+def print_summary(terminal: Terminal, result: Result) -> None:
+    """Write the summary."""
+    solution = result.solution
+    model = solution.columns.model
+    terminal.line(terminal.paint(f'{model.name} from {recordings_line(result)}', 'bold'))
+    terminal.line(f'  {MODES[result.equations.mode]}; {len(result.equations.samples)} samples')
+    print_signals(terminal, result.signals)
+    terminal.heading('Found')
+    for line in found_lines(solution):
+        terminal.line(f'  {line}')
+    _print_joints(terminal, solution)
+    _print_bodies(terminal, solution)
+    if result.validation is not None:
+        print_validation(terminal, result.validation)
+    if solution.choices:
+        terminal.heading('Chosen')
+        for choice in solution.choices:
+            terminal.line(f'  - {choice}')
+    if result.missing:
+        terminal.heading('What these recordings cannot tell')
+        for line in result.missing[:_MOST_UNKNOWN]:
+            terminal.line('  - ' + terminal.paint(line, 'yellow'))
+        if len(result.missing) > _MOST_UNKNOWN:
+            terminal.line(f'  - and {len(result.missing) - _MOST_UNKNOWN} more, in the report')
+    if result.comparison is not None:
+        print_comparison(terminal, result.comparison)
+
+
+def print_signals(terminal: Terminal, signals: SignalReport) -> None:
+    """Write what was done with the recordings; hashes are in the files."""
+    for line in signals.text():
+        if not line.strip().startswith('sha256'):
+            terminal.line(f'  {line}')
+
+
+def _print_joints(terminal: Terminal, solution: Solution) -> None:
+    columns = solution.columns
+    kinds = [kind for kind in JOINT_KINDS if solution.free[columns.slices[kind]].any()]
+    if not kinds:
+        return
+    units = ', '.join(f'{kind} [{columns.units[columns.slices[kind].start]}]' for kind in kinds)
+    terminal.heading(f'Joints: before -> after ± standard deviation; {units}')
+    rows = []
+    for j, name in enumerate(columns.model.joint_names):
+        cells = [name]
+        for kind in kinds:
+            i = columns.slices[kind].start + j
+            cells.append(f'{number(columns.prior[i], 3)} -> {with_std(solution.x[i], solution.std[i])}')
+        rows.append(cells)
+    terminal.table(('joint', *kinds), rows)
+
+
+def _print_bodies(terminal: Terminal, solution: Solution) -> None:
+    """Mass and com of bodies that were free."""
+    columns = solution.columns
+    free = solution.free[columns.slices['pi']].reshape(-1, 10).any(axis=1)
+    if not free.any():
+        return
+    terminal.heading('Bodies: before -> after; mass [kg], com [m]')
+    old, new = (x[columns.slices['pi']].reshape(-1, 10) for x in (columns.prior, solution.x))
+    rows = []
+    for i in np.flatnonzero(free):
+        mass = with_std(new[i, 0], solution.std[10 * i])
+        coms = [' '.join(f'{c + 0.0:.4f}' for c in np.round(pi[i, 1:4] / pi[i, 0], 4)) for pi in (old, new)]
+        rows.append(
+            (columns.model.body_names[i], f'{number(old[i, 0])} -> {mass}', f'{coms[0]} -> {coms[1]}')
+        )
+    terminal.table(('body', INERTIAL[0], 'com'), rows)
+
+
+def print_validation(terminal: Terminal, validation: Validation) -> None:
+    """Write what validation has shown."""
+    before, after, floor = overall(validation.errors)
+    on = short_names(validation.on)
+    terminal.heading(f'Errors of predicted torques on {on} (RMS; % of the RMS measured)')
+    print_errors(terminal, validation.errors)
+    terminal.line(
+        f'  all joints: {percent(before)} -> {percent(after)}; no parameters do better than {percent(floor)}'
+    )
+    again = validation.replay
+    if again is not None:
+        closer, judged = int(again.closer.sum()), int(np.isfinite(again.position[0]).sum())
+        drift = [1e3 * float(np.sqrt(np.nanmean(again.position[k] ** 2))) for k in (0, 1)]
+        terminal.line(
+            f'  simulated for {1e3 * again.window:.0f} ms from states of the log: {drift[0]:.2f} -> '
+            f'{drift[1]:.2f} mrad off; {closer} of {judged} joints are closer'
+        )
+    for note in (*doubts(validation), *validation.notes):
+        terminal.line('  ' + terminal.paint(note, 'yellow'))
+
+
+def print_errors(terminal: Terminal, errors: Errors, after: bool = True) -> None:
+    """Write a table of errors.
+
+    Args:
+        terminal: to write to.
+        errors: what to write.
+        after: whether there is an after; else only what the model says is compared with what was measured.
+    """
+    relative = [errors.relative(values) for values in (errors.before, errors.after)]
+    head = ['row', 'measured', *(('before', '', 'after', '') if after else ('error', '')), 'floor']
+    rows = []
+    for i, name in enumerate(errors.names):
+        cells = [f'{name} [{errors.units[i]}]', number(errors.measured[i], 3)]
+        for k, values in enumerate((errors.before, errors.after)[: 1 + after]):
+            cells += [number(values[i], 3), percent(relative[k][i]) if not math.isnan(relative[k][i]) else '']
+        rows.append([*cells, number(errors.floor[i], 3)])
+    terminal.table(head, rows, right=range(1, len(head)))
+
+
+def print_comparison(terminal: Terminal, comparison: Comparison) -> None:
+    """Write the table of all methods."""
+    terminal.heading(f'Methods compared, errors on {comparison.on}')
+    head, rows = comparison.timed()
+    terminal.table(head, rows, right=range(1, len(head) - 1))

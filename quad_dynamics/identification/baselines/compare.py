@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All methods on the same samples, in one table: errors on what they have not seen, and impossible bodies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import QuadDynamicsError
+from quad_dynamics.identification.baselines.instrumental import instrumental
+from quad_dynamics.identification.baselines.kalman import kalman
+from quad_dynamics.identification.baselines.least_squares import METHODS as LEAST_SQUARES
+from quad_dynamics.identification.baselines.maximum_likelihood import maximum_likelihood
+from quad_dynamics.identification.baselines.nonlinear import nonlinear
+from quad_dynamics.identification.baselines.output_error import output_error
+from quad_dynamics.identification.equations.columns import NOT_NEGATIVE, Columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.freedom import Freedom
+from quad_dynamics.identification.solvers.pseudo_inertia import margins
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.solvers.solve import solve
+from quad_dynamics.identification.validation.validation import Errors, hold_out, torque_errors, with_own_bias
+
+Floats = npt.NDArray[np.float64]
+Method = Callable[[Equations, Freedom], Solution]
+
+_FOLDS = 5  # of the cross-validation of the default
+_NEGATIVE = -1e-9  # friction below this is negative, and not rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What one method came to.
+
+    Attributes:
+        method: its name.
+        solution: None if it failed.
+        errors: on what it has not seen; None if it failed.
+        consistent: number of bodies that can exist.
+        negative: number of frictions and rotors below zero.
+        distance: to the truth, see `distance_to`; NaN if that is not known.
+        seconds: that it took.
+        failure: why it failed; empty if it did not.
+    """
+
+    method: str
+    solution: Solution | None
+    errors: Errors | None
+    consistent: int = 0
+    negative: int = 0
+    distance: float = float('nan')
+    seconds: float = float('nan')
+    failure: str = ''
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """One table of all methods.
+
+    Attributes:
+        outcomes: of each method; the first is the model as it was.
+        bodies: number of bodies.
+        on: what errors were computed on, in words.
+        head: titles of the columns.
+        rows: cells. They do not depend on how fast the machine is; `timed` adds what does.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    bodies: int
+    on: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def timed(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Head and rows with the time that each method took."""
+        times = ['' if np.isnan(o.seconds) else f'{o.seconds:.2f}' for o in self.outcomes]
+        rows = [(*row[:-1], t, row[-1]) for row, t in zip(self.rows, times, strict=True)]
+        return (*self.head[:-1], 'time [s]', self.head[-1]), rows
+
+    def text(self) -> str:
+        """The table, for people."""
+        head, rows = self.timed()
+        widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+        lines = [
+            '  '.join(cell.ljust(w) if i in (0, len(head) - 1) else cell.rjust(w) for i, (cell, w) in cells)
+            for cells in (list(enumerate(zip(row, widths, strict=True))) for row in (head, *rows))
+        ]
+        return '\n'.join(line.rstrip() for line in (f'errors on {self.on}', *lines)) + '\n'
+
+
+def methods_for(folds: int = _FOLDS) -> dict[str, Method]:
+    """All methods by name, the default first."""
+
+    def consistent(equations: Equations, freedom: Freedom) -> Solution:
+        return solve(equations.accumulate(folds), equations, equations.columns, freedom)
+
+    return {
+        'consistent': consistent,
+        **LEAST_SQUARES,
+        'ml': maximum_likelihood,
+        'iv': instrumental,
+        'output_error': output_error,
+        'nonlinear': nonlinear,
+        'ekf': kalman,
+    }
+
+
+def compare(
+    train: Equations,
+    validate: Equations | None,
+    columns: Columns,
+    freedom: Freedom,
+    truth: Floats | None = None,
+    methods: Sequence[str] | None = None,
+) -> Comparison:
+    """Run all methods and put them into one table.
+
+    The default chooses by cross-validation what it frees. All others free what textbooks do (inertia, viscous
+    and Coulomb friction, offsets, rotors) where it is left open, else what was asked for. One that fails says
+    why.
+
+    Args:
+        train: equations to fit.
+        validate: equations of samples that are not among them; None: a fifth of the samples is held out.
+        columns: the unknowns.
+        freedom: what is free.
+        truth: (size,) the unknowns, where they are known.
+        methods: names of those to run; None for all.
+    """
+    on = 'samples of other recordings'
+    if validate is None:
+        fit, held, _ = hold_out(train.samples, columns.model)
+        train, validate = _with_samples(train, fit), _with_samples(train, held)
+        on = 'held-out stretches of time'
+    known = methods_for()
+    wanted = list(known) if methods is None else list(methods)
+    judge = _Judge(validate, columns, freedom, truth)
+    outcomes = [judge.judge('as it was', None, freedom.columns.prior, float('nan'))]
+    outcomes += [_run(name, known[name], train, freedom, judge) for name in wanted]
+    head, rows = _cells(outcomes, columns.model.nb, truth is not None)
+    return Comparison(tuple(outcomes), columns.model.nb, on, head, rows)
+
+
+def _with_samples(equations: Equations, samples: Samples) -> Equations:
+
+    return Equations(samples, equations.columns, equations.mode, equations.noise)
+
+
+def _run(name: str, method: Method, train: Equations, freedom: Freedom, judge: _Judge) -> Outcome:
+    begin = time.perf_counter()
+    try:
+        solution = method(train, freedom)
+    except (QuadDynamicsError, np.linalg.LinAlgError, FloatingPointError, ValueError) as error:
+        return Outcome(name, None, None, seconds=time.perf_counter() - begin, failure=str(error))
+    seconds = time.perf_counter() - begin
+    return judge.judge(name, solution, solution.x, seconds)
+
+
+class _Judge:
+    """What is found out about every solution."""
+
+    def __init__(self, validate: Equations, columns: Columns, freedom: Freedom, truth: Floats | None) -> None:
+        self.validate, self.columns, self.freedom, self.truth = validate, columns, freedom, truth
+
+    def judge(self, name: str, solution: Solution | None, x: Floats, seconds: float) -> Outcome:
+        """All figures of one method."""
+        columns = self.columns if solution is None else solution.columns
+        equations = self.validate
+        if columns.stribeck_velocity != equations.columns.stribeck_velocity:
+            equations = Equations(equations.samples, columns, equations.mode, equations.noise)
+        friction = np.concatenate([x[columns.slices[kind]] for kind in NOT_NEGATIVE])
+        here = with_own_bias(equations, x) if 'bias' in self.freedom.groups else x
+        return Outcome(
+            name,
+            solution,
+            torque_errors(equations, columns.prior, here),
+            int(np.count_nonzero(margins(x[columns.slices['pi']].reshape(-1, 10)) > 0.0)),
+            int(np.count_nonzero(friction < _NEGATIVE)),
+            float('nan') if self.truth is None else distance_to(self.truth, x, self.freedom),
+            seconds,
+        )
+
+
+def distance_to(truth: Floats, x: Floats, freedom: Freedom) -> float:
+    """How far x is from the truth: RMS over free unknowns, each in units of its own size.
+
+    The units are those of the body: its mass, its mass times its radius of gyration, its largest moment of
+    inertia; of friction and rotors, the true value, or the mean over the joints where that is zero. What the
+    data cannot tell is part of it.
+    """
+    columns = freedom.columns
+    scale = np.ones(columns.size)
+    pi = truth[columns.slices['pi']].reshape(-1, 10)
+    moment = np.maximum(pi[:, [4, 6, 9]].max(axis=1), 1e-12)
+    mass = np.maximum(pi[:, 0], 1e-12)
+    scale[columns.slices['pi']] = np.concatenate(
+        [mass[:, None], np.repeat(np.sqrt(mass * moment)[:, None], 3, 1), np.repeat(moment[:, None], 6, 1)],
+        axis=1,
+    ).ravel()
+    counted = freedom.free.copy()
+    for kind, part in columns.slices.items():
+        if kind != 'pi':
+            size = np.abs(truth[part])
+            counted[part] &= bool(size.any())
+            scale[part] = np.where(size > 0.0, size, max(float(size.mean()) if size.size else 0.0, 1e-12))
+    return float(np.sqrt(np.mean(((x - truth) / scale)[counted] ** 2))) if counted.any() else float('nan')
+
+
+# ---------------------------------------------------------------- cells
+
+
+def _cells(
+    outcomes: Sequence[Outcome], bodies: int, with_truth: bool
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Head and rows of the table."""
+    first = outcomes[0].errors
+    assert first is not None
+    based = 'base force' in first.names
+    joints = len(first.names) > 2 * based
+    head = ['method']
+    head += ['joints [N m]', 'joints [%]'] if joints else []
+    head += ['base [N]', 'base [%]', 'base [N m]'] if based else []
+    head += ['consistent', 'negative friction', *(['distance'] if with_truth else []), 'remark']
+    rows = [_row(outcome, bodies, based, joints, with_truth) for outcome in outcomes]
+    return tuple(head), tuple(rows)
+
+
+def _row(outcome: Outcome, bodies: int, based: bool, joints: bool, with_truth: bool) -> tuple[str, ...]:
+    cells = [outcome.method]
+    errors = outcome.errors
+    if errors is None:
+        width = 2 * joints + 3 * based + 2 + with_truth
+        return (*cells, *[''] * width, f'failed: {outcome.failure}')
+    relative = errors.relative(errors.after)
+    if joints:
+        cells += [f'{_mean(errors.after[2 * based :]):.4g}', f'{100 * _mean(relative[2 * based :]):.2f}']
+    if based:
+        cells += [f'{errors.after[0]:.4g}', _percent(relative[0]), f'{errors.after[1]:.4g}']
+    cells += [f'{outcome.consistent}/{bodies}', str(outcome.negative)]
+    cells += [f'{outcome.distance:.3g}'] if with_truth else []
+    return (*cells, _remark(outcome))
+
+
+def _mean(values: Floats) -> float:
+    """Mean of what is known; joints without any row that counts are left out."""
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float('nan')
+
+
+def _percent(value: float) -> str:
+    return f'{100 * value:.2f}' if np.isfinite(value) else 'unknown'
+
+
+def _remark(outcome: Outcome) -> str:
+    """The last thing that the method says of itself, where it is short."""
+    if outcome.solution is None:
+        return 'the model before the data'
+    if outcome.method in ('iv', 'output_error', 'nonlinear', 'ekf') and outcome.solution.choices:
+        return outcome.solution.choices[-1]
+    return ''

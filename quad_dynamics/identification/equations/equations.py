@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples as linear equations of the unknowns: rows as heavy as they are certain, and their sums.
+
+For a floating base the equation of motion is Y x = S^T tau + J^T (f - bias). Its rows are not equally
+certain, and forces that were measured badly, or not at all, make errors that many rows share. With the
+covariance of the errors of all rows of a sample,
+
+    C = diag(base^2, joints^2) + sigma_f^2 J^T J,    C = U U^T,
+
+the rows of U^-1 Y are equally certain and independent. Where forces are unknown, sigma_f is made so large
+that only what the contact does not touch is left: the projection into the null space of J^T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
+from quad_dynamics.api.regression import NormalEquations, regressor
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns
+from quad_dynamics.identification.equations.noise import Noise, covariance, row_variance
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.equations.sums import Rows, Summation, in_threads, own_kinds
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+# fixed: fixed base, rows of the joints. forces: floating base with forces that were measured.
+# projection: floating base whose forces are unknown. base: the six rows of the base alone, with forces.
+MODES = ('fixed', 'forces', 'projection', 'base')
+_CHUNK = 256  # samples whose regressors are in memory at once
+_HUBER = 2.0  # residuals beyond so many standard deviations count less
+STRETCH = 0.2  # time over which errors may depend on each other [s]
+
+
+class Equations:
+    """The equations of all samples.
+
+    Attributes:
+        samples: what was measured.
+        columns: the unknowns.
+        mode: one of MODES.
+        noise: of the rows.
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        columns: Columns,
+        mode: str,
+        noise: Noise,
+        kinds: Sequence[str] | None = None,
+    ) -> None:
+        """Set them up; nothing is computed yet.
+
+        Args:
+            samples: what was measured.
+            columns: the unknowns.
+            mode: one of MODES.
+            noise: of the rows.
+            kinds: of the unknowns of joints and sensors that the sums need; None for all.
+
+        Raises:
+            ArgumentError: an unknown mode, or one that does not fit the base.
+        """
+        floating = columns.model.floating_base
+        if mode not in MODES:
+            raise ArgumentError(f'mode is {mode!r}; expected one of {", ".join(MODES)}')
+        if floating == (mode == 'fixed'):
+            raise ArgumentError(f"mode is '{mode}', but the base is {'floating' if floating else 'fixed'}")
+        self.samples, self.columns, self.mode, self.noise = samples, columns, mode, noise
+        self._feet = _foot_points(columns.model) if floating else []
+        self._kinds = own_kinds(JOINT_KINDS if kinds is None else kinds)
+        bias = mode in ('forces', 'base') and (kinds is None or 'bias' in kinds)
+        self._shared = (*['bias'] * bias, *['delay'] * (kinds is None or 'delay' in kinds))
+        self._sums = Summation(columns, self._kinds, self._shared)
+
+    @property
+    def _n_delays(self) -> int:
+        return 2 if self.columns.n_feet else 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of a sample."""
+        return 6 if self.mode == 'base' else self.columns.model.nv
+
+    # ---------------------------------------------------------------- sums
+
+    def accumulate(self, folds: int = 1, x_robust: Floats | None = None) -> list[NormalEquations]:
+        """Normal equations of the whitened rows, for each of `folds` stretches of time of equal length.
+
+        Args:
+            folds: number of stretches; their sum is that of all samples.
+            x_robust: (size,) a first solution; rows that it does not explain count less (Huber).
+        """
+        width = self._sums.width
+        sums, counts = np.zeros((folds, width, width)), [0] * folds
+
+        def work(piece: tuple[int, Floats]) -> tuple[int, Floats, int]:
+            fold, rows = piece
+            return fold, self._sums.add(self._gather(rows), x_robust), self._count(rows)
+
+        for fold, YtY, count in in_threads(work, self._pieces(folds)):
+            sums[fold] += YtY
+            counts[fold] += count
+        return [
+            NormalEquations(*self._sums.spread(YtY), count) for YtY, count in zip(sums, counts, strict=True)
+        ]
+
+    def _pieces(self, folds: int) -> Iterator[tuple[int, Floats]]:
+        """Chunks of samples, each within one fold."""
+        total, done = len(self.samples), 0
+        for rows in self.samples.chunks():
+            fold = (done + np.arange(len(rows))) * folds // total
+            for k in np.unique(fold):
+                yield int(k), rows[fold == k]
+            done += len(rows)
+
+    def _count(self, rows: Floats) -> int:
+        """Rows that tell something: not those of unknown errors, nor as many as there are unknown forces."""
+        unknown = 3.0 * self.samples.layout.get(rows, 'stance').sum() if self.mode == 'projection' else 0.0
+        return int(self.use(rows).sum() - unknown)
+
+    def scores(self, x: Floats, x_robust: Floats | None = None) -> Floats:
+        """(size, size) how unsure the sums are: s s^T over stretches of time, s = sum of Y^T (y - Y x).
+
+        Errors of neighbouring samples depend on each other, for everything was filtered; within a stretch
+        they may, as they like.
+
+        Args:
+            x: (size,) solution.
+            x_robust: as in `accumulate`.
+        """
+        layout = self.samples.layout
+
+        def work(rows: Floats) -> tuple[Floats, Floats]:
+            stretch = np.floor(layout.get(rows, 'time') / STRETCH)
+            keys = np.stack([layout.get(rows, 'block'), stretch], axis=1)
+            begins = np.flatnonzero(np.any(keys[1:] != keys[:-1], axis=1)) + 1
+            s = self._sums.scores(self._gather(rows), x_robust, x)
+            return keys[np.r_[0, begins]], np.add.reduceat(s, np.r_[0, begins], axis=0)
+
+        meat = np.zeros((self._sums.size, self._sums.size))
+        last = np.empty((0, self._sums.size))  # a stretch may go on in the next chunk
+        last_key: Floats = np.empty(2)
+        for keys, s in in_threads(work, self.samples.chunks()):
+            if len(last) and np.array_equal(keys[0], last_key):
+                s[0] += last[0]
+            else:
+                meat += last.T @ last
+            meat += s[:-1].T @ s[:-1]
+            last, last_key = s[-1:], keys[-1]
+        meat += last.T @ last
+        return self._sums.in_order(meat)
+
+    # ---------------------------------------------------------------- rows
+
+    def residuals(self, x: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Measured minus predicted, before whitening, chunk by chunk: samples and (n, rows) [N, N m].
+
+        In the mode 'projection' forces of feet that stand are those that fit best, row by row.
+        """
+        for rows in self.samples.chunks(_CHUNK):
+            Y, y = self.raw(rows)
+            r = y - Y @ x
+            if self.mode == 'projection':
+                r = self._without_contact(rows, r)
+            yield rows, r
+
+    def whitened(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Rows that are equally certain: (n, rows, size) and (n, rows)."""
+        Y, y = self.raw(rows)
+        if self.mode == 'fixed':  # errors of rows are independent
+            w = 1.0 / np.sqrt(row_variance(self.noise, self.use(rows)))
+            return Y * w[..., None], y * w
+        # C = U U^T with U upper triangular: the tips of the legs come first.
+        U = np.linalg.cholesky(self.covariance(rows)[:, ::-1, ::-1])[:, ::-1, ::-1]
+        inverse = np.linalg.inv(U)
+        both = inverse @ np.concatenate([Y, y[..., None]], axis=2)
+        return both[..., :-1], both[..., -1]
+
+    def use(self, rows: Floats) -> Floats:
+        """(n, rows) 1 where a row counts."""
+        joints = self.samples.layout.get(rows, 'use')
+        if self.mode == 'fixed':
+            return joints
+        base = np.ones((len(rows), 6))
+        return base if self.mode == 'base' else np.concatenate([base, joints], axis=1)
+
+    def _gather(self, rows: Floats) -> Rows:
+        """What the kernel needs of some samples."""
+        get, model = self.samples.layout.get, self.columns.model
+        nv, nj = model.nv, model.nj
+        q, u, du = get(rows, 'q'), get(rows, 'u'), get(rows, 'du')
+        y = np.zeros((len(rows), nv))
+        y[:, nv - nj :] = get(rows, 'tau')
+        measured = self.mode in ('forces', 'base')
+        stands = bool(get(rows, 'stance').any())  # in the air there is nothing to eliminate
+        J = self.foot_jacobians(rows) if stands else np.zeros((len(rows), 3 * self.columns.n_feet, nv))
+        shared = {'bias': np.swapaxes(J, 1, 2), 'delay': np.zeros((len(rows), nv, self._n_delays))}
+        shared['delay'][:, nv - nj :, 0] = -get(rows, 'dtau')
+        if stands and measured:
+            y += np.einsum('nkv,nk->nv', J, get(rows, 'force'))
+            shared['delay'][..., 1] = -np.einsum('nkv,nk->nv', J, get(rows, 'dforce'))
+        order = [list(JOINT_KINDS).index(kind) for kind in self._kinds]
+        own = self.columns.joint_columns(u[:, nv - nj :], get(rows, 'sign'))[..., order]
+        use = np.zeros((len(rows), nv))
+        use[:, : self.rows] = self.use(rows)
+        J = J if stands else J[:, :0]
+        last = np.concatenate([*(shared[kind] for kind in self._shared), y[..., None]], axis=2)
+        return Rows(q, u, du, row_variance(self.noise, use), J * self.noise.force, own, last)
+
+    def raw(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Regressor, and measured forces without what is known."""
+        get, columns, model = self.samples.layout.get, self.columns, self.columns.model
+        q, u, du = (np.ascontiguousarray(get(rows, name)) for name in ('q', 'u', 'du'))
+        n, nv, nj = len(rows), model.nv, model.nj
+        Y = np.zeros((n, nv, columns.size))
+        linear = regressor(model, q, u, du, rotors=True)
+        Y[..., columns.slices['pi']] = linear[..., : 10 * model.nb]
+        Y[..., columns.slices['rotor']] = linear[..., 10 * model.nb :]
+        columns.carry(Y)
+        own = columns.joint_columns(u[:, nv - nj :], get(rows, 'sign'))
+        joints = np.arange(nj)
+        for i, kind in enumerate(JOINT_KINDS):
+            if kind != 'rotor':
+                Y[:, nv - nj + joints, columns.slices[kind].start + joints] = own[..., i]
+        y = np.zeros((n, nv))
+        y[:, nv - nj :] = get(rows, 'tau')
+        y -= Y @ columns.known
+        if self.mode in ('forces', 'base'):
+            J = self.foot_jacobians(rows)
+            y += np.einsum('nkv,nk->nv', J, get(rows, 'force'))
+            Y[..., columns.slices['bias']] = np.swapaxes(J, 1, 2)
+            Y[..., columns.slices['delay'].start + 1] = -np.einsum('nkv,nk->nv', J, get(rows, 'dforce'))
+        Y[:, nv - nj :, columns.slices['delay'].start] = -get(rows, 'dtau')
+        return Y[:, : self.rows], y[:, : self.rows]
+
+    def covariance(self, rows: Floats) -> Floats:
+        """(n, rows, rows) of the errors of all rows of each sample; floating base only."""
+        J = self.foot_jacobians(rows)[:, :, : self.rows]
+        return covariance(self.noise, J, self.use(rows))
+
+    def foot_jacobians(self, rows: Floats) -> Floats:
+        """(n, 3 feet, nv) of the points where feet touch the ground; 0 for feet in the air."""
+        get, model = self.samples.layout.get, self.columns.model
+        q = np.ascontiguousarray(get(rows, 'q'))
+        stance = get(rows, 'stance')
+        parts = [np.empty((len(rows), 0, model.nv))]
+        for i, (foot, position, radius) in enumerate(self._feet):
+            J = frame_jacobian(model, q, foot)
+            R, _ = frame_pose(model, q, foot)
+            arm = R @ position - np.array([0.0, 0.0, radius])  # to the point that touches, in world axes
+            moved = J[:, :3] + _cross_columns(J[:, 3:], arm)
+            parts.append(moved * stance[:, i, None, None])
+        return np.concatenate(parts, axis=1)
+
+    def _without_contact(self, rows: Floats, r: Floats) -> Floats:
+        """Residuals after the forces that explain most of them."""
+        Jt = np.swapaxes(self.foot_jacobians(rows), 1, 2)
+        w = self.use(rows) / np.concatenate([self.noise.base, self.noise.joints])
+        f = np.linalg.pinv(Jt * w[..., None], rcond=1e-9) @ (r * w)[..., None]
+        left: Floats = r - (Jt @ f)[..., 0]
+        return left
+
+
+def huber_weights(r: Floats) -> Floats:
+    """Weights of whitened residuals: 1 up to a few standard deviations, then falling with their size."""
+    return np.minimum(1.0, _HUBER / np.maximum(np.abs(r), 1e-300))
+
+
+def _cross_columns(w: Floats, arm: Floats) -> Floats:
+    """(n, 3, nv) velocity of a point beside the origin: w x arm, for each column of w."""
+    return np.cross(w, arm[:, :, None], axis=1)
+
+
+def _foot_points(model: Model) -> list[tuple[str, Floats, float]]:
+    """Frame, position in it and radius of what touches the ground, of each foot."""
+    points = {point.link: point for point in model.contact_points}
+    feet = []
+    for foot in model.foot_names:
+        point = points.get(foot)
+        feet.append(
+            (foot, np.zeros(3), 0.0) if point is None else (foot, np.array(point.position), point.radius)
+        )
+    return feet

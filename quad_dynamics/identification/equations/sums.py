@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over many samples: chunks go to the compiled kernel, several at a time, each in a thread of its own.
+
+Chunks are added up in a fixed order, so that the sums do not depend on the number of cores.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns
+from quad_dynamics.kernels.whitened_equations import accumulate_whitened
+from quad_dynamics.model.packing import Packed
+
+_WIDE = 8  # columns that the kernel works on at once
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_In = TypeVar('_In')
+_Out = TypeVar('_Out')
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What the kernel needs of n samples; see `accumulate_whitened`.
+
+    Attributes:
+        q: (n, nq); u: (n, nv); du: (n, nv) motion.
+        variance: (n, nv) of the errors of the measured forces.
+        J: (n, 3 feet, nv) Jacobians of the feet times the standard deviation of their forces.
+        own: (n, nj, kinds) of the columns of each joint but that of its rotor.
+        shared: (n, nv, shared + 1) columns of what is unknown of sensors, and measured generalised forces.
+    """
+
+    q: Floats
+    u: Floats
+    du: Floats
+    variance: Floats
+    J: Floats
+    own: Floats
+    shared: Floats
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+
+class Summation:
+    """Calls the kernel, whose columns stand in another order, and less of them: those that are wanted.
+
+    Attributes:
+        places: (size,) index of each of them among all columns.
+        width: columns that the kernel works on, with the measurements, and as many of nothing as it needs.
+    """
+
+    def __init__(self, columns: Columns, kinds: Sequence[str], shared: Sequence[str]) -> None:
+        """Find out which column stands where.
+
+        Args:
+            columns: the unknowns.
+            kinds: of the joints' unknowns that are wanted, in the order of JOINT_KINDS; rotors always are.
+            shared: kinds of unknowns of sensors that are wanted: 'bias', 'delay'.
+        """
+        model = columns.model
+        self._columns, self._n_own = columns, len(kinds)
+        self._own = threading.local()
+        base = model.nb - model.nj
+        places = list(range(10 * base))
+        for j in range(model.nj):
+            places += range(10 * (base + j), 10 * (base + j + 1))
+            places.append(columns.slices['rotor'].start + j)
+            places += [columns.slices[kind].start + j for kind in kinds]
+        alone = len(places)
+        for kind in shared:
+            places += range(columns.slices[kind].start, columns.slices[kind].stop)
+        self.places: Ints = np.array(places)
+        self.width = -(-(len(places) + 1) // _WIDE) * _WIDE  # with nothing, and what was measured
+        self._n_shared = self.width - alone
+
+    @property
+    def size(self) -> int:
+        """Number of columns, but for that of the measurements."""
+        return len(self.places)
+
+    def add(self, rows: Rows, x_robust: Floats | None) -> Floats:
+        """(width, width) upper triangle of [Y y]^T W [Y y] of some samples; the sum goes to `spread`."""
+        YtY = np.zeros((self.width, self.width))
+        self._run(rows, x_robust, None, YtY, np.empty((0, 0)))
+        return YtY
+
+    def scores(self, rows: Rows, x_robust: Floats | None, x: Floats) -> Floats:
+        """(n, size) Y^T W (y - Y x) of each sample."""
+        out = np.empty((len(rows), self.width))
+        self._run(rows, x_robust, x, np.empty((0, 0)), out)
+        return out[:, : self.size]
+
+    def _run(self, rows: Rows, x_robust: Floats | None, x: Floats | None, *results: Floats) -> None:
+        # One robot for each thread: there is room to work in it.
+        packed = getattr(self._own, 'packed', None)
+        if packed is None:
+            packed = self._own.packed = Packed(self._columns.model)
+        nv, p = packed.nv, self.width
+        room = np.empty(nv * (2 * p + nv + 1) + 12 * p)
+        solutions = [None if one is None else self._with_measurement(one) for one in (x_robust, x)]
+        parts = [np.ascontiguousarray(part) for part in vars(rows).values()]
+        parts[-1] = self._padded(parts[-1])
+        counts = rows.J.shape[1], self._n_own, self._n_shared
+        status = accumulate_whitened.run_unlocked(
+            packed.address, len(rows), *parts, *counts, *solutions, room, *results
+        )
+        if status:
+            name = ('q', 'u', 'du', 'variance')[status - 1]
+            raise ValueError(f'{name} of a sample is not what the kernel expects')  # samples were checked
+
+    def _with_measurement(self, x: Floats) -> Floats:
+        """A solution in the order of the kernel, such that rows times it are predicted minus measured."""
+        padded, total = np.zeros(self.width), x + self._columns.known
+        total[self._columns.slices['pi']] += self._columns.carried @ x[self._columns.slices['rotor']]
+        padded[: self.size] = total[self.places]
+        padded[-1] = -1.0
+        return padded
+
+    def _padded(self, shared: Floats) -> Floats:
+        """The shared columns with columns of nothing before what was measured."""
+        n, nv, given = shared.shape
+        padded = np.zeros((n, nv, self._n_shared))
+        padded[..., : given - 1] = shared[..., :-1]
+        padded[..., -1] = shared[..., -1]
+        return padded
+
+    def spread(self, YtY: Floats) -> tuple[Floats, Floats, float]:
+        """Y^T W Y, Y^T W y and y^T W y in the order of the columns, y without what is known beforehand.
+
+        Args:
+            YtY: (width, width) sum of what `add` returns.
+        """
+        known = self._columns.known
+        full, right = self.in_order(self.symmetric(YtY[: self.size, : self.size])), np.zeros(len(known))
+        right[self.places] = YtY[: self.size, -1]
+        self._columns.carry(right)
+        square = float(YtY[-1, -1]) - 2.0 * float(known @ right) + float(known @ full @ known)
+        return full, right - full @ known, square
+
+    def in_order(self, products: Floats) -> Floats:
+        """Sums of products (size, size) of the kernel's columns, whose rotors only spin, as of all."""
+        full = np.zeros((self._columns.size, self._columns.size))
+        full[np.ix_(self.places, self.places)] = products
+        self._columns.carry(full)
+        self._columns.carry(full.T)
+        return self.symmetric(full)
+
+    @staticmethod
+    def symmetric(upper: Floats) -> Floats:
+        """The whole matrix of which the upper triangle is given."""
+        return np.triu(upper) + np.triu(upper, 1).T
+
+
+def in_threads(work: Callable[[_In], _Out], items: Iterable[_In]) -> Iterator[_Out]:
+    """work(item) of all items, in their order, a few at a time: one for each core."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    waiting: list[Future[_Out]] = []
+    with ThreadPoolExecutor(cores) as pool:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > cores:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+
+def own_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
+    """The kinds of unknowns of joints that are friction, in the order of JOINT_KINDS."""
+    wanted = set(kinds)
+    return tuple(kind for kind in JOINT_KINDS if kind in wanted and kind != 'rotor')

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A picture of a designed motion: positions, velocities and accelerations of its joints."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from quad_dynamics.identification.excitation.excitation_result import Excitation
+
+# Okabe and Ito's colours, which everybody can tell apart.
+_COLOURS = ('#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9', '#000000')
+
+
+def plot_excitation(excitation: Excitation, path: str | os.PathLike[str]) -> None:
+    """Draw a picture (png, pdf or svg); it is overwritten."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 9.0), layout='constrained')
+    FigureCanvasAgg(figure)
+    shown = (
+        ('position', excitation.position),
+        ('velocity', excitation.velocity),
+        ('acceleration', excitation.acceleration),
+    )
+    units = ('rad', 'rad/s', 'rad/s^2')
+    panels = figure.subplots(3, 1, sharex=True)
+    for axes, (label, values), unit in zip(panels, shown, units, strict=True):
+        for i, name in enumerate(excitation.joint_names):
+            style = ('-', '--', ':')[(i // len(_COLOURS)) % 3]
+            colour = _COLOURS[i % len(_COLOURS)]
+            axes.plot(excitation.time, values[:, i], style, color=colour, lw=1.0, label=name)
+        axes.set_ylabel(f'{label} [{unit}]')
+        axes.grid(alpha=0.3)
+    panels[-1].set_xlabel('time [s]')
+    panels[0].set_title(f'{excitation.model.name}: {excitation.criterion}, period {excitation.period:g} s')
+    panels[0].legend(fontsize=7, ncols=4)
+    # without dates, the same motion gives the same file
+    kind = Path(path).suffix.lower()
+    metadata = {'.svg': {'Date': None}, '.pdf': {'CreationDate': None}}.get(kind, {})
+    with mpl.rc_context({'svg.hashsalt': 'quad_dynamics'}):
+        figure.savefig(path, metadata=metadata)

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole way, from recordings to a solution that was validated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.baselines.compare import Comparison, compare
+from quad_dynamics.identification.equations.columns import Columns, make_columns
+from quad_dynamics.identification.equations.equations import MODES, Equations
+from quad_dynamics.identification.equations.noise import Noise, first_noise, fit_noise, largest_change
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.equations.torque_sign import refuse_other_sign
+from quad_dynamics.identification.recordings.recording import Source, open_source
+from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.signals.signal_report import SignalReport
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.identification.signals.signals import collect
+from quad_dynamics.identification.solvers.consistent import solve_consistent
+from quad_dynamics.identification.solvers.freedom import TRUNK, Freedom, make_freedom
+from quad_dynamics.identification.solvers.missing import what_is_missing
+from quad_dynamics.identification.solvers.prior import friction_scales
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.solvers.solve import SolveSettings, solve
+from quad_dynamics.identification.validation.repeats import refuse_repetition
+from quad_dynamics.identification.validation.validation import LEAST_SAMPLES, Validation, hold_out, validate
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+Progress = Callable[[str], object]
+
+# Fits until the noise is known: at most so many, and until it changes by no more than this.
+_NOISE_PASSES, _SAME_NOISE = 8, 0.2
+# Weight of the prior until the noise is known: what the data could mean must not pass for noise.
+_FIRST_WEIGHT = 1e-3
+
+
+@dataclass(frozen=True)
+class IdentifySettings:
+    """What the user may choose.
+
+    Attributes:
+        free: what may change, as `make_freedom` takes it; empty: everything, where it helps.
+        tie_legs: whether legs are alike.
+        mode: one of MODES, or 'auto'.
+        folds: stretches of time for cross-validation.
+        compare: whether all other methods run as well.
+        hold_out: whether blocks are held out for validation where there is no other recording.
+        stribeck_velocity: of the Stribeck column [rad/s or m/s].
+        topics: of the recordings.
+        signals: filters and derivatives.
+        solve: of the default method.
+    """
+
+    free: tuple[str, ...] = ()
+    tie_legs: bool = False
+    mode: str = 'auto'
+    folds: int = 8
+    compare: bool = False
+    hold_out: bool = True
+    stribeck_velocity: float = 0.1
+    topics: Topics = field(default_factory=Topics)
+    signals: SignalSettings = field(default_factory=SignalSettings)
+    solve: SolveSettings = field(default_factory=SolveSettings)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What identification gives.
+
+    Attributes:
+        solution: the unknowns with their confidence.
+        signals: what was done with the recordings.
+        equations: of the training data.
+        noise: of the rows.
+        sources: name and SHA-256 of each recording that was trained on.
+        validation: errors on other data; None if there were none.
+        missing: what the recordings cannot identify, and which motion would.
+        comparison: of all methods; None if it was not asked for.
+        settings: that were used.
+    """
+
+    solution: Solution
+    signals: SignalReport
+    equations: Equations
+    noise: Noise
+    sources: tuple[tuple[str, str], ...]
+    validation: Validation | None
+    missing: tuple[str, ...]
+    comparison: Comparison | None
+    settings: IdentifySettings
+
+
+def identify(
+    paths: Sequence[str | os.PathLike[str]],
+    model: Model,
+    settings: IdentifySettings | None = None,
+    validate_on: Sequence[str | os.PathLike[str]] = (),
+    progress: Progress | None = None,
+) -> Result:
+    """Identify a robot from recordings.
+
+    Args:
+        paths: of the recordings.
+        model: robot, with what is believed of it.
+        settings: of everything.
+        validate_on: recordings of other motions; without any, blocks are held out.
+        progress: called with what is done next.
+
+    Raises:
+        ArgumentError: what is wrong with the recordings or the settings.
+    """
+    settings = settings or IdentifySettings()
+    sources = [open_source(path, model, settings.topics) for path in paths]
+    others = [open_source(path, model, settings.topics) for path in validate_on]
+    return identify_sources(sources, model, settings, others, progress)
+
+
+def identify_sources(
+    sources: Sequence[Source],
+    model: Model,
+    settings: IdentifySettings,
+    others: Sequence[Source] = (),
+    progress: Progress | None = None,
+) -> Result:
+    """As `identify`, of recordings that are open."""
+    tell = progress or _silent
+    if not sources:
+        raise ArgumentError('there is no recording to identify from; expected at least one')
+    tell('reading the recordings')
+    job = _Job(model, settings)
+    samples, report = collect(
+        sources,
+        model,
+        settings.signals,
+        job.delays_left,
+        lambda part: tell(f'reading the recordings: {part}'),
+    )
+    job.look_at(samples, report)
+    hashes = [source.sha256 for source in sources]
+    other_samples: Samples | None = None
+    if others:
+        what = 'reading what to validate on'
+        tell(what)
+        # The same filter and delay: errors are to be compared.
+        same = replace(
+            settings.signals,
+            cutoff=report.cutoff,
+            delay=report.delay.value,
+            force_delay=report.force_delay.value,
+        )
+        other_samples, _ = collect(others, model, same, tell=lambda part: tell(f'{what}: {part}'))
+        for other in others:
+            refuse_repetition(samples, other_samples, model, other.name, (hashes, other.sha256))
+    tell('solving')
+    equations, solution = job.fit(samples)
+    tell('validating')
+    checked = job.check(samples, solution, other_samples, ', '.join(other.name for other in others))
+    comparison = None
+    if settings.compare:
+        tell('comparing methods')
+        # Held-out blocks are part of the training data here: the comparison holds out some of its own.
+        elsewhere = checked.equations if checked and others else None
+        comparison = compare(equations, elsewhere, job.columns, job.freedom)
+    return Result(
+        solution=solution,
+        signals=report,
+        equations=equations,
+        noise=equations.noise,
+        sources=tuple((source.name, source.sha256) for source in sources),
+        validation=checked,
+        missing=tuple(what_is_missing(solution, samples)),
+        comparison=comparison,
+        settings=settings,
+    )
+
+
+def _silent(text: str) -> None:
+    """For who does not want to know."""
+
+
+def _mode(model: Model, wanted: str, report: SignalReport) -> str:
+    """How the equations are made."""
+    if wanted not in ('auto', *MODES):
+        raise ArgumentError(f'mode is {wanted!r}; expected auto, {", ".join(MODES)}')
+    if wanted in ('forces', 'base') and not report.forces_measured:
+        raise ArgumentError(f"mode is '{wanted}', but the recordings hold no foot forces")
+    if wanted != 'auto':
+        return wanted
+    if not model.floating_base:
+        return 'fixed'
+    return 'forces' if report.forces_measured else 'projection'
+
+
+class _Job:
+    """What fits to training data and to all data have in common."""
+
+    def __init__(self, model: Model, settings: IdentifySettings) -> None:
+        self.settings, self.mode = settings, ''
+        self.columns: Columns = make_columns(model, settings.stribeck_velocity)
+        freedom = make_freedom(self.columns, settings.free, settings.tie_legs)
+        if settings.signals.delay is not None:
+            freedom = freedom.only(set(freedom.groups) - {'delay'})
+        self.freedom: Freedom = freedom
+
+    def look_at(self, samples: Samples, report: SignalReport) -> None:
+        """Decide how the equations are made, and refuse torques of the other sign; once."""
+        if self.mode:
+            return
+        self.mode = _mode(self.columns.model, self.settings.mode, report)
+        noise = first_noise(self.columns, self.mode == 'projection')
+        names = ', '.join(source.name for source in report.sources)
+        refuse_other_sign(Equations(samples, self.columns, self.mode, noise), names)
+
+    def delays_left(self, samples: Samples, report: SignalReport) -> tuple[float, float]:
+        """What a first fit finds to be left of the delays of torques and of foot forces [s]."""
+        self.look_at(samples, report)
+        freedom = self.freedom
+        if freedom.has_trunk_and_legs:  # what is next to nothing of a leg's inertia would pass for a delay
+            freedom = freedom.only(set(freedom.groups) - {'inertia'} | {TRUNK})
+        _, x = self._settle(samples, freedom)
+        left = [*x[self.columns.slices['delay']], 0.0]
+        return float(left[0]), float(left[1])
+
+    def fit(self, samples: Samples) -> tuple[Equations, Solution]:
+        """Find the noise of the rows, then the unknowns."""
+        equations, x = self._settle(samples, self.freedom)
+        folds = equations.accumulate(self.settings.folds, x)
+        return equations, solve(folds, equations, self.columns, self.freedom, self.settings.solve, x)
+
+    def _settle(self, samples: Samples, freedom: Freedom) -> tuple[Equations, Floats]:
+        """Equations with the noise of their rows, and a first solution."""
+        noise = first_noise(self.columns, self.mode == 'projection')
+        scales = friction_scales(self.columns)
+        x = self.columns.prior
+        for k in range(_NOISE_PASSES):
+            equations = Equations(samples, self.columns, self.mode, noise)
+            (total,) = equations.accumulate(1, x if k else None)
+            x = solve_consistent(total, freedom, _FIRST_WEIGHT, scales)
+            before, noise = noise, fit_noise(equations, x)
+            if largest_change(before, noise) < _SAME_NOISE:
+                break
+        return Equations(samples, self.columns, self.mode, noise), x
+
+    def check(
+        self, samples: Samples, solution: Solution, others: Samples | None, name: str
+    ) -> Validation | None:
+        """Errors on other recordings, or on blocks that a second fit has not seen."""
+        if others is not None:
+            return self._validate(others, solution, name, ())
+        if not self.settings.hold_out or len(samples) < LEAST_SAMPLES:
+            return None
+        train, held, notes = hold_out(samples, self.columns.model)
+        _, without = self.fit(train)
+        return self._validate(held, without, 'held-out blocks', notes)
+
+    def _validate(self, samples: Samples, solution: Solution, name: str, notes: Any) -> Validation:
+        noise = first_noise(self.columns, self.mode == 'projection')
+        equations = Equations(samples, self.columns, self.mode, noise)
+        noise = fit_noise(equations, solution.x)
+        return validate(Equations(samples, self.columns, self.mode, noise), solution, name, notes)

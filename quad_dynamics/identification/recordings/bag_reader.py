@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bags as recordings."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import numpy as np
+from rosbags.highlevel import AnyReader
+from rosbags.typesys import Stores, get_typestore
+
+from quad_dynamics.bags.damage import check_metadata, suspects, wrong_values
+from quad_dynamics.bags.metadata import NAME as METADATA
+from quad_dynamics.bags.metadata import data_files
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.bag_channels import JointReading, Reading
+from quad_dynamics.identification.recordings.bag_topics import make_readings
+from quad_dynamics.identification.recordings.recording import Segment, Source, digest
+from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.model.model import Model
+
+_LOOK = 200  # messages in which every joint must be found
+
+
+class BagSource(Source):
+    """A ROS 2 bag; it is opened once for each run through its segments."""
+
+    def __init__(self, path: Path, model: Model, topics: Topics, segment: float) -> None:
+        """Look into the bag.
+
+        Raises:
+            ArgumentError: it is damaged or empty, or lacks a topic or a joint.
+        """
+        files = data_files(path) if path.is_dir() else [path]
+        super().__init__(str(path), digest(files), topics)
+        self._paths = [path]
+        if path.is_dir() and not (path / METADATA).exists():
+            self._paths = files
+            self.note(f'{METADATA} is missing; read from the data alone')
+        if path.is_dir():
+            check_metadata(path)
+        wrong = wrong_values([file for file in files if file.suffix in ('.mcap', '.db3')])
+        if wrong:
+            raise self._damaged(ValueError(wrong))
+        _, self._suspect = suspects(path)
+        if self._suspect:
+            self.note('it was damaged and repaired; messages from damaged places are not used')
+        self._model, self._segment = model, round(segment * 1e9)
+        with self._reader() as reader:
+            kinds: dict[str, str] = {}
+            counts: dict[str, int] = {}
+            for connection in reader.connections:
+                kinds[connection.topic] = connection.msgtype
+                counts[connection.topic] = counts.get(connection.topic, 0) + connection.msgcount
+            if not reader.message_count:
+                raise ArgumentError(f'{self.name}: holds no messages; expected a recording')
+            present = {name: kind for name, kind in kinds.items() if counts[name]}
+            try:
+                self._readings = make_readings(self, model, topics, present)
+                self._check_joints(reader)
+                self.promised |= {key for one in self._readings.values() for key in one.promises}
+            except ArgumentError as error:
+                raise ArgumentError(f'{self.name}: {error}') from error
+
+    def _check_joints(self, reader: AnyReader) -> None:
+        """Look for all joints in the first messages."""
+        topic, joints = next(iter(self._readings.items()))
+        assert isinstance(joints, JointReading)
+        first = itertools.islice(self._messages(reader, [topic]), _LOOK)
+        joints.check_joints([raw for _, _, raw in first])
+
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[AnyReader]:
+        """The open bag."""
+        try:
+            reader = AnyReader(self._paths, default_typestore=get_typestore(Stores.ROS2_JAZZY))
+            reader.open()
+        except Exception as error:  # a damaged file can make its reader fail in any way
+            raise self._damaged(error) from error
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+    def _messages(self, reader: AnyReader, topics: Collection[str]) -> Iterator[tuple[str, int, bytes]]:
+        """Topic, time of recording and bytes of all messages of some topics, in the order of time."""
+        messages = reader.messages([one for one in reader.connections if one.topic in topics])
+        while True:
+            try:
+                connection, received, raw = next(messages)
+            except StopIteration:
+                return
+            except Exception as error:  # likewise
+                raise self._damaged(error) from error
+            if received not in self._suspect:
+                yield connection.topic, received, bytes(raw)
+
+    def _damaged(self, error: Exception) -> ArgumentError:
+        """What to do about a damaged file."""
+        what = str(error).strip() or type(error).__name__
+        return ArgumentError(
+            f'{self.name}: cannot be read ({what}); expected a whole bag. '
+            "'quad_dynamics repair' makes bags whole that are damaged, or whose recorder was killed"
+        )
+
+    def segments(self) -> Iterator[Segment]:
+        """Stretches of all channels, in the order of time.
+
+        Raises:
+            ArgumentError: the bag is damaged, or a message is not as expected.
+        """
+        for reading in self._readings.values():
+            reading.restart()
+        with self._reader() as reader:
+            end: int | None = None
+            raws: dict[str, list[tuple[int, bytes]]] = {}
+            for topic, received, raw in self._messages(reader, self._readings):
+                if end is None:
+                    end = received + self._segment
+                if received >= end:
+                    yield self._channels(raws)
+                    raws = {}
+                    end += ((received - end) // self._segment + 1) * self._segment
+                raws.setdefault(topic, []).append((received, raw))
+            yield self._channels(raws)
+
+    def _channels(self, raws: dict[str, list[tuple[int, bytes]]]) -> Segment:
+        """What the messages of a stretch hold."""
+        channels: Segment = {}
+        for topic, messages in raws.items():
+            reading: Reading = self._readings[topic]
+            received = np.array([time for time, _ in messages], dtype=np.int64)
+            try:
+                channels |= reading.read(received, [raw for _, raw in messages])
+            except ArgumentError as error:
+                raise ArgumentError(f'{self.name}: {topic}: {error}') from error
+        return channels

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be right about a recording, said by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.recording import Channel, Source
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+_DEGREES = 180.0 / np.pi
+_CARRIED = 0.4  # part of the weight that feet carry at least, on the mean
+
+
+def check_channel(name: str, key: str, channel: Channel, last: int | None, start: int, model: Model) -> None:
+    """Check the stamps and numbers of a channel.
+
+    Args:
+        name: of the recording.
+        key: of the channel.
+        channel: its next stretch.
+        last: stamp before it [ns]; None at the beginning.
+        start: stamp of the beginning of the recording [ns].
+        model: robot.
+
+    Raises:
+        ArgumentError: time goes backwards, or a number is not finite.
+    """
+    stamps = channel.stamps
+    before = np.concatenate([[stamps[0] if last is None else last], stamps[:-1]]) if len(stamps) else stamps
+    back = np.flatnonzero(stamps < before)
+    if len(back):
+        i = int(back[0])
+        raise ArgumentError(
+            f'{name}: time goes backwards: {key} at {_seconds(before[i], start)} is followed by '
+            f'{_seconds(stamps[i], start)}; expected growing stamps'
+        )
+    bad = np.argwhere(~np.isfinite(channel.values))
+    if len(bad):
+        row, column = map(int, bad[0])
+        value = channel.values[row, column]
+        raise ArgumentError(
+            f'{name}: {key}{_of(key, channel, column, model)} is {value} at {_seconds(stamps[row], start)} '
+            f'({len(bad)} such numbers in this part); expected finite numbers'
+        )
+
+
+def _seconds(stamp: np.int64, start: int) -> str:
+    return f'{(int(stamp) - start) * 1e-9:.6f} s'
+
+
+def _of(key: str, channel: Channel, column: int, model: Model) -> str:
+    """Which joint a column belongs to."""
+    if key.split('#', 1)[0] in ('position', 'velocity', 'effort') or key.startswith('target_'):
+        return f' of {model.joint_names[(channel.columns or range(model.nj))[column]]}'
+    return f' [{column}]'
+
+
+def check_positions(source: Source, model: Model, low: Floats, high: Floats) -> None:
+    """Check positions against the range of the joints.
+
+    Args:
+        source: recording; it gets a note of joints that leave their range.
+        model: robot.
+        low: (nj,) smallest positions.
+        high: (nj,) largest.
+
+    Raises:
+        ArgumentError: they look like degrees.
+    """
+    turning = ~model.is_prismatic
+    far = turning & ((low < model.q_min - 1.0) | (high > model.q_max + 1.0))
+    # degrees would be inside the range, more or less
+    slack = 0.2
+    fits = (low / _DEGREES > model.q_min - slack) & (high / _DEGREES < model.q_max + slack)
+    huge = turning & (np.maximum(np.abs(low), np.abs(high)) > 8.0 * np.pi) & ~np.isfinite(model.q_max)
+    if (np.any(far) and np.all(fits[far])) or (
+        np.any(huge) and np.all(fits | ~turning) and not np.any(far & ~fits)
+    ):
+        i = int(np.argmax(np.where(turning, high - low, 0.0)))
+        raise ArgumentError(
+            f'{source.name}: positions look like degrees: {model.joint_names[i]} goes from {low[i]:.4g} to '
+            f'{high[i]:.4g}, and its range is {model.q_min[i]:.4g} to {model.q_max[i]:.4g} rad; expected '
+            'radians'
+        )
+    outside = (low < model.q_min - 1e-2) | (high > model.q_max + 1e-2)
+    for i in map(int, np.flatnonzero(outside)):
+        source.note(
+            f'{model.joint_names[i]} goes from {low[i]:.4g} to {high[i]:.4g}, out of its range '
+            f'{model.q_min[i]:.4g} to {model.q_max[i]:.4g}'
+        )
+
+
+def check_effort(source: Source, model: Model, largest: Floats, commanded: bool) -> None:
+    """Check torques.
+
+    Args:
+        source: recording; it gets a note of joints without torque.
+        model: robot.
+        largest: (nj,) largest torques.
+        commanded: they are from commands.
+
+    Raises:
+        ArgumentError: all of them are zero throughout.
+    """
+    what = 'the torque of the commands' if commanded else 'effort'
+    if not np.any(largest):
+        raise ArgumentError(
+            f'{source.name}: {what} of all joints is zero throughout; expected measured torques, or commands '
+            'and the gains of the drives (torque: command, kp, kd)'
+        )
+    for i in map(int, np.flatnonzero(largest == 0.0)):
+        source.note(f'{what} of {model.joint_names[i]} is zero throughout; its rows are not used')
+
+
+def check_forces(source: Source, model: Model, carried: float) -> None:
+    """Check that feet carry the robot.
+
+    Args:
+        source: recording; it gets a note if they carry much more or less than its weight.
+        model: robot.
+        carried: mean of the vertical forces over the weight; NaN where they were not measured.
+
+    Raises:
+        ArgumentError: they pull it down, or do not carry it.
+    """
+    weight = model.total_mass * float(np.linalg.norm(model.gravity))
+    if carried < -0.3:
+        raise ArgumentError(
+            f'{source.name}: foot forces pull down with {-carried * weight:.4g} N; expected forces of the '
+            f'ground on the feet, which carry about {weight:.4g} N'
+        )
+    if carried < _CARRIED:
+        raise ArgumentError(
+            f'{source.name}: foot forces carry {carried * weight:.4g} N of {weight:.4g} N: something else '
+            'holds the robot, or it fell; expected a robot on its feet, or --fixed-base for one on a stand'
+        )
+    if carried < 0.7 or carried > 1.5:
+        source.note(f'foot forces carry {carried * weight:.4g} N; the model weighs {weight:.4g} N')
+
+
+def check_velocity(source: Source, model: Model, factor: Floats) -> None:
+    """Check that velocities are the derivatives of positions.
+
+    Args:
+        source: recording; it gets a note where they are not.
+        model: robot.
+        factor: (nj,) velocity over derivative of position; NaN for joints that do not move.
+
+    Raises:
+        ArgumentError: one of them is in degrees, or velocities have the wrong sign.
+    """
+    for i in map(int, np.flatnonzero(np.isfinite(factor))):
+        name = model.joint_names[i]
+        start = (
+            f'{source.name}: the velocity of {name} is {factor[i]:.3g} times the derivative of its position'
+        )
+        if not model.is_prismatic[i] and abs(factor[i] * _DEGREES - 1.0) < 0.3:
+            raise ArgumentError(f'{start}: its positions look like degrees; expected radians')
+        if not model.is_prismatic[i] and abs(factor[i] / _DEGREES - 1.0) < 0.3:
+            raise ArgumentError(f'{start}: its velocities look like degrees per second; expected rad/s')
+        if factor[i] < -0.5:
+            raise ArgumentError(f'{start}: its sign is wrong')
+        if abs(factor[i] - 1.0) > 0.02:
+            source.note(
+                f'the velocity of {name} is {factor[i]:.3g} times the derivative of its position; '
+                'the position is used'
+            )

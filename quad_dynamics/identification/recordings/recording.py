@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings: what was measured, as it was measured, in stretches of time.
+
+A recording is a bag or a table. It gives *channels*: numbers with the time of each row. Nothing is filtered,
+interpolated or left out here.
+"""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SEGMENT = 10.0  # length of a stretch of time [s]
+_TABLES = ('.csv', '.npz')
+_BAGS = ('.mcap', '.db3')
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """Numbers with their times.
+
+    Attributes:
+        stamps: (n,) [ns].
+        values: (n, k).
+        columns: which of the quantity's columns these are; empty: all. Joints that come in several messages
+            are several channels: 'position', 'position#1', ...
+    """
+
+    stamps: Ints
+    values: Floats
+    columns: tuple[int, ...] = ()
+
+
+Segment = dict[str, Channel]
+
+
+class Source(abc.ABC):
+    """A recording.
+
+    Quantities of channels: 'position', 'velocity', 'effort' (nj, in the model's order of joints);
+    'base' (13: p_WB, quaternion x y z w, velocity and angular velocity in base axes, as nav_msgs/Odometry);
+    'imu' (10: quaternion, angular velocity, specific force, as sensor_msgs/Imu);
+    'force/<foot>' (3, in the axes of `force_frames`); 'target_position', 'target_velocity', 'target_effort'
+    (nj). What the recording does not have is absent.
+
+    Attributes:
+        name: of the recording, for people.
+        sha256: of its data.
+        notes: what was assumed about it; complete when all segments were read.
+        force_frames: of each foot whose force was measured: the link in whose axes it is, '' for the world.
+        topics: how its messages are to be taken.
+        promised: quantities that it has, though perhaps not from the beginning.
+    """
+
+    def __init__(self, name: str, sha256: str, topics: Topics) -> None:
+        self.name, self.sha256, self.topics = name, sha256, topics
+        self.notes: list[str] = []
+        self.force_frames: dict[str, str] = {}
+        self.promised: frozenset[str] = frozenset({'position'})
+
+    @abc.abstractmethod
+    def segments(self) -> Iterator[Segment]:
+        """Stretches of all channels, in the order of time."""
+
+    def note(self, text: str) -> None:
+        """Remember what was assumed, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def open_source(
+    path: str | os.PathLike[str], model: Model, topics: Topics | None = None, segment: float = SEGMENT
+) -> Source:
+    """Open a recording.
+
+    Args:
+        path: folder of a bag, .mcap or .db3 file, .csv or .npz file.
+        model: robot; its joints and feet are found by name.
+        topics: names of topics; None: the usual ones.
+        segment: length of the stretches in which it is read [s].
+
+    Raises:
+        ArgumentError: it does not exist, is no recording, is damaged or empty, or lacks a topic or a joint.
+    """
+    place = Path(path)
+    topics = Topics() if topics is None else topics
+    if not place.exists():
+        raise ArgumentError(f'{place}: does not exist; expected a bag, or a .csv or .npz file')
+    if place.is_file() and place.suffix.lower() in _TABLES:
+        from quad_dynamics.identification.recordings.table_reader import open_table
+
+        return open_table(place, model, topics, segment)
+    if place.is_file() and place.suffix.lower() not in _BAGS:
+        expected = 'the folder of a bag, or a file .mcap, .db3, .csv or .npz'
+        raise ArgumentError(f'{place}: has the ending {place.suffix!r}; expected {expected}')
+    from quad_dynamics.identification.recordings.bag_reader import BagSource
+
+    return BagSource(place, model, topics, segment)
+
+
+def joined(segments: Sequence[Segment]) -> Segment:
+    """Stretches that follow each other, as one."""
+    parts: dict[str, list[Channel]] = {}
+    for segment in segments:
+        for key, channel in segment.items():
+            parts.setdefault(key, []).append(channel)
+    return {
+        key: Channel(
+            np.concatenate([one.stamps for one in found]),
+            np.concatenate([one.values for one in found]),
+            found[0].columns,
+        )
+        for key, found in parts.items()
+    }
+
+
+def digest(files: Sequence[Path]) -> str:
+    """sha256 of the content of files, one after the other."""
+    state = hashlib.sha256()
+    for path in files:
+        with path.open('rb') as file:
+            while block := file.read(1 << 20):
+                state.update(block)
+    return state.hexdigest()

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables as recordings, for people without bags: CSV and npz.
+
+CSV: one line of names, then numbers. Columns, in any order; others are ignored:
+
+    time                                                            [s]
+    <joint>.position, <joint>.velocity, <joint>.effort              [rad, rad/s, N m]
+    base.px py pz qx qy qz qw vx vy vz wx wy wz                     as nav_msgs/Odometry: twist in base axes
+    imu.qx qy qz qw wx wy wz ax ay az                               as sensor_msgs/Imu: specific force
+    <foot>.fx fy fz                                                 [N], world axes
+    <joint>.target_position, target_velocity, target_effort
+
+npz: arrays time (n,), position, velocity, effort, target_... (n, joints), joint_names (joints,) in the order
+of the columns, base (n, 13), imu (n, 10), force (n, feet, 3), foot_names (feet,).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.recording import Channel, Segment, Source, digest
+from quad_dynamics.identification.recordings.topics import WORLD_FRAMES, Topics, lacking_joints
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+JOINT_FIELDS = ('position', 'velocity', 'effort', 'target_position', 'target_velocity', 'target_effort')
+BASE_FIELDS = ('px', 'py', 'pz', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
+IMU_FIELDS = ('qx', 'qy', 'qz', 'qw', 'wx', 'wy', 'wz', 'ax', 'ay', 'az')
+FORCE_FIELDS = ('fx', 'fy', 'fz')
+_LINES = 4096  # of a table that are read at once
+
+
+def open_table(path: Path, model: Model, topics: Topics, segment: float) -> Source:
+    """Open a table; see `open_source`."""
+    if path.suffix.lower() == '.npz':
+        return NpzSource(path, model, topics, segment)
+    return CsvSource(path, model, topics)
+
+
+class _TableSource(Source):
+    """What both kinds of tables share: quantities and their columns by name."""
+
+    def __init__(self, path: Path, model: Model, topics: Topics) -> None:
+        super().__init__(str(path), digest([path]), topics)
+        self._path = path
+        frame = '' if topics.force_frame in WORLD_FRAMES else topics.force_frame
+        if frame and frame not in model.frames:
+            raise ArgumentError(f'force_frame is {frame!r}; expected a link of {model.name}')
+        self.force_frames = {foot: frame for foot in model.foot_names if model.floating_base}
+
+
+class CsvSource(_TableSource):
+    """A CSV file, read in stretches of lines."""
+
+    def __init__(self, path: Path, model: Model, topics: Topics) -> None:
+        """Read the names of its columns.
+
+        Raises:
+            ArgumentError: it cannot be read, lacks a column, or has another number of them in a line.
+        """
+        super().__init__(path, model, topics)
+        with self._open() as file:
+            names = [name.strip().strip('"') for name in file.readline().split(',')]
+            if not file.readline().strip():
+                raise ArgumentError(f'{self.name}: holds no numbers; expected a line for each time')
+        self._columns, self._joints = _columns(self.name, names, model, topics)
+        self._width = len(names)
+        self.force_frames = {
+            foot: frame for foot, frame in self.force_frames.items() if f'force/{foot}' in self._columns
+        }
+
+    def _open(self) -> TextIO:
+        return self._path.open(encoding='utf-8-sig')
+
+    def segments(self) -> Iterator[Segment]:
+        """Stretches of lines.
+
+        Raises:
+            ArgumentError: a line has another number of columns, or something else than numbers.
+        """
+        with self._open() as file:
+            next(file)
+            line = 2
+            while lines := list(islice(file, _LINES)):
+                table = self._numbers(lines, line)
+                line += len(lines)
+                if len(table):
+                    yield self._segment(table)
+
+    def _segment(self, table: Floats) -> Segment:
+        stamps = _stamps(table[:, self._columns['time'][0]], self.name)
+        return {
+            key: Channel(stamps, table[:, where], self._joints if key in JOINT_FIELDS else ())
+            for key, where in self._columns.items()
+            if key != 'time'
+        }
+
+    def _numbers(self, lines: Sequence[str], first: int) -> Floats:
+        rows = []
+        for i, text in enumerate(lines):
+            cells = text.strip().split(',')
+            if cells == ['']:
+                continue
+            try:
+                row = [float(cell) if cell.strip() else np.nan for cell in cells]
+            except ValueError as error:
+                raise ArgumentError(f'{self.name}: line {first + i}: {error}; expected numbers') from error
+            if len(row) != self._width:
+                found = f'line {first + i} has {len(row)} columns'
+                raise ArgumentError(f'{self.name}: {found}; expected {self._width}')
+            rows.append(row)
+        return np.array(rows).reshape(-1, self._width)
+
+
+def _columns(
+    name: str, names: Sequence[str], model: Model, topics: Topics
+) -> tuple[dict[str, list[int]], tuple[int, ...]]:
+    """Where the columns of each quantity are, and which joints are there (empty: all)."""
+    place = {column: i for i, column in enumerate(names)}
+    present = [joint for joint in model.joint_names if f'{joint}.position' in place]
+    if lacking := topics.missing(model.joint_names, present):
+        columns = [f'{joint}.position' for joint in lacking]
+        raise ArgumentError(f'{name}: {lacking_joints(columns, names, "columns")}')
+    wanted = {'time': ['time']}
+    wanted |= {field: [f'{joint}.{field}' for joint in present] for field in JOINT_FIELDS}
+    if model.floating_base:
+        wanted |= {'base': [f'base.{field}' for field in BASE_FIELDS]}
+        wanted |= {'imu': [f'imu.{field}' for field in IMU_FIELDS]}
+        wanted |= {
+            f'force/{foot}': [f'{foot}.{field}' for field in FORCE_FIELDS] for foot in model.foot_names
+        }
+    found: dict[str, list[int]] = {}
+    for key, columns in wanted.items():
+        missing = [column for column in columns if column not in place]
+        if not missing:
+            found[key] = [place[column] for column in columns]
+        elif key in ('time', 'position') or len(missing) < len(columns):
+            raise ArgumentError(f'{name}: lacks the columns {missing}; it has {list(names)}')
+    _check_base(name, found, model)
+    return found, _places(model, present)
+
+
+def _places(model: Model, joints: Sequence[str]) -> tuple[int, ...]:
+    """Which columns of a quantity these joints are; empty: all."""
+    if len(joints) == model.nj:
+        return ()
+    return tuple(model.joint_names.index(joint) for joint in joints)
+
+
+def _check_base(name: str, found: dict[str, list[int]] | dict[str, Floats], model: Model) -> None:
+    if model.floating_base and 'base' not in found and 'imu' not in found:
+        raise ArgumentError(f'{name}: has neither base nor imu; expected one of them for a floating base')
+
+
+def _stamps(time: Floats, name: str) -> npt.NDArray[np.int64]:
+    if not np.isfinite(time).all():
+        raise ArgumentError(f'{name}: time holds a number that is not finite')
+    return np.rint(time * 1e9).astype(np.int64)
+
+
+class NpzSource(_TableSource):
+    """An npz file; it is in memory as a whole."""
+
+    def __init__(self, path: Path, model: Model, topics: Topics, segment: float) -> None:
+        """Read it.
+
+        Raises:
+            ArgumentError: it cannot be read, lacks an array or a joint, or an array has another shape.
+        """
+        super().__init__(path, model, topics)
+        self._segment = segment
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {key: file[key] for key in file.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise ArgumentError(f'{self.name}: cannot be read ({error}); expected an npz file') from error
+        self._arrays = self._checked(arrays, model)
+
+    def _checked(self, arrays: dict[str, npt.NDArray[np.generic]], model: Model) -> dict[str, Floats]:
+        for key in ('time', 'position', 'joint_names'):
+            if key not in arrays:
+                raise ArgumentError(f'{self.name}: lacks the array {key!r}; it has {sorted(arrays)}')
+        names = [str(name) for name in np.atleast_1d(arrays['joint_names'])]
+        if missing := self.topics.missing(model.joint_names, names):
+            raise ArgumentError(f'{self.name}: joint_names {lacking_joints(missing, names)}')
+        n = len(np.atleast_1d(arrays['time']))
+        joints = [name for name in model.joint_names if name in names]
+        order, self._joints = [names.index(name) for name in joints], _places(model, joints)
+        kept = {'time': self._array(arrays, 'time', (n,))}
+        for key in JOINT_FIELDS:
+            if key in arrays:
+                kept[key] = self._array(arrays, key, (n, len(names)))[:, order]
+        if model.floating_base:
+            for key, width in (('base', 13), ('imu', 10)):
+                if key in arrays:
+                    kept[key] = self._array(arrays, key, (n, width))
+            kept |= self._forces(arrays, n)
+        _check_base(self.name, kept, model)
+        return kept
+
+    def _forces(self, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> dict[str, Floats]:
+        """Forces of the feet that are named."""
+        if 'force' not in arrays:
+            self.force_frames = {}
+            return {}
+        if 'foot_names' not in arrays:
+            raise ArgumentError(f"{self.name}: has 'force', but lacks the array 'foot_names'")
+        feet = [str(foot) for foot in np.atleast_1d(arrays['foot_names'])]
+        force = self._array(arrays, 'force', (n, len(feet), 3))
+        self.force_frames = {foot: frame for foot, frame in self.force_frames.items() if foot in feet}
+        return {f'force/{foot}': force[:, feet.index(foot)] for foot in self.force_frames}
+
+    def _array(self, arrays: dict[str, npt.NDArray[np.generic]], key: str, shape: tuple[int, ...]) -> Floats:
+        try:
+            array = np.asarray(arrays[key], dtype=np.float64)
+        except ValueError as error:
+            raise ArgumentError(f'{self.name}: {key!r} does not hold numbers') from error
+        if array.shape != shape:
+            raise ArgumentError(f'{self.name}: {key!r} has the shape {array.shape}; expected {shape}')
+        return array
+
+    def segments(self) -> Iterator[Segment]:
+        """Stretches of rows."""
+        stamps = _stamps(self._arrays['time'], self.name)
+        if not len(stamps):
+            raise ArgumentError(f'{self.name}: holds no rows; expected one for each time')
+        cuts = np.flatnonzero(np.diff((stamps - stamps[0]) // round(self._segment * 1e9))) + 1
+        for rows in np.split(np.arange(len(stamps)), cuts):
+            yield {
+                key: Channel(stamps[rows], values[rows], self._joints if key in JOINT_FIELDS else ())
+                for key, values in self._arrays.items()
+                if key != 'time'
+            }

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a result says in few words and numbers; the summary, the report and the parameters file all use it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.validation.validation import Errors, Validation
+from quad_dynamics.model.inertia import full_inertia
+
+Floats = npt.NDArray[np.float64]
+
+_NOTICEABLE = 1e-3  # change of the base's mass that is worth a word, as a part of it
+
+
+@dataclass(frozen=True)
+class AddedMass:
+    """What the base carries more (or less) than the model says.
+
+    Attributes:
+        mass: [kg]; negative if it is lighter.
+        std: standard deviation [kg].
+        position: where it would be as a point, in the base's frame [m].
+    """
+
+    mass: float
+    std: float
+    position: tuple[float, float, float]
+
+
+def total_masses(solution: Solution) -> tuple[float, float]:
+    """Mass of all that moves, before and after, rotors included [kg]."""
+    part, model = solution.columns.slices['pi'], solution.columns.model
+    rotors = float(model.rotor_pi[::10].sum())
+    return (
+        float(solution.columns.prior[part][::10].sum()) + rotors,
+        float(solution.x[part][::10].sum()) + rotors,
+    )
+
+
+def added_mass(solution: Solution) -> AddedMass | None:
+    """What the base carries more than the model says; None if its mass was not free or did not change."""
+    if not solution.columns.model.floating_base or not solution.free[0]:
+        return None
+    change = solution.x[:4] - solution.columns.prior[:4]
+    if abs(change[0]) < _NOTICEABLE * solution.columns.prior[0]:
+        return None
+    x, y, z = (change[1:] / change[0]).tolist()
+    return AddedMass(float(change[0]), float(solution.std[0]), (x, y, z))
+
+
+def consistent_bodies(solution: Solution) -> tuple[int, int]:
+    """How many bodies are physically consistent, and how many there are.
+
+    The pseudo-inertia [[S, h], [h^T, m]], S = tr(I)/2 1 - I, of a body with positive density is positive
+    definite, and the other way round (Wensing, Kim and Slotine, 2018).
+    """
+    pi = solution.part('pi').reshape(-1, 10)
+    P = np.empty((len(pi), 4, 4))
+    inertia = full_inertia(pi[:, 4:])
+    P[:, :3, :3] = 0.5 * np.trace(inertia, axis1=1, axis2=2)[:, None, None] * np.eye(3) - inertia
+    P[:, :3, 3] = P[:, 3, :3] = pi[:, 1:4]
+    P[:, 3, 3] = pi[:, 0]
+    return int(np.sum(np.linalg.eigvalsh(P)[:, 0] > 0.0)), len(pi)
+
+
+def counts(solution: Solution) -> tuple[int, int, int]:
+    """Numbers of unknowns that were identified, that were free, and of all."""
+    free = solution.free
+    return int((solution.identified & free).sum()), int(free.sum()), len(free)
+
+
+def overall(errors: Errors) -> tuple[float, float, float]:
+    """Errors before, after, and the floor, relative to what was measured: RMS over the joints.
+
+    Rows that have no measurement are left out; of a robot with base rows only, those of the base.
+    """
+    rows = [i for i, name in enumerate(errors.names) if name not in ('base force', 'base moment')]
+    rows = rows or list(range(len(errors.names)))
+    parts = [errors.relative(values)[rows] for values in (errors.before, errors.after, errors.floor)]
+    means = [
+        float(np.sqrt(np.mean(part[np.isfinite(part)] ** 2))) if len(part) else math.nan for part in parts
+    ]
+    return means[0], means[1], means[2]
+
+
+def short_names(paths: str) -> str:
+    """Names of recordings without their folders; other words stay."""
+    return ', '.join(PurePath(path).name or path for path in paths.split(', '))
+
+
+def doubts(validation: Validation | None) -> list[str]:
+    """What speaks against a result."""
+    if validation is None:
+        return ['nothing was validated: errors on other motion are unknown']
+    found = []
+    before, after, _ = overall(validation.errors)
+    if after > before:
+        found.append(
+            f'torques of {short_names(validation.on)} are predicted worse than before: '
+            f'{percent(before)} -> {percent(after)}'
+        )
+    again = validation.replay
+    if again is not None:
+        judged = np.isfinite(again.position[0])
+        names = [again.joints[i] for i in np.flatnonzero(judged & ~again.closer)]
+        if names:
+            found.append(
+                f'simulated beside the log, these joints did not get closer to it: {", ".join(names)}'
+            )
+    return found
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many digits, zeros at the end included; '-' for NaN."""
+    if math.isnan(value):
+        return '-'
+    return '0' if value == 0.0 else f'{value:#.{digits}g}'.rstrip('.')
+
+
+def percent(value: float) -> str:
+    """A part as per cent; '-' for NaN."""
+    if not math.isfinite(value):
+        return '-'
+    return f'{100.0 * value:.1f} %' if abs(value) < 1.0 else f'{100.0 * value:.0f} %'
+
+
+def with_std(value: float, std: float) -> str:
+    """A value and its standard deviation, with as many digits as the latter justifies."""
+    if not math.isfinite(std) or std <= 0.0:
+        return number(value)
+    places = max(0, 1 - math.floor(math.log10(std)))
+    if places > 6 or abs(value) >= 1e5:
+        return f'{value:.3e} ± {std:.1e}'
+    return f'{value + 0.0:.{places}f} ± {std:.{places}f}'

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report: one HTML file that needs nothing else, with pictures inside of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+from quad_dynamics import __version__
+from quad_dynamics.identification.report.facts import (
+    added_mass,
+    consistent_bodies,
+    counts,
+    doubts,
+    number,
+    overall,
+    percent,
+    short_names,
+    total_masses,
+    with_std,
+)
+from quad_dynamics.identification.report.parameter_plots import (
+    draw_bodies,
+    draw_inertial_parameters,
+    draw_joint_parameters,
+)
+from quad_dynamics.identification.report.parameters_file import plain, settings_data
+from quad_dynamics.identification.report.plots import (
+    AFTER,
+    BEFORE,
+    draw_histograms,
+    draw_residuals,
+    draw_spectrum,
+    draw_torques,
+)
+from quad_dynamics.identification.report.summary import MODES, found_lines, recordings_line
+from quad_dynamics.identification.report.traces import gather_traces
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.validation.validation import Errors, Validation
+
+if TYPE_CHECKING:
+    from quad_dynamics.identification.pipeline import Result
+
+_TEMPLATE = Path(__file__).with_name('report.html.j2')
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page.
+
+    Attributes:
+        head: titles of columns.
+        rows: cells.
+        caption: above it.
+        marks: class of each row, '' for none.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ''
+    marks: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.marks:
+            object.__setattr__(self, 'marks', [''] * len(self.rows))
+
+
+@dataclass(frozen=True)
+class Card:
+    """One figure at the top of the page."""
+
+    name: str
+    value: str
+    note: str
+
+
+def report_text(result: Result, cutoff: float = math.nan, warnings: Sequence[str] = ()) -> str:
+    """The report as HTML.
+
+    Args:
+        result: of an identification.
+        cutoff: of the filters [Hz].
+        warnings: what must be known before the figures are used.
+    """
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(_TEMPLATE.read_text(encoding='utf-8'))
+    pictures = {name: Markup(svg) for name, svg in _pictures(result, cutoff).items()}
+    told = [*doubts(result.validation), *(result.validation.notes if result.validation else ()), *warnings]
+    return template.render(pictures=pictures, warnings=told, **_content(result)) + '\n'
+
+
+def _pictures(result: Result, cutoff: float) -> dict[str, str]:
+    solution = result.solution
+    shown, before, after = result.equations, solution.columns.prior, solution.x
+    if result.validation is not None:
+        checked = result.validation
+        shown, before, after = checked.equations, checked.before, checked.after
+    traces = gather_traces(shown, before, after)
+    return {
+        'torques': draw_torques(traces),
+        'residuals': draw_residuals(traces),
+        'histograms': draw_histograms(traces),
+        'spectrum': draw_spectrum(traces, cutoff),
+        'joints': draw_joint_parameters(solution),
+        'inertial': draw_inertial_parameters(solution),
+        'bodies': draw_bodies(solution),
+    }
+
+
+def _content(result: Result) -> dict[str, Any]:
+    """Everything but the pictures."""
+    solution, validation = result.solution, result.validation
+    samples = len(result.equations.samples)
+    compared = result.comparison
+    return {
+        'title': f'Identification of {solution.columns.model.name}',
+        'subtitle': f'from {recordings_line(result)}: {samples} samples; {MODES[result.equations.mode]}; '
+        f'method: {solution.method}',
+        'version': __version__,
+        'before': BEFORE,
+        'after': AFTER,
+        'cards': _cards(result),
+        'shown_on': 'the training data themselves' if validation is None else short_names(validation.on),
+        'errors': None if validation is None else errors_table(validation.errors),
+        'replay': None if validation is None else _replay_table(validation),
+        'replay_text': '' if validation is None else _replay_text(validation),
+        'found': found_lines(solution),
+        'legs': None if validation is None else _legs_table(validation),
+        'missing': result.missing,
+        'signals': result.signals.text(),
+        'choices': solution.choices,
+        'compare': None
+        if compared is None
+        else Table(compared.head, compared.rows, f'Errors on {compared.on}.'),
+        'unknowns': _unknowns_table(solution),
+        'combinations': _combinations_table(solution),
+        'recordings': Table(('recording', 'SHA-256'), result.sources),
+        'settings': yaml.safe_dump(
+            plain(settings_data(result.settings)), sort_keys=False, default_flow_style=None
+        ),
+    }
+
+
+# ---------------------------------------------------------------- figures at the top
+
+
+def _cards(result: Result) -> list[Card]:
+    solution, validation = result.solution, result.validation
+    cards = []
+    if validation is not None:
+        before, after, floor = overall(validation.errors)
+        cards.append(
+            Card(
+                'Torque error',
+                f'{percent(before)} → {percent(after)}',
+                f'of the RMS measured, on {short_names(validation.on)}; best possible {percent(floor)}',
+            )
+        )
+    mass_before, mass_after = total_masses(solution)
+    added = added_mass(solution)
+    where = ''
+    if added is not None:
+        place = ', '.join(f'{x + 0.0:.3f}' for x in np.round(added.position, 3))
+        where = f'base: {added.mass:+.3f} kg, as if at ({place}) m'
+    cards.append(
+        Card('Mass', f'{number(mass_before)} → {number(mass_after)} kg', where or 'links and rotors')
+    )
+    identified, free, _ = counts(solution)
+    cards.append(Card('Identified', f'{identified} of {free}', 'free parameters are determined by the data'))
+    good, bodies = consistent_bodies(solution)
+    cards.append(Card('Physically consistent', f'{good} of {bodies}', 'bodies have a positive mass density'))
+    if validation is not None and validation.replay is not None:
+        again = validation.replay
+        judged = int(np.isfinite(again.position[0]).sum())
+        note = f'joints end closer to the log when simulated for {1e3 * again.window:.0f} ms'
+        cards.append(Card('Simulation', f'{int(again.closer.sum())} of {judged}', note))
+    return cards
+
+
+# ---------------------------------------------------------------- tables
+
+
+def errors_table(errors: Errors) -> Table:
+    """Errors of torques, before and after."""
+    before, after = errors.relative(errors.before), errors.relative(errors.after)
+    rows = [
+        (
+            name,
+            errors.units[i],
+            number(errors.measured[i], 3),
+            number(errors.before[i], 3),
+            percent(before[i]),
+            number(errors.after[i], 3),
+            percent(after[i]),
+            number(errors.floor[i], 3),
+            str(errors.samples[i]),
+        )
+        for i, name in enumerate(errors.names)
+    ]
+    head = ('row', 'unit', 'RMS measured', 'error before', '', 'error after', '', 'floor', 'samples')
+    caption = (
+        'Root mean squares of measured minus predicted, and their parts of the RMS measured. Floor: what is '
+        'left after a least-squares fit to these very samples.'
+    )
+    return Table(head, rows, caption)
+
+
+def _replay_text(validation: Validation) -> str:
+    again = validation.replay
+    if again is None:
+        return ''
+    return (
+        f'From states of the log, joints were let go for {1e3 * again.window:.0f} ms with the logged torques '
+        'and foot forces, the base moving as logged. How far they were from the log then (RMS), with the '
+        'model before and after:'
+    )
+
+
+def _replay_table(validation: Validation) -> Table | None:
+    again = validation.replay
+    if again is None:
+        return None
+    rows = [
+        (
+            name,
+            *(number(1e3 * x, 3) for x in again.position[:, i]),
+            *(number(x, 3) for x in again.velocity[:, i]),
+            'closer' if again.closer[i] else 'not closer',
+            str(again.windows[i]),
+        )
+        for i, name in enumerate(again.joints)
+    ]
+    head = ('joint', 'position before [mrad]', 'after', 'velocity before [rad/s]', 'after', '', 'windows')
+    return Table(head, rows, '', ['' if closer else 'worse' for closer in again.closer])
+
+
+def _legs_table(validation: Validation) -> Table | None:
+    if not validation.spreads:
+        return None
+    rows = [
+        (s.name, s.unit, number(s.mean, 3), number(s.spread, 2), number(s.expected, 2))
+        for s in validation.spreads
+    ]
+    caption = (
+        'Legs compared. Legs that are built alike should agree; a spread far beyond what the noise explains '
+        'is a leg that differs, or a parameter that is not to be trusted.'
+    )
+    return Table(('quantity', 'unit', 'mean', 'spread of the legs', 'expected from noise'), rows, caption)
+
+
+def _unknowns_table(solution: Solution) -> Table:
+    columns = solution.columns
+    at = np.flatnonzero(solution.free)
+    rows = [
+        (
+            columns.names[i],
+            columns.units[i],
+            number(columns.prior[i]),
+            with_std(solution.x[i], solution.std[i]),
+            f'[{number(solution.low[i], 3)}, {number(solution.high[i], 3)}]',
+            'yes' if solution.identified[i] else 'with the prior',
+        )
+        for i in at
+    ]
+    marks = ['' if solution.identified[i] else 'dim' for i in at]
+    head = ('parameter', 'unit', 'before', 'after ± std', '95 % interval', 'identified')
+    return Table(head, rows, 'Inertia is about the origin of the frame of the link.', marks)
+
+
+def _combinations_table(solution: Solution) -> Table:
+    rows = [(c.text, c.unit, number(c.prior), with_std(c.value, c.std)) for c in solution.combinations]
+    return Table(('combination', 'unit', 'before', 'after ± std'), rows)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of results: all of it, or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.report.html_report import report_text
+from quad_dynamics.identification.report.parameters_file import parameters_text
+from quad_dynamics.identification.report.rotor_output import description_text
+from quad_dynamics.identification.report.urdf_output import robot_file_name, write_urdf
+
+if TYPE_CHECKING:
+    from quad_dynamics.identification.pipeline import Result
+
+
+def check_output(folder: str | os.PathLike[str]) -> Path:
+    """Find out before long work, not after it, that its results cannot be written.
+
+    Raises:
+        ArgumentError: the folder holds something already, is a file, or cannot be made.
+    """
+    path = Path(folder)
+    if path.is_dir():
+        if any(path.iterdir()):
+            raise ArgumentError(f'{path} is a folder that holds something; expected a new or an empty one')
+    elif os.path.lexists(path):
+        raise ArgumentError(f'{path} exists and is no folder; expected a new or an empty one')
+    if not path.absolute().parent.is_dir():
+        raise ArgumentError(f'{path} is in a folder that does not exist')
+    if not os.access(path if path.is_dir() else path.absolute().parent, os.W_OK):
+        raise ArgumentError(f'{path} cannot be written: no permission')
+    return path
+
+
+def write_results(result: Result, folder: str | os.PathLike[str], warnings: Sequence[str] = ()) -> list[Path]:
+    """Write the URDF, its description, the parameters file and the report.
+
+    They are written beside the folder first, and moved when they are complete; a failure leaves nothing.
+
+    Args:
+        result: of an identification.
+        folder: new or empty.
+        warnings: what must be known before the figures are used; they stand in the report.
+
+    Returns:
+        The files.
+
+    Raises:
+        ArgumentError: see `check_output`; or the robot cannot be written as a URDF.
+    """
+    path = check_output(folder)
+    made = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.absolute().parent))
+    try:
+        _write(result, made, list(warnings))
+        made.chmod(0o777 & ~_umask())  # temporary folders are for their owner alone
+        made.rename(path.resolve())  # onto an empty folder, or this fails
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+    return sorted(item for item in path.rglob('*') if item.is_file())
+
+
+def _write(result: Result, folder: Path, warnings: list[str]) -> None:
+    urdf, missing = write_urdf(result.solution, folder)
+    description = description_text(result.solution)
+    if description:
+        name = f'{robot_file_name(result.solution.columns.model.name)}.yaml'
+        urdf.with_name(name).write_text(description, encoding='utf-8')
+    (folder / 'parameters.yaml').write_text(parameters_text(result), encoding='utf-8')
+    assumed = [note for source in result.signals.sources for note in source.notes]
+    text = report_text(result, result.signals.cutoff, [*warnings, *dict.fromkeys(assumed), *missing])
+    (folder / 'report.html').write_text(text, encoding='utf-8')
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

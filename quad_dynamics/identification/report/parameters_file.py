@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters file: everything that was found and what it was found from, as YAML for programs.
+
+It holds no time and no path of this machine but those that were given: the same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+from quad_dynamics import __version__
+from quad_dynamics.identification.report.facts import added_mass, consistent_bodies, total_masses
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.validation.validation import Validation
+
+if TYPE_CHECKING:
+    from quad_dynamics.identification.pipeline import Result
+
+FORMAT = 1
+
+
+def parameters_text(result: Result) -> str:
+    """The parameters file of a result."""
+    solution = result.solution
+    before, after = total_masses(solution)
+    good, bodies = consistent_bodies(solution)
+    noise = result.noise
+    data: dict[str, Any] = {
+        'format': FORMAT,
+        'quad_dynamics': __version__,
+        'robot': solution.columns.model.name,
+        'recordings': [{'name': name, 'sha256': sha256} for name, sha256 in result.sources],
+        'settings': settings_data(result.settings),
+        'signals': result.signals.to_dict(),
+        'model': {
+            'mode': result.equations.mode,
+            'method': solution.method,
+            'prior_weight': solution.prior_weight,
+            'condition': solution.condition,
+            'choices': list(solution.choices),
+            'stribeck_velocity': solution.columns.stribeck_velocity,
+        },
+        'noise': {'base': noise.base, 'joints': noise.joints, 'force': noise.force},
+        'total_mass': {'before': before, 'after': after, 'unit': 'kg'},
+        'added_to_base': _added(solution),
+        'consistent_bodies': {'good': good, 'all': bodies},
+        'unknowns': [_unknown(solution, i) for i in range(solution.columns.size)],
+        'combinations': [
+            {'text': c.text, 'unit': c.unit, 'prior': c.prior, 'value': c.value, 'std': c.std}
+            for c in solution.combinations
+        ],
+        'not_identified': list(result.missing),
+        'validation': None if result.validation is None else validation_data(result.validation),
+    }
+    head = (
+        '# Written by quad_dynamics identify. std: standard deviation, by noise and by what the model may\n'
+        '# have wrong; interval: 95 %; identified: much surer than before the data. Inertia is about the\n'
+        "# origin of the link's frame.\n"
+    )
+    return head + yaml.safe_dump(
+        plain(data), sort_keys=False, default_flow_style=None, width=160, allow_unicode=True
+    )
+
+
+def settings_data(settings: Any) -> dict[str, Any]:
+    """Settings as plain data, groups as mappings."""
+    return {
+        item.name: settings_data(value) if dataclasses.is_dataclass(value) else value
+        for item in dataclasses.fields(settings)
+        for value in (getattr(settings, item.name),)
+    }
+
+
+def _added(solution: Solution) -> dict[str, Any] | None:
+    added = added_mass(solution)
+    if added is None:
+        return None
+    return {'mass': added.mass, 'std': added.std, 'position': list(added.position), 'units': 'kg, m'}
+
+
+def _unknown(solution: Solution, i: int) -> dict[str, Any]:
+    entry = {
+        'name': solution.columns.names[i],
+        'unit': solution.columns.units[i],
+        'prior': solution.columns.prior[i],
+        'value': solution.x[i],
+        'free': bool(solution.free[i]),
+    }
+    if not solution.free[i]:
+        return entry
+    return {
+        **entry,
+        'identified': bool(solution.identified[i]),
+        'std': solution.std[i],
+        'interval': [solution.low[i], solution.high[i]],
+    }
+
+
+def validation_data(validation: Validation) -> dict[str, Any]:
+    """What validation has shown, as plain data."""
+    errors, again = validation.errors, validation.replay
+    before, after = errors.relative(errors.before), errors.relative(errors.after)
+    data: dict[str, Any] = {
+        'on': validation.on,
+        'notes': list(validation.notes),
+        'rms_errors': [
+            {
+                'row': name,
+                'unit': errors.units[i],
+                'measured': errors.measured[i],
+                'before': errors.before[i],
+                'after': errors.after[i],
+                'floor': errors.floor[i],
+                'relative_before': before[i],
+                'relative_after': after[i],
+                'samples': int(errors.samples[i]),
+            }
+            for i, name in enumerate(errors.names)
+        ],
+        'legs': [
+            {'name': s.name, 'unit': s.unit, 'mean': s.mean, 'spread': s.spread, 'expected': s.expected}
+            for s in validation.spreads
+        ],
+        'simulated': None,
+    }
+    if again is not None:
+        data['simulated'] = {
+            'window': again.window,
+            'joints': [
+                {
+                    'joint': name,
+                    'windows': int(again.windows[i]),
+                    'position_before': again.position[0, i],
+                    'position_after': again.position[1, i],
+                    'velocity_before': again.velocity[0, i],
+                    'velocity_after': again.velocity[1, i],
+                    'closer': bool(again.closer[i]),
+                }
+                for i, name in enumerate(again.joints)
+            ],
+        }
+    return data
+
+
+def plain(value: Any) -> Any:
+    """Data as YAML has it: no numpy, no tuples, null for what is not a number."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else None
+    return value

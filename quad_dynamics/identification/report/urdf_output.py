@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The corrected URDF in a folder of its own: meshes that it names relative to its old place come along."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from xml.sax.saxutils import escape, unescape
+
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.model.mesh_paths import package_folder
+from quad_dynamics.model.meshes import MeshError, find_mesh
+
+_COMMENT = re.compile(r'(<!--.*?-->)', re.DOTALL)
+_MESH = re.compile(r'(<(?:mesh|texture)\b[^>]*?\bfilename\s*=\s*)("[^"]*"|\'[^\']*\')')
+_MESH_FOLDER = 'meshes'
+_BESIDE = ('.mtl', '.png', '.jpg', '.jpeg')  # what a mesh may need of the same name
+
+
+def robot_file_name(name: str) -> str:
+    """The name of a robot as that of a file, without an ending."""
+    return re.sub(r'[^\w.-]', '_', name, flags=re.ASCII).strip('.') or 'robot'
+
+
+def write_urdf(solution: Solution, folder: Path) -> tuple[Path, list[str]]:
+    """Write the corrected robot into a folder.
+
+    Loading it gives the same inertial parameters and friction. `package://` paths stay as they are, if the
+    package can be found without the old place of the file; meshes of all other paths are copied.
+
+    Args:
+        solution: what was found.
+        folder: that exists.
+
+    Returns:
+        The path of the URDF, and a sentence for each mesh that was not found.
+    """
+    model = solution.columns.model
+    missing: list[str] = []
+    text = _COMMENT.split(solution.model().to_urdf())
+    moved = _Meshes(model.urdf.path, folder, missing)
+    for i in range(0, len(text), 2):  # every second piece is a comment
+        text[i] = _MESH.sub(moved.replace, text[i])
+    path = folder / f'{robot_file_name(model.name)}.urdf'
+    path.write_text(''.join(text), encoding='utf-8')
+    return path, missing
+
+
+class _Meshes:
+    """Copies meshes, and says where they are now."""
+
+    def __init__(self, urdf_path: str, folder: Path, missing: list[str]) -> None:
+        self.urdf_path, self.folder, self.missing = urdf_path, folder, missing
+        self.package = Path(package_folder(urdf_path)) if urdf_path else None
+
+    def replace(self, match: re.Match[str]) -> str:
+        quoted = match.group(2)
+        name = unescape(quoted[1:-1], {'&quot;': '"', '&apos;': "'"})
+        new = self._moved(name)
+        return match.group(1) + quoted[0] + escape(new, {'"': '&quot;', "'": '&apos;'}) + quoted[0]
+
+    def _moved(self, name: str) -> str:
+        """The path of a mesh as it is to stand in the new file."""
+        if self.package is None or not name.strip():
+            return name
+        if re.match(r'(package|model):', name, re.IGNORECASE) and _found(name, '') is not None:
+            return name
+        source = _found(name, self.urdf_path)
+        if source is None:
+            # Nothing to copy; but a path that leads out of the new folder would keep the robot from loading.
+            if re.match(r'(package|model):', name, re.IGNORECASE):
+                return name
+            self.missing.append(f"mesh '{name}' is not found; the path in the new URDF leads nowhere, too")
+            return f'{_MESH_FOLDER}/{Path(name).name}'
+        inside = source.is_relative_to(self.package)
+        relative = source.relative_to(self.package) if inside else Path(_MESH_FOLDER) / source.name
+        if relative.parts[0] != _MESH_FOLDER:
+            relative = Path(_MESH_FOLDER) / relative
+        target = self.folder / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for each in (source, *(source.with_suffix(ending) for ending in _BESIDE)):
+            if each.is_file():
+                shutil.copyfile(each, target.with_suffix(each.suffix))
+        return relative.as_posix()
+
+
+def _found(name: str, urdf_path: str) -> Path | None:
+    try:
+        return find_mesh(name, urdf_path)
+    except MeshError:
+        return None

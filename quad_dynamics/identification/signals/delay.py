@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The delay of torques and forces behind positions, found by how well the equation of motion fits.
+
+For a delay d the equation is Y x = tau(t + d). The best fit over x is found for several d, and tells what
+torques should be. Where d is right, what is left of the torques has nothing in common with the rate at which
+torques should change: h(d) = g^T (I - P) tau(t + d) = 0, with that rate g and the projection P onto what x
+can explain. Noise of torques does not enter g, so that it does not move the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.interpolate import CubicSpline
+
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.signals.delay_rows import BaseRows, ContactRows, JointRows, Parts, Rows
+from quad_dynamics.identification.signals.sampling import Plan
+
+Floats = npt.NDArray[np.float64]
+
+_FINE = 0.1  # distance of the delays that are tried, over the period of the cutoff
+_COARSEST = 2.5e-3  # likewise [s]
+_SURE = 2.0  # standard errors that a delay must have to count
+_SMALLEST = 1e-4  # what may be left of a delay [s]
+_WORST = 1.5e-3  # standard error beyond which nothing can be said [s]
+
+
+@dataclass(frozen=True)
+class Delay:
+    """A delay.
+
+    Attributes:
+        value: that is taken out [s].
+        estimate: [s]; NaN if it was given or could not be found.
+        error: standard error of the estimate [s]; NaN likewise, and where a fit has moved it.
+        how: 'given', 'estimated', 'not significant', 'not found' or 'none'.
+    """
+
+    value: float
+    estimate: float
+    error: float
+    how: str
+
+    @property
+    def may_move(self) -> bool:
+        """Whether it is an estimate that a fit can better."""
+        return self.how not in ('given', 'none')
+
+    def moved(self, left: float) -> Delay:
+        """With what is left of it; the same if that is next to nothing, or if it was given."""
+        if not self.may_move or abs(left) < _SMALLEST:
+            return self
+        return Delay(self.value + left, self.value + left, float('nan'), 'estimated')
+
+    @staticmethod
+    def given(value: float) -> Delay:
+        """One that was given."""
+        return Delay(value, float('nan'), float('nan'), 'given')
+
+
+NO_DELAY = Delay(0.0, float('nan'), float('nan'), 'none')
+_NOT_FOUND = Delay(0.0, float('nan'), float('nan'), 'not found')
+
+
+class _Fit:
+    """Sums of A x = C(d) for several d at once, and of the rates g."""
+
+    def __init__(self, tried: Floats, size: int) -> None:
+        self.tried = tried
+        self.AtA, self.AtC = np.zeros((size, size)), np.zeros((size, len(tried)))
+        self.CtC, self.rows = np.zeros(len(tried)), 0
+        self.Atg, self.gtC, self.gtg = np.zeros(size), np.zeros(len(tried)), 0.0
+        self._root = np.empty((0, 0))
+
+    def add(self, A: Floats, C: Floats) -> None:
+        """Rows (n, size) and (n, tried)."""
+        self.AtA += A.T @ A
+        self.AtC += A.T @ C
+        self.CtC += np.sum(C * C, axis=0)
+        self.rows += int(np.count_nonzero(np.any(A != 0.0, axis=1)))
+
+    def add_rates(self, A: Floats, C: Floats, g: Floats) -> None:
+        """Rates (n,) of the same rows."""
+        self.Atg += A.T @ g
+        self.gtC += g @ C
+        self.gtg += float(g @ g)
+
+    def finish(self) -> None:
+        """Half of the inverse of AtA, without what the rows do not determine."""
+        scale = np.sqrt(np.maximum(np.diag(self.AtA), 1e-300))
+        values, vectors = np.linalg.eigh(self.AtA / np.outer(scale, scale))
+        kept = values > 1e-9 * max(float(values[-1]), 1e-300)
+        self._root = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+
+    def best(self) -> tuple[int, Floats]:
+        """Which of the delays fits best, and the x of it."""
+        parts_ = self._root.T @ self.AtC
+        i = int(np.argmin(self.CtC - np.sum(parts_ * parts_, axis=0)))
+        return i, self._root @ parts_[:, i]
+
+    def delay(self) -> Delay:
+        """Where nothing is left that rates explain."""
+        parts_, rate = self._root.T @ self.AtC, self._root.T @ self.Atg
+        h = CubicSpline(self.tried, self.gtC - rate @ parts_)
+        free = self.rows - self._root.shape[1] - 1
+        roots = h.roots(extrapolate=False)
+        roots = roots[h(roots, 1) > 0.0]  # torques that are shifted further are larger where they grow
+        if free < 10 or not len(roots):
+            return _NOT_FOUND
+        value = float(roots[np.argmin(h.antiderivative()(roots))])
+        left = CubicSpline(self.tried, self.CtC - np.sum(parts_ * parts_, axis=0))
+        variance = max(float(left(value)), 0.0) / free
+        spread = max(self.gtg - float(rate @ rate), 0.0)
+        error = float(np.sqrt(variance * spread) / h(value, 1))
+        if error > _WORST:
+            return Delay(0.0, value, error, 'not found')
+        if abs(value) < _SURE * error:
+            return Delay(0.0, value, error, 'not significant')
+        return Delay(value, value, error, 'estimated')
+
+
+def tried_delays(longest: float, cutoff: float) -> Floats:
+    """(k,) delays to be tried [s]."""
+    count = int(np.ceil(longest / min(_FINE / cutoff, _COARSEST)))
+    return np.linspace(-longest, longest, 2 * max(count, 3) + 1)
+
+
+def find_delay(parts: Parts, rows: Rows) -> Delay:
+    """The delay of one kind of signals.
+
+    Args:
+        parts: samples of all recordings.
+        rows: makes the equations.
+    """
+    tried = tried_delays(parts.longest, parts.cutoff)
+    fit = _Fit(tried, rows.columns.size)
+    for part in parts:
+        equations = rows.equations(part, 0)
+        fit.add(*equations.weighted(tried))
+    fit.finish()
+    if not fit.rows:
+        return _NOT_FOUND
+    best, x = fit.best()
+    for part in parts:
+        equations = rows.equations(part, 0)
+        fit.add_rates(*equations.weighted(tried), rows.rates(part, equations, x, float(tried[best])))
+    return fit.delay()
+
+
+def estimate_delays(
+    plans: Sequence[Plan], longest: float, force_delay: float | None, torque_delay: float | None, forces: bool
+) -> tuple[Delay, Delay]:
+    """Delays of torques and of foot forces behind positions.
+
+    Args:
+        plans: of all recordings.
+        longest: delay that is looked for [s].
+        force_delay: where it is known [s].
+        torque_delay: likewise.
+        forces: forces of all feet were measured.
+    """
+    columns, parts = make_columns(plans[0].model), Parts(plans, longest)
+    force = NO_DELAY
+    if forces:
+        force = find_delay(parts, BaseRows(columns)) if force_delay is None else Delay.given(force_delay)
+    if torque_delay is not None:
+        return Delay.given(torque_delay), force
+    unknown = plans[0].model.floating_base and not forces
+    rows = ContactRows(columns) if unknown else JointRows(columns, force.value)
+    return find_delay(parts, rows), force

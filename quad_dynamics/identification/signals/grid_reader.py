@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a recording to rows on an even clock."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.recording import Segment, Source, joined
+from quad_dynamics.identification.signals.base_motion import ImuPlace, imu_place
+from quad_dynamics.identification.signals.clock import EvenClock
+from quad_dynamics.identification.signals.grid import Grid
+from quad_dynamics.identification.signals.quantities import TARGETS, Quantities, choose_quantities
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+_PATIENCE = 12  # segments in which all that a recording has must begin
+
+
+def make_grid(
+    source: Source, model: Model, settings: SignalSettings, tell: Callable[[str], object] | None = None
+) -> tuple[Grid, EvenClock, Quantities]:
+    """All of a recording that is used, on one even clock.
+
+    Args:
+        source: recording.
+        model: robot.
+        settings: what is used.
+        tell: called with how far it is read.
+
+    Raises:
+        ArgumentError: time goes backwards, a number is not finite, or a quantity is missing for some joints.
+    """
+    clock: EvenClock | None = None
+    place: ImuPlace | None = None
+    segments = source.segments()
+    for segment in itertools.chain([_beginning(source, segments)], segments):
+        if clock is None:
+            chosen = choose_quantities(source, model, settings, segment)
+            place = imu_place(model, settings) if chosen.base == 'imu' else None
+            used = {key: channel for key, channel in segment.items() if key in chosen.keys}
+            clock = EvenClock(source, model, used, settings.gap, chosen.slopes)
+            grid = Grid(clock.period, _grid_sizes(clock.sizes, model, chosen))
+        for rows, start in clock.rows(segment):
+            grid.append(_converted(rows, clock, grid, chosen, place), start)
+        if tell is not None:
+            tell(f'{len(grid) * grid.period:.0f} s of {source.name}')
+    if clock is None:
+        raise ArgumentError(f'{source.name}: holds no messages; expected a recording')
+    for rows, start in clock.rows(None):
+        grid.append(_converted(rows, clock, grid, chosen, place), start)
+    return grid, clock, chosen
+
+
+def _beginning(source: Source, segments: Iterator[Segment]) -> Segment:
+    """The first segments: so many that everything has begun that the recording has."""
+    held: list[Segment] = []
+    missing = set(source.promised)
+    for segment in segments:
+        held.append(segment)
+        missing -= {key.split('#', 1)[0] for key in segment}
+        if not missing or len(held) == _PATIENCE:
+            break
+    return joined(held)
+
+
+def _grid_sizes(sizes: dict[str, int], model: Model, chosen: Quantities) -> dict[str, int]:
+    """Quantities of the grid: torques in place of commands, and room for which feet stand."""
+    left_out = {*TARGETS, *['velocity'] * chosen.slopes}
+    kept = {name: size for name, size in sizes.items() if name not in left_out}
+    feet = len(model.foot_names) if model.floating_base else 0
+    return kept | {'effort': model.nj} | ({'stance': feet} if feet else {})
+
+
+def _converted(
+    rows: Floats, clock: EvenClock, grid: Grid, chosen: Quantities, place: ImuPlace | None
+) -> Floats:
+    """Rows of the clock as rows of the grid."""
+    parts = np.split(rows, np.cumsum(list(clock.sizes.values()))[:-1], axis=1)
+    values = dict(zip(clock.sizes, parts, strict=True))
+    values['effort'] = chosen.torques(values)
+    if place is not None:
+        values['imu'] = place.in_base_axes(values['imu'])
+    made = np.zeros((len(rows), grid.width))
+    for name in grid.sizes:
+        if name in values:
+            grid.get(made, name)[...] = values[name]
+    return made

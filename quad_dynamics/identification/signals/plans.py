@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the rows of a recording become samples: filters, what velocities are made from, and what is rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.recordings.checks import check_velocity
+from quad_dynamics.identification.recordings.recording import Source
+from quad_dynamics.identification.signals.base_motion import imu_place
+from quad_dynamics.identification.signals.clock import EvenClock
+from quad_dynamics.identification.signals.filters import LowPass
+from quad_dynamics.identification.signals.grid import Grid
+from quad_dynamics.identification.signals.motion import Fusion, MotionPlan, base_signals, imu_signals
+from quad_dynamics.identification.signals.quantities import Quantities
+from quad_dynamics.identification.signals.sampling import Plan
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.identification.signals.spectrum import Spectrum
+from quad_dynamics.identification.signals.stance import Stance
+from quad_dynamics.identification.signals.velocity_check import VelocityCheck, check_velocities
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+_SAMPLES_PER_CUTOFF = 3.0  # samples that are kept in a period of the cutoff
+_REST_NOISE = 3.0  # standard deviations of velocity below which its sign is unknown
+_LEAST_REST = 2e-3  # likewise, over the root mean square of the velocity
+STILL = 1e-3  # a velocity below this (root mean square) may be the steps of an encoder [rad/s or m/s]
+# Cutoff of the velocity whose sign is taken, over that of the filter, and over the rate.
+_WIDER, _WIDEST = 3.0, 0.4
+_CLEAR = 0.01  # noise of that velocity over its root mean square
+
+
+@dataclass(frozen=True, eq=False)
+class EvenLog:
+    """A recording on an even clock.
+
+    Attributes:
+        source: recording.
+        grid: its rows.
+        clock: how they were made.
+        chosen: what is used.
+        spectrum: of its signals.
+        stance: which feet stand, and impacts.
+        speed: (nj,) root mean square of the velocities [rad/s or m/s].
+        largest: (nj,) largest torques [N m or N].
+        spread: (nj,) standard deviations of the torques [N m or N].
+    """
+
+    source: Source
+    grid: Grid
+    clock: EvenClock
+    chosen: Quantities
+    spectrum: Spectrum
+    stance: Stance
+    speed: Floats
+    largest: Floats
+    spread: Floats
+
+
+def make_plan(
+    log: EvenLog, model: Model, settings: SignalSettings, cutoff: float
+) -> tuple[Plan, VelocityCheck | None]:
+    """How to make samples, and how good measured velocities of the joints are.
+
+    Args:
+        log: recording.
+        model: robot.
+        settings: what is wanted.
+        cutoff: of the low-pass filter [Hz].
+
+    Raises:
+        ArgumentError: velocities that cannot be right.
+    """
+    grid = log.grid
+    low_pass = LowPass(cutoff, settings.order, grid.rate)
+    joints, fusion = None, Fusion.positions(model.nj)
+    if 'velocity' in grid:
+        joints = check_velocities(
+            grid, lambda rows: (grid.get(rows, 'position'), grid.get(rows, 'velocity')), low_pass
+        )
+        check_velocity(log.source, model, joints.factor)
+        fusion = joints.fusion(cutoff)
+    wide = _wide_cutoff(log, cutoff)
+    rest = np.maximum(_REST_NOISE * log.spectrum.velocity_noise_below(wide), _LEAST_REST * log.speed)
+    rest[log.speed < STILL] = np.inf
+    if settings.rest_velocity is not None:
+        rest = np.full(model.nj, settings.rest_velocity)
+    wanted = settings.sample_rate or _SAMPLES_PER_CUTOFF * cutoff
+    imu = imu_place(model, settings).p if log.chosen.base == 'imu' else None
+    plan = Plan(
+        grid=grid,
+        motion=MotionPlan(model, fusion, _base_fusion(log, low_pass), imu),
+        low_pass=low_pass,
+        wide=LowPass(wide, settings.order, grid.rate),
+        step=max(1, math.floor(grid.rate / wanted + 1e-9)),
+        rest=np.maximum(rest, 1e-9),
+        torque_noise=log.spectrum.torque_noise,
+        torque_spread=log.spread,
+        idle=log.largest == 0.0,
+        frames=log.source.force_frames,
+        segment=max(1, round(settings.segment * grid.rate)),
+    )
+    return plan, joints
+
+
+def _base_fusion(log: EvenLog, low_pass: LowPass) -> Fusion:
+    """How positions and velocities of the base are joined: of its position and its quaternion."""
+    grid = log.grid
+    if log.chosen.base == 'odom':
+        check = check_velocities(grid, lambda rows: base_signals(grid, rows), low_pass, (3, 4))
+        return check.fusion(low_pass.cutoff)
+    if log.chosen.base == 'imu':
+        turning = check_velocities(grid, lambda rows: imu_signals(grid, rows), low_pass, (4,))
+        fusion = turning.fusion(low_pass.cutoff)
+        # an IMU says nothing of the position
+        return Fusion(np.r_[np.full(3, np.inf), fusion.corner], np.r_[np.zeros(3), fusion.lag])
+    return Fusion.positions(0)
+
+
+def _wide_cutoff(log: EvenLog, cutoff: float) -> float:
+    """Cutoff of the velocity whose sign is taken [Hz]: as high as noise allows, not to smear reversals."""
+    high = _WIDEST * log.grid.rate
+    low = min(_WIDER * cutoff, high)
+    for wide in np.geomspace(high, low, 20):
+        noise = log.spectrum.velocity_noise_below(float(wide))
+        if np.median(noise / np.maximum(log.speed, 1e-300)) < _CLEAR:
+            return float(wide)
+    return low

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the recorded quantities are used, and torques from commands where none were measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.recording import Segment, Source
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+TARGETS = ('target_position', 'target_velocity', 'target_effort')
+
+
+@dataclass(frozen=True, eq=False)
+class Quantities:
+    """What is used of a recording.
+
+    Attributes:
+        keys: channels.
+        base: 'odom', 'imu', or '' for a fixed base.
+        forces: feet whose forces were measured.
+        commanded: torques are those of the commands.
+        kp: (nj,) gains of the drives.
+        kd: (nj,).
+        effort_scale: (nj,) factor of measured efforts.
+    """
+
+    keys: frozenset[str]
+    base: str
+    forces: tuple[str, ...]
+    commanded: bool
+    kp: Floats
+    kd: Floats
+    effort_scale: Floats
+
+    @property
+    def slopes(self) -> bool:
+        """Torques need velocities, and none were measured."""
+        return self.commanded and bool(np.any(self.kd)) and 'velocity' not in self.keys
+
+    def torques(self, values: dict[str, Floats]) -> Floats:
+        """(n, nj) as measured, or of commands: effort + kp (position - q) + kd (velocity - qd).
+
+        Args:
+            values: (n, nj) of quantities, by name.
+        """
+        if not self.commanded:
+            return self.effort_scale * values['effort']
+        tau = np.zeros_like(values['position'])
+        if 'target_effort' in values:
+            tau = tau + values['target_effort']
+        if 'target_position' in values:
+            tau = tau + self.kp * (values['target_position'] - values['position'])
+        if np.any(self.kd) and ('target_position' in values or 'target_velocity' in values):
+            wanted = values.get('target_velocity', np.zeros_like(tau))
+            tau = tau + self.kd * (wanted - values['velocity'])
+        return tau
+
+
+def choose_quantities(source: Source, model: Model, settings: SignalSettings, first: Segment) -> Quantities:
+    """Decide what is used.
+
+    Args:
+        source: recording; it gets notes.
+        model: robot.
+        settings: what is wanted.
+        first: segment of the recording.
+
+    Raises:
+        ArgumentError: the torques, or the motion of the base, are nowhere.
+    """
+    present = {key.split('#', 1)[0] for key in first}
+    if 'position' not in present:
+        raise ArgumentError(f'{source.name}: holds no positions of the joints')
+    wanted = {'position', 'velocity'} & present
+    commanded = _commanded(source, present)
+    wanted |= set(TARGETS) & present if commanded else {'effort'}
+    numbers = (('kp', 0.0), ('kd', 0.0), ('effort_scale', 1.0))
+    kp, kd, scale = (np.array(source.topics.of_joints(name, model.nj, usual)) for name, usual in numbers)
+    if commanded:
+        _check_commands(source, present, kp, kd)
+    base = _base(source, model, settings, present)
+    wanted |= {'odom': {'base'}, 'imu': {'imu'}, '': set()}[base]
+    forces = tuple(foot for foot in model.foot_names if f'force/{foot}' in present and model.floating_base)
+    wanted |= {f'force/{foot}' for foot in forces}
+    if forces and len(forces) < len(model.foot_names):
+        lacking = [foot for foot in model.foot_names if foot not in forces]
+        source.note(f'forces of {", ".join(lacking)} were not measured; no measured force is used')
+        wanted -= {f'force/{foot}' for foot in forces}
+        forces = ()
+    keys = frozenset(key for key in first if key.split('#', 1)[0] in wanted)
+    if not commanded and np.any(scale != 1.0):
+        source.note(f'efforts are multiplied by {", ".join(f"{factor:g}" for factor in np.unique(scale))}')
+    return Quantities(keys, base, forces, commanded, kp, kd, scale)
+
+
+def _commanded(source: Source, present: set[str]) -> bool:
+    """Whether torques are those of the commands."""
+    torque = source.topics.torque
+    if torque == 'effort' and 'effort' not in present:
+        raise ArgumentError(f'{source.name}: the joints have no effort, and torque is set to effort')
+    if torque == 'command' or 'effort' not in present:
+        if not present & set(TARGETS):
+            raise ArgumentError(
+                f'{source.name}: the joints have no effort, and there are no commands '
+                f'({source.topics.joint_torques} or {source.topics.joint_targets}) to compute it from'
+            )
+        return True
+    return False
+
+
+def _check_commands(source: Source, present: set[str], kp: Floats, kd: Floats) -> None:
+    """Commands of positions or velocities need gains."""
+    if 'target_position' in present and not np.any(kp):
+        raise ArgumentError(
+            f'{source.name}: commands hold positions, but no gains of the drives are given; expected kp and '
+            'kd'
+        )
+    if 'target_velocity' in present and not np.any(kd) and 'target_position' not in present:
+        raise ArgumentError(f'{source.name}: commands hold velocities, but kd is not given')
+    terms = []
+    if 'target_effort' in present:
+        terms.append('commanded effort')
+    if 'target_position' in present:
+        terms.append('kp (commanded - measured position)')
+    if np.any(kd) and present & {'target_position', 'target_velocity'}:
+        moving = 'commanded' if 'target_velocity' in present else '0'
+        terms.append(f'kd ({moving} - measured velocity)')
+    source.note(f'torque was not measured; assumed as {" + ".join(terms)}')
+
+
+def _base(source: Source, model: Model, settings: SignalSettings, present: set[str]) -> str:
+    """Where the motion of the base is from."""
+    if not model.floating_base:
+        return ''
+    there = [name for name, key in (('odom', 'base'), ('imu', 'imu')) if key in present]
+    if settings.base == 'auto' and there:
+        chosen = there[0]
+    elif settings.base in there:
+        chosen = settings.base
+    else:
+        raise ArgumentError(
+            f'{source.name}: has {" and ".join(there) or "no motion of the base"}; expected '
+            f'{"odom or imu" if settings.base == "auto" else settings.base}'
+        )
+    if chosen == 'imu':
+        source.note(
+            'motion of the base from the IMU: its position and velocity are unknown '
+            '(0; no torque depends on them)'
+        )
+    return chosen

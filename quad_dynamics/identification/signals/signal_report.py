@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was found out about recordings, and what was done to them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quad_dynamics.identification.signals.clock import ClockCheck
+from quad_dynamics.identification.signals.delay import Delay
+from quad_dynamics.identification.signals.sampling import Counts
+
+
+@dataclass(frozen=True, eq=False)
+class SourceReport:
+    """One recording.
+
+    Attributes:
+        name: of the recording.
+        sha256: of its data.
+        notes: what was assumed.
+        rate: of the even clock [Hz].
+        duration: of what is on it [s].
+        sample_rate: of the samples [Hz].
+        clocks: how even the stamps of each channel are.
+        base: 'odom', 'imu', or '' for a fixed base.
+        stance: how feet on the ground were found; '' for a fixed base.
+        stood: part of the time in which each foot stands.
+        carried: mean of the vertical foot forces over the weight; NaN where they were not measured.
+        impacts: that were found.
+        joint_names: of the following.
+        position_noise: standard deviations [rad or m].
+        velocity_noise: [rad/s or m/s]; infinite without measured velocities.
+        torque_noise: [N m or N].
+        velocity_factor: velocities over derivatives of positions; empty without measured velocities.
+        velocity_lag: by which velocities are late [s].
+        velocity_used: they are used.
+        rest: below these velocities the direction of friction is unknown [rad/s or m/s].
+        counts: what became of the samples.
+    """
+
+    name: str
+    sha256: str
+    notes: tuple[str, ...]
+    rate: float
+    duration: float
+    sample_rate: float
+    clocks: dict[str, ClockCheck]
+    base: str
+    stance: str
+    stood: tuple[float, ...]
+    carried: float
+    impacts: int
+    joint_names: tuple[str, ...]
+    position_noise: tuple[float, ...]
+    velocity_noise: tuple[float, ...]
+    torque_noise: tuple[float, ...]
+    velocity_factor: tuple[float, ...]
+    velocity_lag: tuple[float, ...]
+    velocity_used: tuple[bool, ...]
+    rest: tuple[float, ...]
+    counts: Counts
+
+    def text(self) -> list[str]:
+        """Lines for people."""
+        lines = [
+            f'{self.name}: {self.duration:.1f} s of joint states at {self.rate:.4g} Hz, '
+            f'{self.counts.samples} samples at {self.sample_rate:.4g} Hz in {self.counts.blocks} blocks',
+            f'  sha256 {self.sha256}',
+        ]
+        for key, clock in self.clocks.items():
+            if clock.gaps or clock.doubled or clock.jitter > 0.01 * clock.period:
+                lines.append(
+                    f'  {key}: jitter {1e3 * clock.jitter:.3g} ms, {clock.gaps} gaps, longest '
+                    f'{1e3 * clock.longest:.3g} ms, {clock.doubled} double stamps'
+                )
+        if self.base:
+            stood = ', '.join(f'{100 * share:.0f} %' for share in self.stood)
+            lines.append(f'  base from {self.base}; feet stand (by {self.stance}): {stood}')
+        if math.isfinite(self.carried):
+            lines.append(f'  foot forces carry {self.carried:.3f} of the weight of the model')
+        if self.impacts:
+            lines.append(f'  {self.impacts} impacts; no filter runs across them')
+        lines += self._joints()
+        return lines + [f'  note: {note}' for note in self.notes]
+
+    def _joints(self) -> list[str]:
+        lines = []
+        n = max(self.counts.samples, 1)
+        found = self.counts
+        kinds = {'resting': found.resting, 'saturated': found.saturated, 'near spikes': found.spikes}
+        for name, share in kinds.items():
+            if np.any(share > 0.005 * n):
+                worst = int(np.argmax(share))
+                lines.append(
+                    f'  {name}: {100 * float(np.mean(share)) / n:.0f} % of the rows do not count, '
+                    f'{100 * float(share[worst]) / n:.0f} % of {self.joint_names[worst]}'
+                )
+        if np.any(self.counts.stopped > 0):
+            stops = [self.joint_names[i] for i in np.flatnonzero(self.counts.stopped)]
+            lines.append(f'  at the end of their range at times: {", ".join(stops)}')
+        if self.velocity_factor:
+            factors = [f for f in self.velocity_factor if math.isfinite(f)]
+            if factors:
+                lines.append(
+                    f'  velocities over derivatives of positions: {min(factors):.3f} to {max(factors):.3f}, '
+                    f'late by {1e3 * float(np.median(self.velocity_lag)):.2f} ms'
+                )
+        else:
+            lines.append('  velocities were not measured; positions are differentiated')
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        joints = {
+            name: {
+                'position_noise': self.position_noise[i],
+                'velocity_noise': self.velocity_noise[i] if math.isfinite(self.velocity_noise[i]) else None,
+                'torque_noise': self.torque_noise[i],
+                'rest_velocity': self.rest[i],
+                'resting': int(self.counts.resting[i]) if len(self.counts.resting) else 0,
+                'saturated': int(self.counts.saturated[i]) if len(self.counts.saturated) else 0,
+                'at_stop': int(self.counts.stopped[i]) if len(self.counts.stopped) else 0,
+                'near_spikes': int(self.counts.spikes[i]) if len(self.counts.spikes) else 0,
+                **self._velocity(i),
+            }
+            for i, name in enumerate(self.joint_names)
+        }
+        clocks = {
+            key: {
+                'messages': clock.messages,
+                'period': clock.period,
+                'jitter': clock.jitter,
+                'longest': clock.longest,
+                'gaps': clock.gaps,
+                'double_stamps': clock.doubled,
+            }
+            for key, clock in self.clocks.items()
+        }
+        return {
+            'name': self.name,
+            'sha256': self.sha256,
+            'notes': list(self.notes),
+            'rate': self.rate,
+            'duration': self.duration,
+            'sample_rate': self.sample_rate,
+            'samples': self.counts.samples,
+            'blocks': self.counts.blocks,
+            'rows_at_ends': self.counts.trimmed,
+            'clocks': clocks,
+            'base': self.base,
+            'stance': self.stance,
+            'stood': list(self.stood),
+            'carried': self.carried if math.isfinite(self.carried) else None,
+            'impacts': self.impacts,
+            'joints': joints,
+        }
+
+    def _velocity(self, i: int) -> dict[str, Any]:
+        if not self.velocity_factor:
+            return {}
+        factor = self.velocity_factor[i]
+        return {
+            'velocity_factor': factor if math.isfinite(factor) else None,
+            'velocity_lag': self.velocity_lag[i],
+            'velocity_used': self.velocity_used[i],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class SignalReport:
+    """All recordings.
+
+    Attributes:
+        sources: one by one.
+        cutoff: of the low-pass filter [Hz].
+        automatic: it was chosen from the spectrum.
+        order: of the filter, which runs forwards and backwards.
+        delay: of torques behind positions.
+        force_delay: of foot forces behind positions.
+        forces_measured: of all feet, in all recordings.
+    """
+
+    sources: tuple[SourceReport, ...]
+    cutoff: float
+    automatic: bool
+    order: int
+    delay: Delay
+    force_delay: Delay
+    forces_measured: bool
+
+    def text(self) -> list[str]:
+        """Lines for people."""
+        chosen = 'chosen from the spectrum' if self.automatic else 'given'
+        lines = [line for source in self.sources for line in source.text()]
+        lines.append(
+            f'low-pass filter: Butterworth of order {self.order}, forwards and backwards, cutoff '
+            f'{self.cutoff:.3g} Hz ({chosen})'
+        )
+        lines.append(f'delay of torques behind positions: {_delay_text(self.delay)}')
+        if self.forces_measured:
+            lines.append(f'delay of foot forces behind positions: {_delay_text(self.force_delay)}')
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for YAML."""
+        return {
+            'cutoff': self.cutoff,
+            'cutoff_automatic': self.automatic,
+            'order': self.order,
+            'delay': _delay_dict(self.delay),
+            'force_delay': _delay_dict(self.force_delay) if self.forces_measured else None,
+            'forces_measured': self.forces_measured,
+            'sources': [source.to_dict() for source in self.sources],
+        }
+
+
+def _delay_text(delay: Delay) -> str:
+    if delay.how == 'given':
+        return f'{1e3 * delay.value:.2f} ms (given)'
+    if not math.isfinite(delay.estimate):
+        return f'{delay.how}; taken as 0'
+    error = f' +- {1e3 * delay.error:.2f}' if math.isfinite(delay.error) else ''
+    return f'{1e3 * delay.estimate:.2f}{error} ms ({delay.how}{"" if delay.value else "; taken as 0"})'
+
+
+def _delay_dict(delay: Delay) -> dict[str, Any]:
+    def plain(number: float) -> float | None:
+        return number if math.isfinite(number) else None
+
+    return {
+        'value': delay.value,
+        'estimate': plain(delay.estimate),
+        'standard_error': plain(delay.error),
+        'how': delay.how,
+    }

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise of the joints' signals, and the cutoff that keeps their motion and little of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import signal
+
+from quad_dynamics.identification.signals.filters import noise_level
+from quad_dynamics.identification.signals.grid import Grid
+
+Floats = npt.NDArray[np.float64]
+
+_WINDOW = 2.0  # length of the stretches whose spectra are averaged [s]
+_BAND = 1.0  # over which spectra are smoothed [Hz]
+_CLEAR = 3.0  # spectrum over that of the noise up to which there is motion
+_ENERGY = 0.999  # of the squared velocities that must be below the cutoff over _ABOVE
+_ABOVE = 3.0
+# Products of velocities have twice their frequency: noise or not, the cutoff is so far above most motion.
+_MOST, _LEAST_ABOVE = 0.99, 2.5
+LOWEST, HIGHEST = 5.0, 0.2  # cutoff [Hz], and over the rate
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """What the signals of one recording are like.
+
+    Attributes:
+        rate: [Hz].
+        position_noise: (nj,) standard deviations.
+        velocity_noise: (nj,); infinite where no velocities were measured.
+        torque_noise: (nj,).
+        frequency: (n,) [Hz].
+        velocity: (n, nj) power density of the velocities, measured or from positions.
+        measured: velocities were measured.
+    """
+
+    rate: float
+    position_noise: Floats
+    velocity_noise: Floats
+    torque_noise: Floats
+    frequency: Floats
+    velocity: Floats
+    measured: bool
+
+    def fused_noise(self) -> Floats:
+        """(n, nj) power density of the noise of velocities from positions and velocities together."""
+        from_positions = np.outer(2.0 * math.pi * self.frequency, self.position_noise) ** 2
+        inverse = 1.0 / np.maximum(from_positions, 1e-300) + 1.0 / np.maximum(self.velocity_noise**2, 1e-300)
+        return 2.0 / (inverse * self.rate)
+
+    def velocity_noise_below(self, cutoff: float) -> Floats:
+        """(nj,) standard deviation of velocities after a low-pass filter."""
+        below = self.frequency <= cutoff
+        step = self.frequency[1] - self.frequency[0]
+        level: Floats = np.sqrt(np.sum(self.fused_noise()[below], axis=0) * step)
+        return level
+
+
+def measure_spectrum(grid: Grid) -> Spectrum | None:
+    """Noise and spectra of a recording; None if it has no stretch that is long enough."""
+    size = round(_WINDOW * grid.rate)
+    levels: dict[str, list[Floats]] = {'position': [], 'velocity': [], 'effort': []}
+    total: Floats | None = None
+    count = 0
+    frequency = np.empty(0)
+    for _, begin, end, rows in grid.windows(size):
+        for name, found in levels.items():
+            if name in grid and end - begin >= 16:
+                found.append(noise_level(grid.get(rows, name)) ** 2)
+        if end - begin < size:
+            continue
+        name = 'velocity' if 'velocity' in grid else 'position'
+        frequency, power = signal.periodogram(
+            grid.get(rows, name), grid.rate, window='hann', detrend='linear', axis=0
+        )
+        if name == 'position':
+            power = power * (2.0 * math.pi * frequency[:, None]) ** 2
+        power = np.log(np.maximum(power, 1e-300))
+        total = power if total is None else total + power
+        count += 1
+    if total is None:
+        return None
+    noise = {name: np.sqrt(np.mean(found, axis=0)) for name, found in levels.items() if found}
+    unknown = np.full_like(noise['position'], np.inf)
+    return Spectrum(
+        grid.rate,
+        noise['position'],
+        noise.get('velocity', unknown),
+        noise['effort'],
+        frequency,
+        np.exp(total / count + np.euler_gamma),
+        'velocity' in grid,
+    )
+
+
+def choose_cutoff(spectra: Sequence[Spectrum]) -> float:
+    """The cutoff of the low-pass filter [Hz].
+
+    It is three times the frequency below which nearly all of the motion is, but not beyond the frequency
+    where the motion of the livelier joints sinks into noise.
+
+    Args:
+        spectra: of all recordings.
+    """
+    chosen = []
+    for one in spectra:
+        step = one.frequency[1] - one.frequency[0]
+        width = max(1, round(_BAND / step))
+        smooth = signal.fftconvolve(one.velocity, np.full((width, 1), 1.0 / width), mode='same', axes=0)
+        own = 2.0 * one.velocity_noise**2 / one.rate if one.measured else one.fused_noise()
+        clear = (smooth - own) / np.maximum(one.fused_noise(), 1e-300) > _CLEAR - 1.0
+        clear[0] = True
+        # the first band without motion ends it
+        ends = np.where(clear.all(axis=0), len(clear) - 1, np.argmin(clear, axis=0))
+        energy = np.maximum(smooth - own, 0.0)
+        energy[np.arange(len(energy))[:, None] >= np.maximum(ends, 1)] = 0.0
+        share = np.cumsum(energy, axis=0) / np.maximum(np.sum(energy, axis=0), 1e-300)
+        nearly_all, most = (one.frequency[np.argmax(share >= part, axis=0)] for part in (_ENERGY, _MOST))
+        cutoff = np.maximum(np.minimum(_ABOVE * nearly_all, one.frequency[ends]), _LEAST_ABOVE * most)
+        chosen.append(float(np.clip(np.quantile(cutoff, 0.75), LOWEST, HIGHEST * one.rate)))
+    # one filter for all; a whole number of tenths is easier to quote
+    return max(round(min(chosen), 1), 0.1)

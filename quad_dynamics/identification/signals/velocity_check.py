@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether measured velocities are the derivatives of positions, and how the two are best joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.signals.filters import HALF, LowPass, derivative, noise_level
+from quad_dynamics.identification.signals.grid import Grid
+from quad_dynamics.identification.signals.motion import Fusion
+
+Floats = npt.NDArray[np.float64]
+
+_FACTOR = 0.02  # by which a velocity may be off to be used
+_LOW, _ALONE = 0.7, 0.25  # lowest corner over the cutoff; below the second, velocities are used alone
+_MOVES = 5.0  # motion over noise at which velocities can be compared
+LEAST_WAY = 1e-3  # what moves less [rad or m] may show nothing but the steps of its encoder
+_WINDOW = 10.0  # time that is looked at at once [s]
+_STEP = 1.25  # factor between corners that are told apart
+_LAG = 0.05  # periods of the cutoff by which it may be late to be used
+
+
+@dataclass(frozen=True, eq=False)
+class VelocityCheck:
+    """Measured velocities v against positions p: v(t) = factor p'(t - lag).
+
+    Attributes:
+        factor: (k,); NaN for what does not move.
+        lag: (k,) [s].
+        position_noise: (k,) standard deviations.
+        velocity_noise: (k,).
+    """
+
+    factor: Floats
+    lag: Floats
+    position_noise: Floats
+    velocity_noise: Floats
+
+    def good(self, cutoff: float) -> npt.NDArray[np.bool_]:
+        """(k,) velocities that can be used."""
+        near = np.abs(np.nan_to_num(self.factor, nan=1.0) - 1.0) < _FACTOR
+        return near & (np.abs(self.lag) < _LAG / cutoff)
+
+    def fusion(self, cutoff: float) -> Fusion:
+        """How positions and velocities are joined.
+
+        The filter that joins them must not reach further than the low-pass filter: where the corner would be
+        far below the cutoff, measured velocities alone are as good.
+        """
+        ratio = self.velocity_noise / np.maximum(self.position_noise, 1e-300)
+        own = 2.0 * np.pi * cutoff
+        corner = np.clip(ratio, _LOW * own, 1e9)
+        # rounded, so that columns that are much alike go through one filter
+        corner = _STEP ** np.rint(np.log(corner) / np.log(_STEP))
+        corner = np.where(ratio < _ALONE * own, 0.0, corner)
+        good = self.good(cutoff)
+        return Fusion(np.where(good, corner, np.inf), np.where(good, self.lag, 0.0))
+
+
+def check_velocities(
+    grid: Grid,
+    signals: Callable[[Floats], tuple[Floats, Floats]],
+    low_pass: LowPass,
+    groups: Sequence[int] = (),
+) -> VelocityCheck:
+    """Compare measured velocities with positions, below the cutoff.
+
+    Args:
+        grid: rows.
+        signals: positions and measured velocities (n, k) of rows.
+        low_pass: filter.
+        groups: numbers of columns, side by side, that share one factor, lag and noise (parts of a vector);
+            empty: each has its own.
+    """
+    sums: Floats | None = None
+    lowest, highest = np.inf, -np.inf
+    count = 0
+    noise: list[Floats] = []
+    weights: list[int] = []
+    trim = int(np.ceil(grid.rate / low_pass.cutoff))
+    for _, _, _, rows in grid.windows(round(_WINDOW * grid.rate)):
+        if len(rows) < 2 * HALF + 2 * trim + 20:
+            continue
+        p, v = signals(rows)
+        lowest, highest = np.minimum(lowest, p.min(axis=0)), np.maximum(highest, p.max(axis=0))
+        noise.append(np.stack([noise_level(p) ** 2, noise_level(v) ** 2]))
+        weights.append(len(rows))
+        inner = slice(trim, len(rows) - 2 * HALF - trim)
+        x = derivative(low_pass(p), grid.period)[inner]
+        a = derivative(low_pass(p), grid.period, 2)[inner]
+        y = low_pass(v)[HALF : len(v) - HALF][inner]
+        count += len(x)
+        products = np.stack([x * x, x * a, a * a, x * y, a * y]).sum(axis=1)
+        sums = products if sums is None else sums + products
+    if sums is None:
+        k = signals(grid.read(0, min(len(grid), 50)))[0].shape[1]
+        nothing = np.full(k, np.nan)
+        return VelocityCheck(nothing, nothing * 0.0, nothing, nothing)
+    levels = np.average(np.stack(noise), axis=0, weights=weights)
+    if groups:
+        sums, levels = _together(sums, groups), _together(levels, groups) / np.repeat(groups, groups)
+    xx, xa, aa, xy, ay = sums
+    determinant = xx * aa - xa * xa
+    # The derivative of positions must be more than their noise: (2 pi f)^2, over all f below the cutoff.
+    noise_of_slope = (
+        levels[0] * (2.0 * np.pi * low_pass.cutoff) ** 2 * 2.0 * low_pass.cutoff / (3.0 * grid.rate)
+    )
+    moves = (determinant > 1e-12 * np.maximum(xx * aa, 1e-300)) & (xx > _MOVES**2 * noise_of_slope * count)
+    moves &= highest - lowest > LEAST_WAY
+    safe = np.where(moves, determinant, 1.0)
+    factor = np.where(moves, (aa * xy - xa * ay) / safe, np.nan)
+    slope = np.where(moves, (xx * ay - xa * xy) / safe, 0.0)
+    lag = np.where(moves, -slope / np.where(np.abs(factor) > 1e-6, factor, 1.0), 0.0)
+    return VelocityCheck(factor, np.nan_to_num(lag), np.sqrt(levels[0]), np.sqrt(levels[1]))
+
+
+def _together(sums: Floats, groups: Sequence[int]) -> Floats:
+    """Sums over columns that share one result."""
+    begins = np.cumsum([0, *groups[:-1]])
+    return np.repeat(np.add.reduceat(sums, begins, axis=1), groups, axis=1)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Base parameters: the combinations of unknowns that data determine, by a rank-revealing QR factorisation.
+
+Columns of the regressor that depend on others add their unknowns to those of the others: with Y = Q [R1 R2]
+for the independent columns 1 and the dependent ones 2, Y z = Q R1 (z1 + R1^-1 R2 z2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.identification.solvers.freedom import Freedom
+from quad_dynamics.identification.solvers.prior import friction_scales, prior_precision
+from quad_dynamics.identification.solvers.solution import Combination
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Singular values of scaled columns below this part of the largest are none. They are roots of the
+# eigenvalues of Y^T Y, whose rounding is some 1e-15 of the largest: 3e-8 here.
+RANK = 1e-6
+_NOTHING = 1e-10  # of what the most influential unknown does
+_LARGE = 0.2  # of the largest; as small as the condition number allows
+# Terms of a combination that matter less than this part of its first one are not printed.
+_SHOWN = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """The combinations b = B z of free unknowns that the data determine.
+
+    Attributes:
+        freedom: the unknowns.
+        first: (rank,) index of the z that leads each combination.
+        B: (rank, nz) the combinations; 1 at its first z.
+        R: (rank, rank) upper triangular, Y z = Q R b.
+        condition: number of the equations, columns scaled to length 1; inf where nothing is determined.
+        shown: (rank, nz) terms that are worth printing.
+    """
+
+    freedom: Freedom
+    first: Ints
+    B: Floats
+    R: Floats
+    condition: float
+    shown: npt.NDArray[np.bool_]
+
+    @property
+    def rank(self) -> int:
+        """Number of combinations."""
+        return len(self.first)
+
+    def least_change(self) -> tuple[Floats, Floats, Floats]:
+        """How unknowns follow from a change of the combinations, and how far both may be from the model.
+
+        Returns:
+            (nz, rank) G: z = G d changes the combinations by d, and else as little as possible.
+            (rank, rank) information of the weak prior about d: bodies are as the model says, to 100 %.
+            (nz, nz) covariance of that prior about z.
+        """
+        precision = prior_precision(self.freedom, friction_scales(self.freedom.columns))
+        before = _scaled_inverse(precision)
+        carried = before @ self.B.T
+        weak = _scaled_inverse(self.B @ carried)
+        return carried @ weak, weak, before
+
+    def texts(self) -> list[str]:
+        """Each combination in words, such as 'FL_calf.Ixx + 1.00 FL_thigh.Iyy'."""
+        return [self._text(i) for i in range(self.rank)]
+
+    def _text(self, row: int) -> str:
+        names, lead = self.freedom.names, self.first[row]
+        text = str(names[lead])
+        for k in np.flatnonzero(self.shown[row]):
+            if k != lead:
+                value = self.B[row, k]
+                text += f' {"+" if value > 0.0 else "-"} {abs(value):.3g} {names[k]}'
+        return text
+
+    def combinations(self, x: Floats, covariance: Floats) -> tuple[Combination, ...]:
+        """With their values.
+
+        Args:
+            x: (size,) all unknowns.
+            covariance: (nz, nz) of z.
+        """
+        lead = self.freedom.lead
+        values, priors = self.B @ x[lead], self.B @ self.freedom.x0[lead]
+        stds = np.sqrt(np.maximum(np.einsum('ri,ij,rj->r', self.B, covariance, self.B), 0.0))
+        units = [self.freedom.columns.units[lead[i]] for i in self.first]
+        return tuple(
+            Combination(text, float(value), float(prior), float(std), unit)
+            for text, value, prior, std, unit in zip(self.texts(), values, priors, stds, units, strict=True)
+        )
+
+
+def find_base_parameters(normal: NormalEquations, freedom: Freedom) -> BaseParameters:
+    """Find the combinations that data determine.
+
+    Args:
+        normal: sums over samples.
+        freedom: what is free.
+    """
+    H = freedom.T.T @ normal.YtY @ freedom.T
+    length = np.sqrt(np.maximum(np.diag(H), 0.0))
+    # What a typical change of each unknown does: columns that are nothing but rounding do nothing.
+    typical = length / np.sqrt(np.diag(prior_precision(freedom, friction_scales(freedom.columns))))
+    used = np.flatnonzero(typical > _NOTHING * max(float(typical.max(initial=0.0)), 1e-300))
+    length = length[used]
+    scaled = H[np.ix_(used, used)] / np.outer(length, length)
+    values, V = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * V.T  # root^T root = scaled
+    if not len(used):
+        nothing = np.zeros((0, freedom.nz))
+        return BaseParameters(
+            freedom, np.zeros(0, np.int64), nothing, np.zeros((0, 0)), np.inf, nothing.astype(bool)
+        )
+    chosen = _independent(root, _readable(freedom, used))
+    rest = np.setdiff1d(np.arange(len(used)), chosen)
+    Q, R = np.linalg.qr(root[:, chosen])
+    scaled_B = np.zeros((len(chosen), len(used)))
+    scaled_B[:, chosen] = np.eye(len(chosen))
+    scaled_B[:, rest] = np.linalg.solve(R, Q.T @ root[:, rest])
+    B, shown = np.zeros((len(chosen), freedom.nz)), np.zeros((len(chosen), freedom.nz), dtype=bool)
+    B[:, used] = scaled_B * length / length[chosen][:, None]
+    shown[:, used] = np.abs(scaled_B) > _SHOWN
+    return BaseParameters(
+        freedom, used[chosen], B, R * length[chosen], float(np.linalg.cond(root[:, chosen])), shown
+    )
+
+
+def _readable(freedom: Freedom, used: Ints) -> Ints:
+    """Order in which columns are looked at: masses last, for they become part of their neighbours."""
+    leads = freedom.lead[used]
+    is_mass = (leads < freedom.columns.slices['pi'].stop) & (leads % 10 == 0)
+    return np.asarray(np.argsort(is_mass, kind='stable'), dtype=np.int64)
+
+
+def _independent(root: Floats, order: Ints) -> Ints:
+    """Columns that span all others, in ascending order.
+
+    Of the columns whose part beyond those already chosen is large, the first in the order is chosen next, and
+    not the one whose part is largest: rounding must not decide.
+    """
+    left = root.copy()
+    chosen: list[int] = []
+    while True:
+        size = np.linalg.norm(left, axis=0)
+        largest = float(size.max(initial=0.0))
+        if largest <= RANK or len(chosen) == root.shape[1]:
+            return np.array(sorted(chosen), dtype=np.int64)
+        k = int(order[np.flatnonzero(size[order] > _LARGE * largest)[0]])
+        chosen.append(k)
+        # Twice: once leaves what rounding puts in.
+        direction = left[:, k] / size[k]
+        for _ in range(2):
+            left -= np.outer(direction, direction @ left)
+        left[:, k] = 0.0
+
+
+def _scaled_inverse(matrix: Floats) -> Floats:
+    """Inverse of a positive definite matrix whose rows have very different units."""
+    d = 1.0 / np.sqrt(np.diag(matrix))
+    return np.asarray(np.linalg.inv(matrix * np.outer(d, d)) * np.outer(d, d))

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bag cannot tell, and which motion would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.equations.columns import INERTIAL
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+_MOVED = 0.05  # a joint that moved less stood still [rad or m]
+_FAST = 0.5  # viscous friction shows above this speed [rad/s or m/s]
+_BRISK = 2.0  # inertia shows above this acceleration [rad/s^2 or m/s^2]
+_TILTED = 0.1  # a trunk that rolled and pitched less was level [rad]
+_TURNED = 0.3  # angular velocity of a trunk that turns [rad/s]
+_BOUNCED = 0.5  # vertical acceleration of a trunk that goes up and down [m/s^2]
+
+
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """How much everything moved.
+
+    Attributes:
+        span: (nj,) between the extremes of each joint.
+        speed: (nj,) largest.
+        acceleration: (nj,) root mean square.
+        reversals: (nj,) how often each joint changed direction.
+        used: (nj,) share of samples whose row of torque counts.
+        tilt: largest span of the trunk's vertical axis [rad]; nan with a fixed base.
+        turning: root mean square of the trunk's angular velocity [rad/s]; likewise.
+        bounce: root mean square of its vertical acceleration [m/s^2]; likewise.
+    """
+
+    span: Floats
+    speed: Floats
+    acceleration: Floats
+    reversals: Floats
+    used: Floats
+    tilt: float
+    turning: float
+    bounce: float
+
+
+def find_excitation(samples: Samples, model: Model) -> Excitation:
+    """How much everything moved, in one run through the samples."""
+    nj, get = model.nj, samples.layout.get
+    low, high = np.full(nj + 2, np.inf), np.full(nj + 2, -np.inf)
+    speed, squares, reversals, used = np.zeros(nj), np.zeros(nj + 4), np.zeros(nj), np.zeros(nj)
+    last: Floats | None = None
+    for rows in samples.chunks():
+        q, u, du = get(rows, 'q'), get(rows, 'u'), get(rows, 'du')
+        up = _up(q) if model.floating_base else np.zeros((len(q), 2))
+        places = np.concatenate([q[:, len(q[0]) - nj :], up], axis=1)
+        low, high = np.minimum(low, places.min(axis=0)), np.maximum(high, places.max(axis=0))
+        uj = u[:, model.nv - nj :]
+        speed = np.maximum(speed, np.abs(uj).max(axis=0))
+        base = (
+            np.concatenate([u[:, 3:6], du[:, 2:3]], axis=1) if model.floating_base else np.zeros((len(u), 4))
+        )
+        squares += np.sum(np.concatenate([du[:, model.nv - nj :], base], axis=1) ** 2, axis=0)
+        signs = np.sign(uj) if last is None else np.concatenate([last, np.sign(uj)])
+        reversals += np.sum(signs[1:] * signs[:-1] < 0.0, axis=0)
+        last = signs[-1:]
+        used += get(rows, 'use').sum(axis=0)
+    n = max(len(samples), 1)
+    rms = np.sqrt(squares / n)
+    span = np.maximum(high - low, 0.0)
+    floating = model.floating_base and len(samples) > 0
+    return Excitation(
+        span=span[:nj],
+        speed=speed,
+        acceleration=rms[:nj],
+        reversals=reversals,
+        used=used / n,
+        tilt=float(span[nj:].max()) if floating else float('nan'),
+        turning=float(np.linalg.norm(rms[nj : nj + 3])) if floating else float('nan'),
+        bounce=float(rms[nj + 3]) if floating else float('nan'),
+    )
+
+
+def what_is_missing(solution: Solution, samples: Samples) -> list[str]:
+    """Plain sentences: what these samples do not determine, why, and which motion would.
+
+    Args:
+        solution: what was found.
+        samples: that it was found from.
+    """
+    model = solution.columns.model
+    moved = find_excitation(samples, model)
+    words = _of_joints(solution, moved)
+    if model.floating_base:
+        words += _of_trunk(solution, moved)
+    words += _of_bodies(solution)
+    return words
+
+
+def _up(q: Floats) -> Floats:
+    """(n, 2) x and y of the vertical axis in the trunk's frame: sines of pitch and roll."""
+    x, y, z, w = q[:, 3:7].T
+    return np.stack([2.0 * (x * z - w * y), 2.0 * (y * z + w * x)], axis=1)
+
+
+def _of_joints(solution: Solution, moved: Excitation) -> list[str]:
+    """What is not known of joints, and why."""
+    columns, words = solution.columns, []
+    for i, name in enumerate(columns.model.joint_names):
+        unit = 'm' if columns.model.is_prismatic[i] else 'rad'
+        if moved.span[i] < _MOVED:
+            way = min(10 * _MOVED, 0.5 * float(columns.model.q_max[i] - columns.model.q_min[i]))
+            words.append(
+                f'{name} stood still (it moved by {round(moved.span[i], 9):.2g} {unit}): neither its '
+                'friction nor the inertia that it alone moves can be seen; move it back and forth, by '
+                f'{way:.2g} {unit} or more'
+            )
+            continue
+        unknown = {
+            kind: bool(solution.free[k] and not solution.identified[k])
+            for kind, k in ((kind, columns.slices[kind].start + i) for kind in ('viscous', 'coulomb'))
+        }
+        if unknown['viscous'] or (
+            moved.speed[i] < _FAST and not solution.free[columns.slices['viscous']].any()
+        ):
+            words.append(
+                f'viscous friction of {name}: it moved at up to {moved.speed[i]:.2g} {unit}/s; move it '
+                'faster, at several speeds in both directions'
+            )
+        if unknown['coulomb']:
+            words.append(
+                f'Coulomb friction of {name}: it changed direction {int(moved.reversals[i])} times, and '
+                f'{100 * moved.used[i]:.0f} % of its samples can be used; move it slowly back and forth, '
+                'without rest'
+            )
+        if moved.acceleration[i] < _BRISK:
+            words.append(
+                f'moments of inertia beyond {name}: its acceleration was {moved.acceleration[i]:.2g} '
+                f'{unit}/s^2 (root mean square), too little to tell them from gravity and '
+                'friction; swing it faster'
+            )
+    return words
+
+
+def _of_trunk(solution: Solution, moved: Excitation) -> list[str]:
+    """What is not known of the trunk, and why."""
+    unknown = [name for k, name in enumerate(INERTIAL) if solution.free[k] and not solution.identified[k]]
+    words = []
+    if moved.tilt < _TILTED:
+        words.append(
+            f'height of the com: the trunk tilted by {np.degrees(moved.tilt):.1f} degrees; roll and pitch it '
+            'by 10 degrees or more'
+        )
+    if moved.turning < _TURNED and any(name.startswith('I') for name in unknown):
+        words.append(
+            f'moments of inertia of the trunk: it turned at {moved.turning:.2g} rad/s (root mean square); '
+            'roll, pitch and yaw it quickly'
+        )
+    if moved.bounce < _BOUNCED and 'm' in unknown:
+        words.append(
+            f'mass of the trunk apart from errors of the force sensors: its vertical acceleration was '
+            f'{moved.bounce:.2g} m/s^2 (root mean square); move it up and down, or trot'
+        )
+    return words
+
+
+def _of_bodies(solution: Solution) -> list[str]:
+    """Which inertial parameters are known only together with others."""
+    columns, parts = solution.columns, []
+    for b, body in enumerate(columns.model.body_names):
+        own = slice(10 * b, 10 * b + 10)
+        unknown = np.flatnonzero(solution.free[own] & ~solution.identified[own])
+        if len(unknown) == 10:
+            parts.append(body)
+        elif len(unknown):
+            parts.append(f'{body} ({", ".join(INERTIAL[k] for k in unknown)})')
+    fixed = [
+        body
+        for b, body in enumerate(columns.model.body_names)
+        if not solution.free[10 * b : 10 * b + 10].any()
+    ]
+    words = []
+    if parts:
+        words.append(f'not determined one by one, only in combinations and by the model: {", ".join(parts)}')
+    if fixed:
+        words.append(f'inertia kept as in the model: {", ".join(fixed)}')
+    return words

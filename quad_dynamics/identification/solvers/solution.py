@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What identification has found, with its confidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import Columns
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """A base parameter: a combination of unknowns that the data determine, though not each of them alone.
+
+    Attributes:
+        text: the combination, such as 'FL_calf.Ixx + 1.00 FL_thigh.Iyy'.
+        value: its value.
+        prior: what the model said.
+        std: standard deviation.
+        unit: of all three.
+    """
+
+    text: str
+    value: float
+    prior: float
+    std: float
+    unit: str
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The unknowns after the data.
+
+    Attributes:
+        columns: what they are.
+        x: (size,) all of them; those that were not free as the model says.
+        free: (size,) which were free.
+        identified: (size,) which the data determine: they are much surer than before.
+        std: (size,) standard deviations, by noise and by what the model may have wrong; NaN where not free.
+        low: (size,) lower end of the 95 % interval; NaN where not free.
+        high: (size,) upper end.
+        combinations: the base parameters.
+        condition: number of the equations of the base parameters, columns scaled to length 1.
+        method: name of the solver.
+        prior_weight: of the prior, relative to the data; 0 for methods without one.
+        choices: what was chosen by cross-validation, and why, in words.
+    """
+
+    columns: Columns
+    x: Floats
+    free: Bools
+    identified: Bools
+    std: Floats
+    low: Floats
+    high: Floats
+    combinations: tuple[Combination, ...] = ()
+    condition: float = float('nan')
+    method: str = 'consistent'
+    prior_weight: float = 0.0
+    choices: tuple[str, ...] = field(default=())
+
+    def part(self, kind: str) -> Floats:
+        """The unknowns of one kind: 'pi', 'viscous', ... (see `Columns.slices`)."""
+        return self.x[self.columns.slices[kind]]
+
+    def model(self) -> Model:
+        """The robot with the inertial parameters, friction and rotors that were found.
+
+        Offsets, asymmetric and Stribeck friction are no part of a model; see `part`.
+
+        Raises:
+            ArgumentError: a body is not physically consistent (never with the method 'consistent').
+        """
+        kinds = 'viscous', 'coulomb', 'rotor'
+        viscous, coulomb, rotor = (np.maximum(self.part(kind), 0.0) for kind in kinds)
+        if any(np.any(self.part(kind) < -1e-9) for kind in kinds):
+            raise ArgumentError(f'{self.method}: some friction or rotor is negative, which no model can have')
+        model = self.columns.model.with_pi(self.part('pi')).with_friction(viscous, coulomb)
+        return model.with_rotors(rotor)
+
+
+def model_with(columns: Columns, x: Floats) -> Model:
+    """The model with the inertia and the rotors of x, without friction."""
+    none = np.zeros(columns.model.nj)
+    changed = columns.model.with_pi(x[columns.slices['pi']], check=False).with_friction(none, none)
+    return changed.with_rotors(x[columns.slices['rotor']])

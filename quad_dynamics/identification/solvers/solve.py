@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From sums over samples to a solution with its confidence: the default method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import Columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.solvers.base_parameters import BaseParameters, find_base_parameters
+from quad_dynamics.identification.solvers.confidence import Confidence, find_confidence
+from quad_dynamics.identification.solvers.consistent import solve_problem
+from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
+from quad_dynamics.identification.solvers.cross_validation import FIXED, CrossValidation, choose
+from quad_dynamics.identification.solvers.freedom import Freedom
+from quad_dynamics.identification.solvers.prior import friction_scales
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.parameters.parameter import param
+from quad_dynamics.parameters.parameter_set import ParameterSet
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SolveSettings(ParameterSet):
+    """Settings of the default method."""
+
+    prior_weight: float | None = param(
+        None,
+        'trust in the inertia of the model, 1 / (relative standard deviation)^2; by default cross-validation',
+        kind='number',
+        unit='-',
+        low=0.0,
+        high=1e12,
+    )
+
+
+def solve(
+    folds: Sequence[NormalEquations],
+    equations: Equations | None,
+    columns: Columns,
+    freedom: Freedom,
+    settings: SolveSettings | None = None,
+    x_robust: Floats | None = None,
+) -> Solution:
+    """Identify: choose by cross-validation, solve, and say how sure the result is.
+
+    Args:
+        folds: sums over stretches of time.
+        equations: where the sums come from, for errors that depend on each other; None takes them as
+            independent.
+        columns: the unknowns.
+        freedom: which of them may change.
+        settings: of the method.
+        x_robust: as the sums were made with.
+
+    Raises:
+        ArgumentError: no data, or sums of other unknowns.
+    """
+    settings = settings or SolveSettings()
+    total = _total(folds, columns)
+    scales = friction_scales(columns)
+    noise = noise_variance(total, freedom)
+    choice = choose(CrossValidation(folds, freedom, scales, noise), settings.prior_weight)
+    chosen = freedom.only(choice.groups)
+    weight = 0.0 if choice.weight == FIXED else choice.weight
+    if chosen.nz == 0:
+        return _nothing_free(freedom, choice.words)
+    problem = ConsistentProblem(total, chosen, scales, noise)
+    x = solve_problem(problem, weight)
+    meat = None if equations is None else equations.scores(x, x_robust)
+    # Friction that was not freed is there all the same: nobody can be surer than if it had been.
+    wide = ConsistentProblem(
+        total, freedom.only({*choice.groups, 'inertia', 'viscous', 'coulomb'}), scales, noise
+    )
+    sure = find_confidence(wide, total, x, weight, meat, equations, chosen)
+    base = find_base_parameters(total, chosen)
+    return _solution(chosen, x, sure, base, weight, (*freedom.notes, *choice.words))
+
+
+def _solution(
+    chosen: Freedom, x: Floats, sure: Confidence, base: BaseParameters, weight: float, words: tuple[str, ...]
+) -> Solution:
+    return Solution(
+        columns=chosen.columns,
+        x=x,
+        free=chosen.free,
+        identified=sure.identified,
+        std=sure.std,
+        low=sure.low,
+        high=sure.high,
+        combinations=base.combinations(x, sure.covariance),
+        condition=base.condition,
+        method='consistent',
+        prior_weight=weight,
+        choices=words,
+    )
+
+
+def noise_variance(normal: NormalEquations, freedom: Freedom) -> float:
+    """Variance of the whitened rows that no free unknown explains."""
+    scaled_rank, rss = least_residual(normal, freedom)
+    # Data without any noise would make the prior count for nothing, and rounding for everything.
+    least = 1e-10 * normal.yty / max(normal.n, 1)
+    return max(rss / max(normal.n - scaled_rank, 1), least, 1e-300)
+
+
+def least_residual(normal: NormalEquations, freedom: Freedom) -> tuple[int, float]:
+    """Rank of the equations, and the least sum of squares, whether it is consistent or not."""
+    T, x0 = freedom.T, freedom.x0
+    H = T.T @ normal.YtY @ T
+    g = T.T @ (normal.Yty - normal.YtY @ x0)
+    start = normal.yty - 2.0 * float(x0 @ normal.Yty) + float(x0 @ normal.YtY @ x0)
+    length = np.sqrt(np.maximum(np.diag(H), 0.0))
+    d = np.where(length > 0.0, 1.0 / np.where(length > 0.0, length, 1.0), 0.0)
+    values, V = np.linalg.eigh(H * np.outer(d, d))
+    good = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
+    c = V.T @ (d * g)
+    return int(good.sum()), max(start - float(np.sum(c[good] ** 2 / values[good])), 0.0)
+
+
+def _total(folds: Sequence[NormalEquations], columns: Columns) -> NormalEquations:
+    if not folds or sum(fold.n for fold in folds) == 0:
+        raise ArgumentError('there are no data to identify from: no row of any sample can be used')
+    total = sum(folds[1:], folds[0])
+    if len(total.Yty) != columns.size:
+        raise ArgumentError(f'the sums have {len(total.Yty)} unknowns; expected {columns.size}')
+    if not (np.isfinite(total.YtY).all() and np.isfinite(total.Yty).all()):
+        raise ArgumentError('the sums hold numbers that are not finite')
+    return total
+
+
+def _nothing_free(freedom: Freedom, words: tuple[str, ...]) -> Solution:
+    nothing = np.full(freedom.columns.size, np.nan)
+    no = np.zeros(freedom.columns.size, dtype=bool)
+    return Solution(
+        freedom.columns, freedom.x0, no, no, nothing, nothing, nothing, choices=(*freedom.notes, *words)
+    )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much the legs of a robot differ: a check that needs no truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.equations.columns import INERTIAL
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.model.inertia import full_inertia
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How much the legs differ in one quantity; legs that are built alike should not.
+
+    Attributes:
+        name: of the quantity, such as 'calf_joint.viscous'.
+        unit: of the three below.
+        mean: over the legs.
+        spread: standard deviation over the legs.
+        expected: what it would be if only the noise of the data made them differ; NaN if unknown.
+    """
+
+    name: str
+    unit: str
+    mean: float
+    spread: float
+    expected: float
+
+
+def leg_spreads(solution: Solution) -> tuple[Spread, ...]:
+    """How much the legs differ in friction, rotors and inertia, of what was free."""
+    model = solution.columns.model
+    legs = [leg.joint_indices for leg in model.legs]
+    if len(legs) < 2 or len({len(leg) for leg in legs}) > 1 or not legs[0]:
+        return ()
+    found = []
+    for place in zip(*legs, strict=True):
+        label = _common_name([model.joint_names[i] for i in place], place)
+        for kind in ('viscous', 'coulomb', 'rotor'):
+            at = solution.columns.slices[kind].start + np.array(place)
+            if solution.free[at].all():
+                found.append(_spread(f'{label}.{kind}', solution, at))
+        found += _body_spreads(solution, place)
+    return tuple(found)
+
+
+def _body_spreads(solution: Solution, place: tuple[int, ...]) -> list[Spread]:
+    """Of mass and size of the inertia; these are the same for a link and its mirror image."""
+    model = solution.columns.model
+    bodies = np.array(place) + int(model.floating_base)
+    if not solution.free[10 * bodies].all():
+        return []
+    label = _common_name([model.body_names[i] for i in bodies], place)
+    trace = [full_inertia(solution.x[10 * i + 4 : 10 * i + 10]).trace() for i in bodies]
+    size = Spread(
+        f'{label}.Ixx+Iyy+Izz', 'kg m^2', float(np.mean(trace)), float(np.std(trace, ddof=1)), float('nan')
+    )
+    return [_spread(f'{label}.{INERTIAL[0]}', solution, 10 * bodies), size]
+
+
+def _spread(name: str, solution: Solution, at: npt.NDArray[np.int64]) -> Spread:
+    values, std = solution.x[at], solution.std[at]
+    unit = solution.columns.units[int(at[0])]
+    expected = float(np.sqrt(np.mean(std**2)))
+    return Spread(name, unit, float(values.mean()), float(values.std(ddof=1)), expected)
+
+
+def _common_name(names: list[str], place: tuple[int, ...]) -> str:
+    """What names of the same part of different legs end with: 'calf_joint' of 'FL_calf_joint', ..."""
+    n = 0
+    while n < min(map(len, names)) and len({name[-1 - n] for name in names}) == 1:
+        n += 1
+    common = names[0][len(names[0]) - n :].lstrip('_-. ')
+    return common or ' '.join(map(str, place))

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets of torques that are not those of the training data any more.
+
+They are not fitted again, as biases of force sensors are: an offset may be an error of the sensor, which
+belongs to a recording, or friction that differs between directions, which stays with the robot. Who uses what
+was found has the errors of the old offset; but he is told.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.solvers.prior import friction_scales
+from quad_dynamics.identification.solvers.solution import Solution
+
+Floats = npt.NDArray[np.float64]
+
+_SURE = 4.0  # standard deviations by which an offset must differ
+_LARGE = 0.02  # part of the RMS torque by which it must differ
+
+
+def offset_notes(equations: Equations, solution: Solution, x: Floats, measured: Floats) -> tuple[str, ...]:
+    """One sentence for each joint whose offset differs, surely and by much, from that of the training data.
+
+    Args:
+        equations: of samples that were not trained on; not of the mode 'base', which knows no joints.
+        solution: that was found from others.
+        x: (size,) its unknowns, with the bias of these force sensors.
+        measured: (nj,) RMS of the torques.
+    """
+    columns = solution.columns
+    part = columns.slices['offset']
+    change, std = (values[part] for values in _changes(equations, solution, x))
+    # An offset that was not freed is zero, about as surely as it could be found here.
+    free = solution.free[part]
+    sure = np.hypot(std, np.where(free, solution.std[part], std))
+    notes = []
+    for i in np.flatnonzero((np.abs(change) > _SURE * sure) & (np.abs(change) > _LARGE * measured)):
+        old, new = (f'{value:#.3g}'.rstrip('.') for value in (x[part][i], x[part][i] + change[i]))
+        notes.append(
+            f"offset of joint '{columns.model.joint_names[i]}' changed from {old if free[i] else 'none'} to "
+            f'{new} {columns.units[part.start + i]} between the training data and these: its sensor drifts, '
+            'it was warmed up, or the model misses something; errors are those with the old offset'
+        )
+    return tuple(notes)
+
+
+def _changes(equations: Equations, solution: Solution, x: Floats) -> tuple[Floats, Floats]:
+    """(size,) by how much unknowns of these samples differ from x, and standard deviations of it.
+
+    Offsets and biases are free; all else that was free moves only as far as it is unsure, for its errors
+    must not pass for offsets.
+    """
+    columns, own = equations.columns, np.zeros(len(x), dtype=bool)
+    own[columns.slices['offset']] = True
+    own[columns.slices['bias']] = solution.free[columns.slices['bias']]
+    free = np.flatnonzero(own | solution.free)
+    std = np.where(own, friction_scales(columns), solution.std)[free]
+    change, spread = np.zeros(len(x)), np.zeros(len(x))
+    (normal,) = equations.accumulate()
+    A = np.linalg.inv(std[:, None] * normal.YtY[np.ix_(free, free)] * std + np.eye(len(free)))
+    change[free] = std * (A @ (std * (normal.Yty - normal.YtY @ x)[free]))
+    meat = equations.scores(x + change)[np.ix_(free, free)]
+    covariance = A @ (std[:, None] * meat * std + np.eye(len(free))) @ A
+    spread[free] = std * np.sqrt(np.diag(covariance))
+    return change, spread

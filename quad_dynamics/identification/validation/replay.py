@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulate and compare: models are let go from states of the log, with its torques, and end near it or not.
+
+A simulation of the whole log would drift away for any model, for nothing but torques holds the legs. So the
+log is cut into windows of a tenth of a second (multiple shooting). Each begins in the logged state; motors
+give the logged torques, the ground the measured forces, the base moves as logged; the joints go where the
+model lets them. What counts is how far they are from the log when the window ends.
+
+The difference e to the log is integrated, not the motion itself:
+
+    e'' = a(q + e, u + e', tau, f) - a_log,
+
+which is zero for a perfect model, however coarse the steps are. Coulomb friction takes its direction from the
+log, and a joint whose row does not count (at rest, saturated) follows the log: whether something sticks would
+decide otherwise, not the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.dynamics import hybrid_dynamics, mass_matrix
+from quad_dynamics.identification.equations.columns import JOINT_KINDS
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.solvers.solution import model_with
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+WINDOW = 0.1  # [s]
+_MOST_WINDOWS = 600
+_AT_ONCE = 64  # windows that are simulated together
+_LEAST_USED = 0.5  # part of a window's rows of a joint that must count
+_MOST_STEPS = 100  # from one row of the log to the next
+_FARTHEST = 1e3  # where what runs away is held [rad, rad/s]
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """How far simulated joints are from the log at the ends of windows; RMS over windows.
+
+    Attributes:
+        joints: names.
+        window: length [s].
+        windows: (nj,) how many count for each joint.
+        position: (2, nj) before and after [rad or m].
+        velocity: (2, nj) before and after [rad/s or m/s].
+    """
+
+    joints: tuple[str, ...]
+    window: float
+    windows: npt.NDArray[np.int64]
+    position: Floats
+    velocity: Floats
+
+    @property
+    def closer(self) -> npt.NDArray[np.bool_]:
+        """(nj,) joints that are closer to the log after than before, in position and in velocity."""
+        return np.asarray(
+            (self.position[1] <= self.position[0]) & (self.velocity[1] <= self.velocity[0]), dtype=np.bool_
+        )
+
+
+def replay(equations: Equations, before: Floats, after: Floats, window: float = WINDOW) -> Replay | None:
+    """Let two models go from states of the log.
+
+    Args:
+        equations: of the log; not of the mode 'base', which knows no joints.
+        before: (size,) unknowns of the first model.
+        after: (size,) of the second.
+        window: length of a window [s].
+
+    Returns:
+        None if the log has no stretch of that length.
+    """
+    columns = equations.columns
+    nj = columns.model.nj
+    sums, counts = np.zeros((2, 2, nj)), np.zeros(nj, dtype=np.int64)
+    models = [model_with(columns, x) for x in (before, after)]
+    for batch, dt in _batches(equations, window):
+        counted = equations.samples.layout.get(batch.reshape(-1, batch.shape[-1]), 'use')
+        counted = counted.reshape(*batch.shape[:2], nj).mean(axis=1) >= _LEAST_USED
+        for k, (model, x) in enumerate(zip(models, (before, after), strict=True)):
+            e, de = _simulate(equations, model, x, batch, dt)
+            sums[k, 0] += np.sum(e**2 * counted, axis=0)
+            sums[k, 1] += np.sum(de**2 * counted, axis=0)
+        counts += counted.sum(axis=0)
+    if not counts.any():
+        return None
+    with np.errstate(invalid='ignore'):
+        rms = np.sqrt(sums / counts)
+    return Replay(columns.model.joint_names, window, counts, rms[:, 0], rms[:, 1])
+
+
+# ---------------------------------------------------------------- windows
+
+
+def _batches(equations: Equations, window: float) -> Iterator[tuple[Floats, float]]:
+    """Windows that are simulated together, (windows, steps + 1, width) rows, and the time between rows."""
+    pending: list[Floats] = []
+    pending_dt = 0.0
+    for rows, dt in _windows(equations, window):
+        if pending and (len(pending) == _AT_ONCE or len(rows) != len(pending[0]) or dt != pending_dt):
+            yield np.array(pending), pending_dt
+            pending = []
+        pending.append(rows)
+        pending_dt = dt
+    if pending:
+        yield np.array(pending), pending_dt
+
+
+def _windows(equations: Equations, window: float) -> Iterator[tuple[Floats, float]]:
+    """Rows of windows that lie within one stretch, evenly over the log, and the time between rows."""
+    samples, get = equations.samples, equations.samples.layout.get
+    rest = np.empty((0, samples.layout.width))
+    possible = _count(equations, window)
+    every, found = max(1, -(-possible // _MOST_WINDOWS)), 0
+    for chunk in samples.chunks():
+        rows = np.concatenate([rest, chunk])
+        begin = 0
+        for end in [*(np.flatnonzero(np.diff(get(rows, 'block'))) + 1), len(rows)]:
+            part = rows[begin:end]
+            size, dt = _size(get(part, 'time'), window)
+            while size and len(part) > size:
+                if found % every == 0:
+                    yield part[: size + 1], dt
+                found += 1
+                part = part[size:]
+                begin += size
+            if end < len(rows):
+                begin = end
+        rest = rows[begin:]
+
+
+def _count(equations: Equations, window: float) -> int:
+    """Windows of the whole log, about."""
+    get, total = equations.samples.layout.get, 0.0
+    for chunk in equations.samples.chunks():
+        step = np.diff(get(chunk, 'time'))
+        inside = (np.diff(get(chunk, 'block')) == 0.0) & (step > 0.0)
+        total += float(step[inside].sum())
+    return int(total / window)
+
+
+def _size(time: Floats, window: float) -> tuple[int, float]:
+    """Steps of a window, and the time between rows; 0 for a stretch of one row."""
+    if len(time) < 2:
+        return 0, 0.0
+    dt = round(float(time[1] - time[0]), 9)
+    return max(round(window / dt), 1) if dt > 0.0 else 0, dt
+
+
+# ---------------------------------------------------------------- simulation
+
+
+def _simulate(
+    equations: Equations, model: Model, x: Floats, batch: Floats, dt: float
+) -> tuple[Floats, Floats]:
+    """Differences (windows, nj) of positions and velocities to the log at the ends of windows."""
+    get, (n, length, width) = equations.samples.layout.get, batch.shape
+    forces = _forces(equations, x, batch.reshape(-1, width)).reshape(n, length, model.nv)
+    prescribed = np.arange(model.nv) < model.nv - model.nj
+
+    def acceleration(at: float, e: Floats, de: Floats) -> Floats:
+        """(n, nj) of the difference to the log, at a place between its rows."""
+        rows, nj = _between(batch, at), model.nj
+        q, u, du = (np.array(get(rows, name)) for name in ('q', 'u', 'du'))
+        if model.floating_base:
+            q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+        q[:, model.nq - nj :] += e
+        u[:, model.nv - nj :] += de
+        tau = _between(forces, at) - _friction(equations, x, u, get(rows, 'sign'))
+        found, _ = hybrid_dynamics(model, q, u, du, tau, prescribed)
+        return np.asarray((found - du)[:, model.nv - nj :])
+
+    steps = _steps(equations, model, x, batch[:, 0], dt)
+    h = dt / steps
+    e, de = np.zeros((n, model.nj)), np.zeros((n, model.nj))
+    for k in range((length - 1) * steps):
+        # Heun's rule: the mean of what both ends of the step say.
+        a = acceleration(k / steps, e, de)
+        ahead = acceleration((k + 1) / steps, _held(e + h * de), _held(de + h * a))
+        e = _held(e + h * de + 0.5 * h**2 * a)
+        de = _held(de + 0.5 * h * (a + ahead))
+    return e, de
+
+
+def _between(rows: Floats, at: float) -> Floats:
+    """(n, width) of rows (n, length, width), on the line between the two nearest to a place."""
+    k = min(int(at), rows.shape[1] - 2)
+    return np.asarray(rows[:, k] + (at - k) * (rows[:, k + 1] - rows[:, k]))
+
+
+def _steps(equations: Equations, model: Model, x: Floats, rows: Floats, dt: float) -> int:
+    """Steps from one row to the next, so many that friction stops no joint within one."""
+    columns, nj = equations.columns, model.nj
+    damping = x[columns.slices['viscous']] + np.abs(x[columns.slices['asymmetric']])
+    M = mass_matrix(model, np.array(equations.samples.layout.get(rows, 'q')))[:, -nj:, -nj:]
+    rates = np.abs(np.linalg.eigvals(np.linalg.solve(M, np.diag(damping)[None])))
+    return int(np.clip(np.ceil(dt * np.max(rates, initial=0.0)), 1, _MOST_STEPS))
+
+
+def _held(values: Floats) -> Floats:
+    return np.clip(np.nan_to_num(values, nan=_FARTHEST), -_FARTHEST, _FARTHEST)
+
+
+def _forces(equations: Equations, x: Floats, rows: Floats) -> Floats:
+    """(n, nv) of motors and ground as logged; where the row of a joint does not count, what its motion needs.
+
+    Forces of the ground that were not measured are those that explain the logged motion best.
+    """
+    get, columns = equations.samples.layout.get, equations.columns
+    nj, nv = columns.model.nj, columns.model.nv
+    total = np.zeros((len(rows), nv))
+    late = x[columns.slices['delay']]  # what is left of the delays of torques and forces
+    total[:, nv - nj :] = get(rows, 'tau') + late[0] * get(rows, 'dtau')
+    Y, y = equations.raw(rows)
+    r = y - Y @ x
+    if equations.mode != 'fixed':
+        Jt = np.swapaxes(equations.foot_jacobians(rows), 1, 2)
+    if equations.mode == 'forces':
+        force = get(rows, 'force') + late[1] * get(rows, 'dforce') - x[columns.slices['bias']]
+        total += (Jt @ force[..., None])[..., 0]
+    elif equations.mode == 'projection':
+        w = equations.use(rows) / np.concatenate([equations.noise.base, equations.noise.joints])
+        f = np.linalg.pinv(Jt * w[..., None], rcond=1e-9) @ (r * w)[..., None]
+        contact = -(Jt @ f)[..., 0]
+        total += contact
+        r = r + contact
+    total[:, nv - nj :] -= (1.0 - get(rows, 'use')) * r[:, nv - nj :]
+    return total
+
+
+def _friction(equations: Equations, x: Floats, u: Floats, sign: Floats) -> Floats:
+    """(n, nv) torque of friction at a velocity; its direction is given."""
+    columns, nj = equations.columns, equations.columns.model.nj
+    own = columns.joint_columns(u[:, u.shape[1] - nj :], sign)
+    kinds = np.array([x[columns.slices[kind]] for kind in JOINT_KINDS])
+    torque = np.zeros_like(u)
+    torque[:, u.shape[1] - nj :] = np.einsum('njk,kj->nj', own, kinds)
+    return torque
