@@ -14,6 +14,7 @@ from quad_dynamics.identification.pipeline import IdentifySettings, Result, iden
 from quad_dynamics.identification.recordings.live import LiveRecording
 from quad_dynamics.identification.recordings.recording import Source, open_source
 from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.report.facts import headline_warnings
 from quad_dynamics.identification.report.output_folder import write_results
 from quad_dynamics.identification.report.parameters_file import parameters_text
 from quad_dynamics.identification.report.summary import found_lines
@@ -159,7 +160,7 @@ class Experiment:
         self.folder = str(folder.absolute())
         self.summary = parameters_text(result)
         self.results += 1
-        self.progress = '; '.join(found_lines(result.solution))
+        self.progress = '; '.join([*headline_warnings(result), *found_lines(result.solution)])
         self.state = DONE
 
 

@@ -123,6 +123,7 @@ class HandMadeResult:
     settings: Settings = field(default_factory=Settings)
     missing: tuple[str, ...] = ('FL_calf.Ixy <needs> a fast hip',)
     comparison: Any = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def noise(self) -> Noise:

@@ -14,6 +14,7 @@ import identification_data as data
 import identified_robots as robots
 import numpy as np
 import pytest
+import yaml
 from chromium import Browser, find_chromium, wait_for
 
 from quad_dynamics.cli.identify_summary import print_summary
@@ -21,6 +22,7 @@ from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
+    headline_warnings,
     number,
     overall,
     percent,
@@ -28,6 +30,7 @@ from quad_dynamics.identification.report.facts import (
 )
 from quad_dynamics.identification.report.html_report import report_text
 from quad_dynamics.identification.report.parameter_plots import _ellipsoids
+from quad_dynamics.identification.report.parameters_file import parameters_text
 from quad_dynamics.identification.report.plots import save_residuals
 from quad_dynamics.identification.report.traces import gather_traces
 from quad_dynamics.identification.validation.validation import Errors
@@ -182,6 +185,26 @@ def test_summary() -> None:
     assert '12 of 12 joints are closer' in text
     assert 'FL_calf.Ixy <needs> a fast hip' in text
     assert 'ols' in text
+
+
+def test_warnings_come_first() -> None:
+    """On the terminal before the first line, in the report before the first figure, and in the file."""
+    result = robots.result_of('two_link_arm')
+    assert headline_warnings(result) == []
+    assert 'Do not use' not in report_text(result)
+    warned = dataclasses.replace(result, warnings=('total mass is 629 kg',))
+    assert summary_of(warned).startswith('warning: total mass is 629 kg\n')
+    text = Page(report_text(warned)).text
+    assert text.index('total mass is 629 kg') < text.index('Torque error')
+    assert yaml.safe_load(parameters_text(warned))['warnings'] == ['total mass is 629 kg']
+
+
+def test_worse_than_the_model_as_it_was_comes_first() -> None:
+    result = robots.result_of('two_link_arm')
+    assert result.validation is not None
+    errors = dataclasses.replace(result.validation.errors, before=0.1 * result.validation.errors.after)
+    worse = dataclasses.replace(result, validation=dataclasses.replace(result.validation, errors=errors))
+    assert re.match(r'warning: torques of walk_2 are predicted worse than by the model', summary_of(worse))
 
 
 def test_residual_picture(tmp_path: Path) -> None:

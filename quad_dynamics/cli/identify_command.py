@@ -96,12 +96,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--no-validation', action='store_true', help='hold nothing out; faster')
     add = parser.add_argument_group('results').add_argument
     add('-o', '--output', metavar='DIR', help='folder for the results; nothing is overwritten')
-    add('--quiet', action='store_true', help='print errors only, show no progress')
+    add('--quiet', action='store_true', help='print errors and warnings only, show no progress')
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Identify, write the results and print the summary."""
-    from quad_dynamics.cli.identify_summary import print_summary
+    from quad_dynamics.cli.identify_summary import print_summary, print_warnings
     from quad_dynamics.identification.pipeline import identify
     from quad_dynamics.identification.report.output_folder import check_output, write_results
 
@@ -116,7 +116,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.output is not None:
             tell('writing the report')
             write_results(result, arguments.output)
-    if not arguments.quiet:
+    if arguments.quiet:
+        print_warnings(Terminal(sys.stderr), result)
+    else:
         terminal = Terminal()
         print_summary(terminal, result)
         if arguments.output is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
 from quad_dynamics.identification.report.facts import (
     doubts,
+    headline_warnings,
     number,
     overall,
     percent,
@@ -34,6 +35,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     """Write the summary."""
     solution = result.solution
     model = solution.columns.model
+    print_warnings(terminal, result)
     terminal.line(terminal.paint(f'{model.name} from {recordings_line(result)}', 'bold'))
     terminal.line(f'  {MODES[result.equations.mode]}; {len(result.equations.samples)} samples')
     print_signals(terminal, result.signals)
@@ -56,6 +58,12 @@ def print_summary(terminal: Terminal, result: Result) -> None:
             terminal.line(f'  - and {len(result.missing) - _MOST_UNKNOWN} more, in the report')
     if result.comparison is not None:
         print_comparison(terminal, result.comparison)
+
+
+def print_warnings(terminal: Terminal, result: Result) -> None:
+    """Write why a result should not be used as it is; nothing if there is no reason."""
+    for line in headline_warnings(result):
+        terminal.line(terminal.paint(f'warning: {line}', 'red'))
 
 
 def print_signals(terminal: Terminal, signals: SignalReport) -> None:

@@ -85,6 +85,7 @@ class Result:
         missing: what the recordings cannot identify, and which motion would.
         comparison: of all methods; None if it was not asked for.
         settings: that were used.
+        warnings: reasons not to use the result as it is; whoever shows the result shows them first.
     """
 
     solution: Solution
@@ -96,6 +97,7 @@ class Result:
     missing: tuple[str, ...]
     comparison: Comparison | None
     settings: IdentifySettings
+    warnings: tuple[str, ...] = ()
 
 
 def identify(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ import numpy.typing as npt
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Errors, Validation
 from quad_dynamics.model.inertia import full_inertia
+
+if TYPE_CHECKING:
+    from quad_dynamics.identification.pipeline import Result
 
 Floats = npt.NDArray[np.float64]
 
@@ -95,17 +99,24 @@ def short_names(paths: str) -> str:
     return ', '.join(PurePath(path).name or path for path in paths.split(', '))
 
 
+def headline_warnings(result: Result) -> list[str]:
+    """Reasons not to use a result as it is: shown before everything else, and even with `--quiet`."""
+    found = list(result.warnings)
+    if result.validation is not None:
+        before, after, _ = overall(result.validation.errors)
+        if after > before:
+            found.append(
+                f'torques of {short_names(result.validation.on)} are predicted worse than by the model as it '
+                f'was: {percent(before)} -> {percent(after)}'
+            )
+    return found
+
+
 def doubts(validation: Validation | None) -> list[str]:
-    """What speaks against a result."""
+    """What else speaks against a result."""
     if validation is None:
         return ['nothing was validated: errors on other motion are unknown']
     found = []
-    before, after, _ = overall(validation.errors)
-    if after > before:
-        found.append(
-            f'torques of {short_names(validation.on)} are predicted worse than before: '
-            f'{percent(before)} -> {percent(after)}'
-        )
     again = validation.replay
     if again is not None:
         judged = np.isfinite(again.position[0])

@@ -18,6 +18,7 @@ from quad_dynamics.identification.report.facts import (
     consistent_bodies,
     counts,
     doubts,
+    headline_warnings,
     number,
     overall,
     percent,
@@ -95,7 +96,12 @@ def report_text(result: Result, cutoff: float = math.nan, warnings: Sequence[str
     template = environment.from_string(_TEMPLATE.read_text(encoding='utf-8'))
     pictures = {name: Markup(svg) for name, svg in _pictures(result, cutoff).items()}
     told = [*doubts(result.validation), *(result.validation.notes if result.validation else ()), *warnings]
-    return template.render(pictures=pictures, warnings=told, **_content(result)) + '\n'
+    return (
+        template.render(
+            pictures=pictures, headline=headline_warnings(result), warnings=told, **_content(result)
+        )
+        + '\n'
+    )
 
 
 def _pictures(result: Result, cutoff: float) -> dict[str, str]:

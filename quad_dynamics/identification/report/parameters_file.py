@@ -14,7 +14,12 @@ import numpy as np
 import yaml
 
 from quad_dynamics import __version__
-from quad_dynamics.identification.report.facts import added_mass, consistent_bodies, total_masses
+from quad_dynamics.identification.report.facts import (
+    added_mass,
+    consistent_bodies,
+    headline_warnings,
+    total_masses,
+)
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Validation
 
@@ -34,6 +39,7 @@ def parameters_text(result: Result) -> str:
         'format': FORMAT,
         'quad_dynamics': __version__,
         'robot': solution.columns.model.name,
+        'warnings': headline_warnings(result),
         'recordings': [{'name': name, 'sha256': sha256} for name, sha256 in result.sources],
         'settings': settings_data(result.settings),
         'signals': result.signals.to_dict(),
