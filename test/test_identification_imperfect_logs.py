@@ -25,7 +25,7 @@ from quad_dynamics.identification.recordings.checks import check_forces
 from quad_dynamics.identification.recordings.recording import open_source
 from quad_dynamics.identification.recordings.topics import Topics
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
-from quad_dynamics.identification.signals.signals import collect
+from quad_dynamics.identification.signals.signals import Logs, collect
 from quad_dynamics.identification.solvers.cross_validation import is_better
 from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.validation.replay import replay
@@ -117,20 +117,38 @@ def test_a_leg_that_is_hit_is_an_impact(tmp_path: Path, velocity: bool) -> None:
 
 def test_delays_are_moved_by_what_a_fit_finds_left(tmp_path: Path) -> None:
     truth = arm_truth(duration=5.0)
-    path, asked = npz(tmp_path / 'log.npz', truth), []
+    path = npz(tmp_path / 'log.npz', truth)
 
-    def refine(samples: Samples, report: Any) -> tuple[float, float]:
-        asked.append(report.delay.value)
-        return (1e-3 if len(asked) == 1 else 5e-5), 0.0
+    def logs(**settings: Any) -> Logs:
+        return Logs([open_source(path, truth.model)], truth.model, SignalSettings(**settings))
 
-    def found(**settings: Any) -> Any:
-        source = open_source(path, truth.model)
-        return collect([source], truth.model, SignalSettings(**settings), refine)[1].delay
+    delays = logs().find_delays(10.0)
+    moved = delays.moved(1e-3, 0.0)
+    assert moved.torque.value == pytest.approx(delays.torque.value + 1e-3)
+    assert moved.force is delays.force
+    assert delays.moved(5e-5, 0.0) == delays  # too little to go on
+    given = logs(delay=2e-3)
+    known = given.find_delays(10.0)
+    assert not known.may_move
+    assert known.moved(1e-3, 1e-3) == known
+    assert given.samples(10.0, known)[1].delay.value == 2e-3
 
-    assert found().value == pytest.approx(asked[0] + 1e-3)
-    assert len(asked) == 2  # the second is too little to go on
-    asked.clear()
-    assert found(delay=2e-3).value == 2e-3
+
+def test_samples_with_another_cutoff_need_no_second_reading(tmp_path: Path) -> None:
+    truth = arm_truth(duration=5.0)
+    source = open_source(npz(tmp_path / 'log.npz', truth), truth.model)
+    logs = Logs([source], truth.model)
+    source.segments = None  # type: ignore[method-assign, assignment]
+    delays = logs.find_delays(10.0)
+    for cutoff in (6.0, 12.0):
+        samples, report = logs.samples(cutoff, delays)
+        same, _ = collect(
+            [open_source(tmp_path / 'log.npz', truth.model)],
+            truth.model,
+            SignalSettings(cutoff=cutoff, delay=delays.torque.value),
+        )
+        assert report.cutoff == cutoff
+        np.testing.assert_array_equal(samples.all(), same.all())
 
 
 def test_how_far_a_recording_is_read_is_told(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.equations.torque_sign import refuse_other_sign
 from quad_dynamics.identification.recordings.recording import Source, open_source
 from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.signals.delay import Delays
 from quad_dynamics.identification.signals.signal_report import SignalReport
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
-from quad_dynamics.identification.signals.signals import collect
+from quad_dynamics.identification.signals.signals import Logs
 from quad_dynamics.identification.solvers.consistent import solve_consistent
 from quad_dynamics.identification.solvers.freedom import TRUNK, Freedom, make_freedom
 from quad_dynamics.identification.solvers.missing import what_is_missing
@@ -36,6 +37,8 @@ from quad_dynamics.model.model import Model
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[str], object]
 
+# Fits from which delays are corrected, at most.
+_DELAY_PASSES = 2
 # Fits until the noise is known: at most so many, and until it changes by no more than this.
 _NOISE_PASSES, _SAME_NOISE = 8, 0.2
 # Weight of the prior until the noise is known: what the data could mean must not pass for noise.
@@ -136,29 +139,16 @@ def identify_sources(
     tell = progress or _silent
     if not sources:
         raise ArgumentError('there is no recording to identify from; expected at least one')
-    tell('reading the recordings')
     job = _Job(model, settings)
-    samples, report = collect(
-        sources,
-        model,
-        settings.signals,
-        job.delays_left,
-        lambda part: tell(f'reading the recordings: {part}'),
-    )
-    job.look_at(samples, report)
+    samples, report = job.prepare(sources, tell)
     hashes = [source.sha256 for source in sources]
     other_samples: Samples | None = None
     if others:
         what = 'reading what to validate on'
         tell(what)
-        # The same filter and delay: errors are to be compared.
-        same = replace(
-            settings.signals,
-            cutoff=report.cutoff,
-            delay=report.delay.value,
-            force_delay=report.force_delay.value,
-        )
-        other_samples, _ = collect(others, model, same, tell=lambda part: tell(f'{what}: {part}'))
+        logs = Logs(others, model, settings.signals, lambda part: tell(f'{what}: {part}'))
+        # The same filter and delays: errors are to be compared.
+        other_samples, _ = logs.samples(report.cutoff, Delays(report.delay, report.force_delay))
         for other in others:
             refuse_repetition(samples, other_samples, model, other.name, (hashes, other.sha256))
     tell('solving')
@@ -212,18 +202,36 @@ class _Job:
             freedom = freedom.only(set(freedom.groups) - {'delay'})
         self.freedom: Freedom = freedom
 
-    def look_at(self, samples: Samples, report: SignalReport) -> None:
-        """Decide how the equations are made, and refuse torques of the other sign; once."""
-        if self.mode:
-            return
+    def prepare(self, sources: Sequence[Source], tell: Progress) -> tuple[Samples, SignalReport]:
+        """Samples to fit: with delays as signals show them, then without what a first fit finds left."""
+        tell('reading the recordings')
+        logs = Logs(
+            sources,
+            self.columns.model,
+            self.settings.signals,
+            lambda part: tell(f'reading the recordings: {part}'),
+        )
+        cutoff = logs.first_cutoff
+        delays = logs.find_delays(cutoff)
+        samples, report = logs.samples(cutoff, delays)
+        self._look_at(samples, report)
+        for _ in range(_DELAY_PASSES if delays.may_move else 0):
+            moved = delays.moved(*self._delays_left(samples))
+            if moved == delays:
+                break
+            delays = moved
+            samples, report = logs.samples(cutoff, delays)
+        return samples, report
+
+    def _look_at(self, samples: Samples, report: SignalReport) -> None:
+        """Decide how the equations are made, and refuse torques of the other sign."""
         self.mode = _mode(self.columns.model, self.settings.mode, report)
         noise = first_noise(self.columns, self.mode == 'projection')
         names = ', '.join(source.name for source in report.sources)
         refuse_other_sign(Equations(samples, self.columns, self.mode, noise), names)
 
-    def delays_left(self, samples: Samples, report: SignalReport) -> tuple[float, float]:
+    def _delays_left(self, samples: Samples) -> tuple[float, float]:
         """What a first fit finds to be left of the delays of torques and of foot forces [s]."""
-        self.look_at(samples, report)
         freedom = self.freedom
         if freedom.has_trunk_and_legs:  # what is next to nothing of a leg's inertia would pass for a delay
             freedom = freedom.only(set(freedom.groups) - {'inertia'} | {TRUNK})

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,22 @@ class Delay:
     def given(value: float) -> Delay:
         """One that was given."""
         return Delay(value, float('nan'), float('nan'), 'given')
+
+
+class Delays(NamedTuple):
+    """Of torques and of foot forces behind positions."""
+
+    torque: Delay
+    force: Delay
+
+    @property
+    def may_move(self) -> bool:
+        """Whether one of them is an estimate that a fit can better."""
+        return self.torque.may_move or self.force.may_move
+
+    def moved(self, torque: float, force: float) -> Delays:
+        """With what is left of them [s]; the same where that is next to nothing."""
+        return Delays(self.torque.moved(torque), self.force.moved(force))
 
 
 NO_DELAY = Delay(0.0, float('nan'), float('nan'), 'none')
@@ -153,7 +170,7 @@ def find_delay(parts: Parts, rows: Rows) -> Delay:
 
 def estimate_delays(
     plans: Sequence[Plan], longest: float, force_delay: float | None, torque_delay: float | None, forces: bool
-) -> tuple[Delay, Delay]:
+) -> Delays:
     """Delays of torques and of foot forces behind positions.
 
     Args:
@@ -168,7 +185,7 @@ def estimate_delays(
     if forces:
         force = find_delay(parts, BaseRows(columns)) if force_delay is None else Delay.given(force_delay)
     if torque_delay is not None:
-        return Delay.given(torque_delay), force
+        return Delays(Delay.given(torque_delay), force)
     unknown = plans[0].model.floating_base and not forces
     rows = ContactRows(columns) if unknown else JointRows(columns, force.value)
-    return find_delay(parts, rows), force
+    return Delays(find_delay(parts, rows), force)

@@ -4,23 +4,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.identification.recordings.checks import check_velocity
-from quad_dynamics.identification.recordings.recording import Source
 from quad_dynamics.identification.signals.base_motion import imu_place
-from quad_dynamics.identification.signals.clock import EvenClock
+from quad_dynamics.identification.signals.even_log import EvenLog
 from quad_dynamics.identification.signals.filters import LowPass
-from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.motion import Fusion, MotionPlan, base_signals, imu_signals
-from quad_dynamics.identification.signals.quantities import Quantities
 from quad_dynamics.identification.signals.sampling import Plan
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
-from quad_dynamics.identification.signals.spectrum import Spectrum
-from quad_dynamics.identification.signals.stance import Stance
 from quad_dynamics.identification.signals.velocity_check import VelocityCheck, check_velocities
 from quad_dynamics.model.model import Model
 
@@ -33,33 +27,6 @@ STILL = 1e-3  # a velocity below this (root mean square) may be the steps of an 
 # Cutoff of the velocity whose sign is taken, over that of the filter, and over the rate.
 _WIDER, _WIDEST = 3.0, 0.4
 _CLEAR = 0.01  # noise of that velocity over its root mean square
-
-
-@dataclass(frozen=True, eq=False)
-class EvenLog:
-    """A recording on an even clock.
-
-    Attributes:
-        source: recording.
-        grid: its rows.
-        clock: how they were made.
-        chosen: what is used.
-        spectrum: of its signals.
-        stance: which feet stand, and impacts.
-        speed: (nj,) root mean square of the velocities [rad/s or m/s].
-        largest: (nj,) largest torques [N m or N].
-        spread: (nj,) standard deviations of the torques [N m or N].
-    """
-
-    source: Source
-    grid: Grid
-    clock: EvenClock
-    chosen: Quantities
-    spectrum: Spectrum
-    stance: Stance
-    speed: Floats
-    largest: Floats
-    spread: Floats
 
 
 def make_plan(

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From recordings to samples: one clock, no noise that can be filtered, no delay, and what counts."""
+"""From recordings to samples: one clock, no noise that can be filtered, no delay, and what counts.
+
+Recordings are read once. Samples of them can then be made again and again, with another cutoff or with other
+delays; which are right, fits decide that this package knows nothing of.
+"""
 
 from __future__ import annotations
 
@@ -10,177 +14,144 @@ import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.samples import Samples
-from quad_dynamics.identification.recordings.checks import check_effort, check_forces, check_positions
 from quad_dynamics.identification.recordings.recording import Source
-from quad_dynamics.identification.signals.delay import Delay, estimate_delays
-from quad_dynamics.identification.signals.grid import Grid
-from quad_dynamics.identification.signals.grid_reader import make_grid
-from quad_dynamics.identification.signals.plans import STILL, EvenLog, make_plan
-from quad_dynamics.identification.signals.quantities import Quantities
+from quad_dynamics.identification.signals.delay import Delays, estimate_delays
+from quad_dynamics.identification.signals.even_log import EvenLog, read_log
+from quad_dynamics.identification.signals.plans import STILL, make_plan
 from quad_dynamics.identification.signals.sampling import Counts, Plan, make_samples
 from quad_dynamics.identification.signals.signal_report import SignalReport, SourceReport
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
-from quad_dynamics.identification.signals.spectrum import HIGHEST, choose_cutoff, measure_spectrum
-from quad_dynamics.identification.signals.stance import find_stance, stance_method
-from quad_dynamics.identification.signals.velocity_check import LEAST_WAY, VelocityCheck
+from quad_dynamics.identification.signals.spectrum import HIGHEST, choose_cutoff
+from quad_dynamics.identification.signals.velocity_check import VelocityCheck
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
+Tell = Callable[[str], object]
 
-Refine = Callable[[Samples, SignalReport], tuple[float, float]]
 
-_REFINEMENTS = 2  # of delays, at most
-_LOWEST_RATE = 20.0  # of joint states, below which nothing can be differentiated [Hz]
-_WINDOW = 20.0  # time that is looked at at once [s]
+class Logs:
+    """Recordings on even clocks, of which samples are made.
+
+    Attributes:
+        model: robot.
+        settings: filters, derivatives, and what counts.
+        logs: the recordings.
+        forces_measured: forces of all feet were measured, in all recordings.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        model: Model,
+        settings: SignalSettings | None = None,
+        tell: Tell | None = None,
+    ) -> None:
+        """Read recordings.
+
+        Args:
+            sources: recordings.
+            model: robot.
+            settings: how; None: the usual ones.
+            tell: called with how far they are read.
+
+        Raises:
+            ArgumentError: a recording that cannot be used, and why.
+        """
+        self.model = model
+        self.settings = settings = SignalSettings() if settings is None else settings
+        if not sources:
+            raise ArgumentError('there are no recordings; expected at least one')
+        self.logs = [read_log(source, model, settings, tell) for source in sources]
+        self.forces_measured = model.floating_base and all(log.chosen.forces for log in self.logs)
+        self._plans: dict[float, list[tuple[Plan, VelocityCheck | None]]] = {}
+
+    @property
+    def spectral_cutoff(self) -> float:
+        """The cutoff that spectra of motion and noise suggest [Hz]."""
+        return choose_cutoff([log.spectrum for log in self.logs])
+
+    @property
+    def first_cutoff(self) -> float:
+        """The cutoff that was asked for, or that of the spectra [Hz].
+
+        Raises:
+            ArgumentError: it is too high for the rate of the joint states.
+        """
+        wanted = self.settings.cutoff
+        if wanted is None:
+            return self.spectral_cutoff
+        highest = 2.0 * HIGHEST * min(log.grid.rate for log in self.logs)
+        if wanted > highest:
+            raise ArgumentError(
+                f'cutoff is {wanted:g} Hz; expected at most {highest:g} Hz, 0.4 of the rate of the joint '
+                'states'
+            )
+        return wanted
+
+    def find_delays(self, cutoff: float) -> Delays:
+        """The delays with which the equation of motion fits best.
+
+        Args:
+            cutoff: of the low-pass filter [Hz]; where a higher one is wanted than that of the spectra, and
+                so more noise, theirs is used here.
+        """
+        plans = [plan for plan, _ in self._plans_of(min(cutoff, self.spectral_cutoff))]
+        known = self.settings
+        return estimate_delays(
+            plans, known.longest_delay, known.force_delay, known.delay, self.forces_measured
+        )
+
+    def samples(self, cutoff: float, delays: Delays) -> tuple[Samples, SignalReport]:
+        """Samples of all recordings, and what was done to make them.
+
+        Args:
+            cutoff: of the low-pass filter [Hz].
+            delays: that are taken out.
+
+        Raises:
+            ArgumentError: nothing is left, or nothing moves.
+        """
+        samples, reports, block = Samples(self.model), [], 0
+        for log, (plan, joints) in zip(self.logs, self._plans_of(cutoff), strict=True):
+            counts = Counts()
+            shifts = delays.torque.value, delays.force.value
+            for rows, _, _ in make_samples(plan, samples.layout, *shifts, block, counts):
+                samples.append(rows)
+            block += len(plan.grid.pieces)
+            reports.append(_source_report(log, plan, joints, counts))
+        _check_samples(samples, reports)
+        automatic, order = self.settings.cutoff is None, self.settings.order
+        return samples, SignalReport(
+            tuple(reports), cutoff, automatic, order, delays.torque, delays.force, self.forces_measured
+        )
+
+    def _plans_of(self, cutoff: float) -> list[tuple[Plan, VelocityCheck | None]]:
+        """How samples of each recording are made with a cutoff."""
+        if cutoff not in self._plans:
+            self._plans[cutoff] = [make_plan(log, self.model, self.settings, cutoff) for log in self.logs]
+        return self._plans[cutoff]
 
 
 def collect(
     sources: Sequence[Source],
     model: Model,
     settings: SignalSettings | None = None,
-    refine: Refine | None = None,
-    tell: Callable[[str], object] | None = None,
+    tell: Tell | None = None,
 ) -> tuple[Samples, SignalReport]:
-    """Samples of recordings.
+    """Samples of recordings in one go, without a fit: cutoff by spectra, delays by the equation of motion.
 
     Args:
         sources: recordings.
         model: robot.
         settings: how; None: the usual ones.
-        refine: tells what is left of the delays of torques and of foot forces in samples [s].
         tell: called with how far they are read.
 
     Raises:
         ArgumentError: a recording that cannot be used, and why.
     """
-    settings = SignalSettings() if settings is None else settings
-    if not sources:
-        raise ArgumentError('there are no recordings; expected at least one')
-    logs = [_read(source, model, settings, tell) for source in sources]
-    cutoff = _cutoff(logs, settings)
-    plans, checks = zip(*(make_plan(log, model, settings, cutoff) for log in logs), strict=True)
-    measured = model.floating_base and all(log.chosen.forces for log in logs)
-    clean = _delay_plans(logs, plans, model, settings)
-    delays = estimate_delays(clean, settings.longest_delay, settings.force_delay, settings.delay, measured)
-
-    def make() -> tuple[Samples, SignalReport]:
-        samples, counts = _samples(plans, model, delays)
-        reports = tuple(map(_source_report, logs, plans, checks, counts))
-        _check_samples(samples, reports)
-        automatic = settings.cutoff is None
-        return samples, SignalReport(reports, cutoff, automatic, settings.order, *delays, measured)
-
-    samples, report = make()
-    if refine is None or not any(delay.may_move for delay in delays):
-        return samples, report
-    for _ in range(_REFINEMENTS):
-        left = refine(samples, report)
-        moved = delays[0].moved(left[0]), delays[1].moved(left[1])
-        if moved == delays:
-            break
-        delays = moved
-        samples, report = make()
-    return samples, report
-
-
-def _samples(
-    plans: Sequence[Plan], model: Model, delays: tuple[Delay, Delay]
-) -> tuple[Samples, list[Counts]]:
-    """Samples of all recordings, and what was counted in each."""
-    samples, found, block = Samples(model), [], 0
-    for plan in plans:
-        counts = Counts()
-        torque, force = (delay.value for delay in delays)
-        for rows, _, _ in make_samples(plan, samples.layout, torque, force, block, counts):
-            samples.append(rows)
-        block += len(plan.grid.pieces)
-        found.append(counts)
-    return samples, found
-
-
-def _read(
-    source: Source, model: Model, settings: SignalSettings, tell: Callable[[str], object] | None
-) -> EvenLog:
-    """Bring a recording to an even clock, check it, and find impacts."""
-    grid, clock, chosen = make_grid(source, model, settings, tell)
-    if clock.period <= 0.0 or 1.0 / clock.period < _LOWEST_RATE:
-        rate = 1.0 / clock.period if clock.period > 0.0 else 0.0
-        raise ArgumentError(
-            f'{source.name}: joint states come with {rate:.3g} Hz; expected at least {_LOWEST_RATE:g} Hz'
-        )
-    if len(grid) * grid.period < settings.shortest:
-        raise ArgumentError(
-            f'{source.name}: is {len(grid) * grid.period:.3g} s long; expected at least '
-            f'{settings.shortest:g} s in which all topics have messages'
-        )
-    looks = _look(source, grid, model, chosen)
-    spectrum = measure_spectrum(grid)
-    if spectrum is None:
-        raise ArgumentError(f'{source.name}: has no stretch of 2 s without a gap; expected one')
-    stance = find_stance(grid, model, settings, source.force_frames, _stance_method(source, chosen, settings))
-    check_forces(source, model, stance.carried)
-    grid.split(stance.impacts)
-    return EvenLog(source, grid, clock, chosen, spectrum, stance, *looks)
-
-
-def _stance_method(source: Source, chosen: Quantities, settings: SignalSettings) -> str:
-    """How feet on the ground are found; '' for a fixed base."""
-    if not chosen.base:
-        return ''
-    method = stance_method(settings, bool(chosen.forces), chosen.base == 'odom')
-    if method == 'forces' and not chosen.forces:
-        raise ArgumentError(f"{source.name}: stance is 'forces', but not all feet have measured forces")
-    if method == 'kinematics' and chosen.base != 'odom':
-        raise ArgumentError(f"{source.name}: stance is 'kinematics', but there is no odometry")
-    if method == 'all':
-        source.note('all feet are taken to stand all the time')
-    return method
-
-
-def _look(source: Source, grid: Grid, model: Model, chosen: Quantities) -> tuple[Floats, Floats, Floats]:
-    """Check positions and torques.
-
-    Returns:
-        Root mean square of velocities (nj,), largest torques (nj,), and standard deviations of torques (nj,).
-    """
-    low, high = np.full(model.nj, np.inf), np.full(model.nj, -np.inf)
-    largest, squares = np.zeros(model.nj), np.zeros(model.nj)
-    sums = np.zeros((2, model.nj))
-    for _, _, _, rows in grid.windows(round(_WINDOW * grid.rate)):
-        position, tau = grid.get(rows, 'position'), grid.get(rows, 'effort')
-        low, high = np.minimum(low, position.min(axis=0)), np.maximum(high, position.max(axis=0))
-        largest = np.maximum(largest, np.abs(tau).max(axis=0))
-        sums += np.stack([tau.sum(axis=0), np.sum(tau**2, axis=0)])
-        measured = 'velocity' in grid
-        v = grid.get(rows, 'velocity') if measured else np.diff(position, axis=0) * grid.rate
-        squares += np.sum(v**2, axis=0)
-    check_positions(source, model, low, high)
-    check_effort(source, model, largest, chosen.commanded)
-    mean, square = sums / len(grid)
-    squares[high - low < LEAST_WAY] = 0.0
-    return np.sqrt(squares / len(grid)), largest, np.sqrt(np.maximum(square - mean**2, 0.0))
-
-
-def _cutoff(logs: Sequence[EvenLog], settings: SignalSettings) -> float:
-    if settings.cutoff is None:
-        return choose_cutoff([log.spectrum for log in logs])
-    slowest = min(log.grid.rate for log in logs)
-    if settings.cutoff > 2.0 * HIGHEST * slowest:
-        raise ArgumentError(
-            f'cutoff is {settings.cutoff:g} Hz; expected at most {2.0 * HIGHEST * slowest:g} Hz, '
-            f'0.4 of the rate of the joint states'
-        )
-    return settings.cutoff
-
-
-def _delay_plans(
-    logs: Sequence[EvenLog], plans: Sequence[Plan], model: Model, settings: SignalSettings
-) -> Sequence[Plan]:
-    """Plans for finding delays: with the automatic cutoff where a higher one, and more noise, is wanted."""
-    automatic = choose_cutoff([log.spectrum for log in logs])
-    if automatic >= plans[0].low_pass.cutoff:
-        return plans
-    return [make_plan(log, model, settings, automatic)[0] for log in logs]
+    logs = Logs(sources, model, settings, tell)
+    cutoff = logs.first_cutoff
+    return logs.samples(cutoff, logs.find_delays(cutoff))
 
 
 def _source_report(log: EvenLog, plan: Plan, joints: VelocityCheck | None, counts: Counts) -> SourceReport:

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording on an even clock: read once, checked, and split at impacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.checks import check_effort, check_forces, check_positions
+from quad_dynamics.identification.recordings.recording import Source
+from quad_dynamics.identification.signals.clock import EvenClock
+from quad_dynamics.identification.signals.grid import Grid
+from quad_dynamics.identification.signals.grid_reader import make_grid
+from quad_dynamics.identification.signals.quantities import Quantities
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.identification.signals.spectrum import Spectrum, measure_spectrum
+from quad_dynamics.identification.signals.stance import Stance, find_stance, stance_method
+from quad_dynamics.identification.signals.velocity_check import LEAST_WAY
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+_LOWEST_RATE = 20.0  # of joint states, below which nothing can be differentiated [Hz]
+_WINDOW = 20.0  # time that is looked at at once [s]
+
+
+@dataclass(frozen=True, eq=False)
+class EvenLog:
+    """A recording on an even clock.
+
+    Attributes:
+        source: recording.
+        grid: its rows.
+        clock: how they were made.
+        chosen: what is used.
+        spectrum: of its signals.
+        stance: which feet stand, and impacts.
+        speed: (nj,) root mean square of the velocities [rad/s or m/s].
+        largest: (nj,) largest torques [N m or N].
+        spread: (nj,) standard deviations of the torques [N m or N].
+    """
+
+    source: Source
+    grid: Grid
+    clock: EvenClock
+    chosen: Quantities
+    spectrum: Spectrum
+    stance: Stance
+    speed: Floats
+    largest: Floats
+    spread: Floats
+
+
+def read_log(
+    source: Source, model: Model, settings: SignalSettings, tell: Callable[[str], object] | None
+) -> EvenLog:
+    """Bring a recording to an even clock, check it, and find impacts.
+
+    Args:
+        source: recording.
+        model: robot.
+        settings: how.
+        tell: called with how far it is read.
+
+    Raises:
+        ArgumentError: a recording that cannot be used, and why.
+    """
+    grid, clock, chosen = make_grid(source, model, settings, tell)
+    if clock.period <= 0.0 or 1.0 / clock.period < _LOWEST_RATE:
+        rate = 1.0 / clock.period if clock.period > 0.0 else 0.0
+        raise ArgumentError(
+            f'{source.name}: joint states come with {rate:.3g} Hz; expected at least {_LOWEST_RATE:g} Hz'
+        )
+    if len(grid) * grid.period < settings.shortest:
+        raise ArgumentError(
+            f'{source.name}: is {len(grid) * grid.period:.3g} s long; expected at least '
+            f'{settings.shortest:g} s in which all topics have messages'
+        )
+    looks = _look(source, grid, model, chosen)
+    spectrum = measure_spectrum(grid)
+    if spectrum is None:
+        raise ArgumentError(f'{source.name}: has no stretch of 2 s without a gap; expected one')
+    stance = find_stance(grid, model, settings, source.force_frames, _stance_method(source, chosen, settings))
+    check_forces(source, model, stance.carried)
+    grid.split(stance.impacts)
+    return EvenLog(source, grid, clock, chosen, spectrum, stance, *looks)
+
+
+def _stance_method(source: Source, chosen: Quantities, settings: SignalSettings) -> str:
+    """How feet on the ground are found; '' for a fixed base."""
+    if not chosen.base:
+        return ''
+    method = stance_method(settings, bool(chosen.forces), chosen.base == 'odom')
+    if method == 'forces' and not chosen.forces:
+        raise ArgumentError(f"{source.name}: stance is 'forces', but not all feet have measured forces")
+    if method == 'kinematics' and chosen.base != 'odom':
+        raise ArgumentError(f"{source.name}: stance is 'kinematics', but there is no odometry")
+    if method == 'all':
+        source.note('all feet are taken to stand all the time')
+    return method
+
+
+def _look(source: Source, grid: Grid, model: Model, chosen: Quantities) -> tuple[Floats, Floats, Floats]:
+    """Check positions and torques.
+
+    Returns:
+        Root mean square of velocities (nj,), largest torques (nj,), and standard deviations of torques (nj,).
+    """
+    low, high = np.full(model.nj, np.inf), np.full(model.nj, -np.inf)
+    largest, squares = np.zeros(model.nj), np.zeros(model.nj)
+    sums = np.zeros((2, model.nj))
+    for _, _, _, rows in grid.windows(round(_WINDOW * grid.rate)):
+        position, tau = grid.get(rows, 'position'), grid.get(rows, 'effort')
+        low, high = np.minimum(low, position.min(axis=0)), np.maximum(high, position.max(axis=0))
+        largest = np.maximum(largest, np.abs(tau).max(axis=0))
+        sums += np.stack([tau.sum(axis=0), np.sum(tau**2, axis=0)])
+        measured = 'velocity' in grid
+        v = grid.get(rows, 'velocity') if measured else np.diff(position, axis=0) * grid.rate
+        squares += np.sum(v**2, axis=0)
+    check_positions(source, model, low, high)
+    check_effort(source, model, largest, chosen.commanded)
+    mean, square = sums / len(grid)
+    squares[high - low < LEAST_WAY] = 0.0
+    return np.sqrt(squares / len(grid)), largest, np.sqrt(np.maximum(square - mean**2, 0.0))
