@@ -61,7 +61,7 @@ def test_all_methods_in_one_table(name: str, mode: str) -> None:
 
 def test_held_out_without_another_recording() -> None:
     result = table('mini_cheetah_leg', 'fixed', other=False)
-    assert result.on == 'held-out stretches of time'
+    assert result.on == 'held-out blocks'
     assert not any(outcome.failure for outcome in result.outcomes)
 
 

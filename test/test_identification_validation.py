@@ -24,10 +24,11 @@ from quad_dynamics.identification.equations.noise import Noise, first_noise
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.solvers.solve import solve
+from quad_dynamics.identification.validation.held_out import hold_out
 from quad_dynamics.identification.validation.leg_spreads import leg_spreads
 from quad_dynamics.identification.validation.repeats import find_repetition, refuse_repetition
 from quad_dynamics.identification.validation.replay import replay
-from quad_dynamics.identification.validation.validation import best_fit, hold_out, torque_errors, validate
+from quad_dynamics.identification.validation.validation import best_fit, torque_errors, validate
 
 Floats = npt.NDArray[np.float64]
 Motion = Callable[[Floats], Floats]

@@ -13,14 +13,13 @@ from quad_dynamics.identification.report.facts import (
     doubts,
     headline_warnings,
     number,
-    overall,
     percent,
     short_names,
     with_std,
 )
 from quad_dynamics.identification.report.summary import MODES, found_lines, recordings_line
 from quad_dynamics.identification.solvers.solution import Solution
-from quad_dynamics.identification.validation.validation import Errors, Validation
+from quad_dynamics.identification.validation.validation import Errors, Validation, pooled
 
 if TYPE_CHECKING:
     from quad_dynamics.cli.terminal import Terminal
@@ -46,6 +45,9 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     _print_bodies(terminal, solution)
     if result.validation is not None:
         print_validation(terminal, result.validation)
+    else:
+        terminal.line()
+        terminal.line(terminal.paint(doubts(None)[0], 'yellow'))
     if solution.choices:
         terminal.heading('Chosen')
         for choice in solution.choices:
@@ -110,13 +112,18 @@ def _print_bodies(terminal: Terminal, solution: Solution) -> None:
 
 def print_validation(terminal: Terminal, validation: Validation) -> None:
     """Write what validation has shown."""
-    before, after, floor = overall(validation.errors)
     on = short_names(validation.on)
     terminal.heading(f'Errors of predicted torques on {on} (RMS; % of the RMS measured)')
     print_errors(terminal, validation.errors)
-    terminal.line(
-        f'  all joints: {percent(before)} -> {percent(after)}; no parameters do better than {percent(floor)}'
-    )
+    whole = pooled(validation.errors)
+    before, after, floor = map(percent, whole.relative)
+    terminal.line(f'  {whole.name}: {before} -> {after}; no parameters do better than {floor}')
+    if whole.left_out > 0.0:
+        before, after = map(percent, whole.every)
+        terminal.line(
+            f'  {percent(whole.left_out)} of the rows do not count (near rest, at a stop, saturated); '
+            f'over all rows: {before} -> {after}'
+        )
     again = validation.replay
     if again is not None:
         closer, judged = int(again.closer.sum()), int(np.isfinite(again.position[0]).sum())
@@ -139,12 +146,14 @@ def print_errors(terminal: Terminal, errors: Errors, after: bool = True) -> None
     """
     relative = [errors.relative(values) for values in (errors.before, errors.after)]
     head = ['row', 'measured', *(('before', '', 'after', '') if after else ('error', '')), 'floor']
+    head += ['left out', 'all rows', *([''] if after else [])]
     rows = []
     for i, name in enumerate(errors.names):
         cells = [f'{name} [{errors.units[i]}]', number(errors.measured[i], 3)]
         for k, values in enumerate((errors.before, errors.after)[: 1 + after]):
             cells += [number(values[i], 3), percent(relative[k][i]) if not math.isnan(relative[k][i]) else '']
-        rows.append([*cells, number(errors.floor[i], 3)])
+        cells += [number(errors.floor[i], 3), percent(errors.left_out[i])]
+        rows.append([*cells, *(percent(errors.relative_every[k][i]) for k in range(1 + after))])
     terminal.table(head, rows, right=range(1, len(head)))
 
 

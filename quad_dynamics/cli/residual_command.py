@@ -52,9 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the table and draw the picture."""
     from quad_dynamics.cli.identify_summary import print_errors, print_signals
+    from quad_dynamics.identification.report.facts import percent
     from quad_dynamics.identification.report.plots import save_residuals
     from quad_dynamics.identification.report.traces import gather_traces
-    from quad_dynamics.identification.validation.validation import torque_errors
+    from quad_dynamics.identification.validation.validation import pooled, torque_errors
     from quad_dynamics.simulation.plots import check_picture
 
     if arguments.plot is not None:
@@ -72,6 +73,11 @@ def run(arguments: argparse.Namespace) -> int:
     print_signals(terminal, report)
     terminal.heading('Torques: RMS measured, RMS of measured minus predicted, and the best that is possible')
     print_errors(terminal, errors, after=False)
+    whole = pooled(errors)
+    terminal.line(
+        f'  {whole.name}: {percent(whole.relative[0])}; no parameters do better than '
+        f'{percent(whole.relative[2])}; over all rows {percent(whole.every[0])}'
+    )
     return 0
 
 

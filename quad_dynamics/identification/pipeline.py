@@ -30,8 +30,9 @@ from quad_dynamics.identification.solvers.missing import what_is_missing
 from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import SolveSettings, solve
+from quad_dynamics.identification.validation.held_out import HELD_OUT, LEAST_SAMPLES, hold_out
 from quad_dynamics.identification.validation.repeats import refuse_repetition
-from quad_dynamics.identification.validation.validation import LEAST_SAMPLES, Validation, hold_out, validate
+from quad_dynamics.identification.validation.validation import Validation, validate
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
@@ -269,7 +270,7 @@ class _Job:
             return None
         train, held, notes = hold_out(samples, self.columns.model)
         _, without = self.fit(train)
-        return self._validate(held, without, 'held-out blocks', notes)
+        return self._validate(held, without, HELD_OUT, notes)
 
     def _validate(self, samples: Samples, solution: Solution, name: str, notes: Any) -> Validation:
         noise = first_noise(self.columns, self.mode == 'projection')

@@ -24,7 +24,8 @@ from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.pseudo_inertia import margins
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import solve
-from quad_dynamics.identification.validation.validation import Errors, hold_out, torque_errors, with_own_bias
+from quad_dynamics.identification.validation.held_out import HELD_OUT, hold_out
+from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, with_own_bias
 
 Floats = npt.NDArray[np.float64]
 Method = Callable[[Equations, Freedom], Solution]
@@ -136,7 +137,7 @@ def compare(
     if validate is None:
         fit, held, _ = hold_out(train.samples, columns.model)
         train, validate = _with_samples(train, fit), _with_samples(train, held)
-        on = 'held-out stretches of time'
+        on = HELD_OUT
     known = methods_for()
     wanted = list(known) if methods is None else list(methods)
     judge = _Judge(validate, columns, freedom, truth)
@@ -223,7 +224,7 @@ def _cells(
     based = 'base force' in first.names
     joints = len(first.names) > 2 * based
     head = ['method']
-    head += ['joints [N m]', 'joints [%]'] if joints else []
+    head += [f'all joints [{pooled(first).unit}]', 'all joints [%]'] if joints else []
     head += ['base [N]', 'base [%]', 'base [N m]'] if based else []
     head += ['consistent', 'negative friction', *(['distance'] if with_truth else []), 'remark']
     rows = [_row(outcome, bodies, based, joints, with_truth) for outcome in outcomes]
@@ -238,18 +239,13 @@ def _row(outcome: Outcome, bodies: int, based: bool, joints: bool, with_truth: b
         return (*cells, *[''] * width, f'failed: {outcome.failure}')
     relative = errors.relative(errors.after)
     if joints:
-        cells += [f'{_mean(errors.after[2 * based :]):.4g}', f'{100 * _mean(relative[2 * based :]):.2f}']
+        all_joints = pooled(errors)
+        cells += [f'{all_joints.rms[1]:.4g}', _percent(all_joints.relative[1])]
     if based:
         cells += [f'{errors.after[0]:.4g}', _percent(relative[0]), f'{errors.after[1]:.4g}']
     cells += [f'{outcome.consistent}/{bodies}', str(outcome.negative)]
     cells += [f'{outcome.distance:.3g}'] if with_truth else []
     return (*cells, _remark(outcome))
-
-
-def _mean(values: Floats) -> float:
-    """Mean of what is known; joints without any row that counts are left out."""
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float('nan')
 
 
 def _percent(value: float) -> str:

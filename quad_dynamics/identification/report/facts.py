@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.identification.solvers.solution import Solution
-from quad_dynamics.identification.validation.validation import Errors, Validation
+from quad_dynamics.identification.validation.validation import Validation, pooled
 from quad_dynamics.model.inertia import full_inertia
 
 if TYPE_CHECKING:
@@ -80,20 +80,6 @@ def counts(solution: Solution) -> tuple[int, int, int]:
     return int((solution.identified & free).sum()), int(free.sum()), len(free)
 
 
-def overall(errors: Errors) -> tuple[float, float, float]:
-    """Errors before, after, and the floor, relative to what was measured: RMS over the joints.
-
-    Rows that have no measurement are left out; of a robot with base rows only, those of the base.
-    """
-    rows = [i for i, name in enumerate(errors.names) if name not in ('base force', 'base moment')]
-    rows = rows or list(range(len(errors.names)))
-    parts = [errors.relative(values)[rows] for values in (errors.before, errors.after, errors.floor)]
-    means = [
-        float(np.sqrt(np.mean(part[np.isfinite(part)] ** 2))) if len(part) else math.nan for part in parts
-    ]
-    return means[0], means[1], means[2]
-
-
 def short_names(paths: str) -> str:
     """Names of recordings without their folders; other words stay."""
     return ', '.join(PurePath(path).name or path for path in paths.split(', '))
@@ -103,7 +89,7 @@ def headline_warnings(result: Result) -> list[str]:
     """Reasons not to use a result as it is: shown before everything else, and even with `--quiet`."""
     found = list(result.warnings)
     if result.validation is not None:
-        before, after, _ = overall(result.validation.errors)
+        before, after, _ = pooled(result.validation.errors).relative
         if after > before:
             found.append(
                 f'torques of {short_names(result.validation.on)} are predicted worse than by the model as it '
@@ -117,6 +103,13 @@ def doubts(validation: Validation | None) -> list[str]:
     if validation is None:
         return ['nothing was validated: errors on other motion are unknown']
     found = []
+    whole = pooled(validation.errors)
+    before, after = whole.every
+    if after > before and whole.relative[1] <= whole.relative[0]:
+        found.append(
+            f'with the {percent(whole.left_out)} of the rows that do not count, torques are predicted worse '
+            f'than by the model as it was: {percent(before)} -> {percent(after)}'
+        )
     again = validation.replay
     if again is not None:
         judged = np.isfinite(again.position[0])

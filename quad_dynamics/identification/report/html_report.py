@@ -20,34 +20,28 @@ from quad_dynamics.identification.report.facts import (
     doubts,
     headline_warnings,
     number,
-    overall,
     percent,
     short_names,
     total_masses,
     with_std,
 )
-from quad_dynamics.identification.report.parameter_plots import (
-    draw_bodies,
-    draw_inertial_parameters,
-    draw_joint_parameters,
-)
 from quad_dynamics.identification.report.parameters_file import plain, settings_data
-from quad_dynamics.identification.report.plots import (
-    AFTER,
-    BEFORE,
-    draw_histograms,
-    draw_residuals,
-    draw_spectrum,
-    draw_torques,
-)
+from quad_dynamics.identification.report.pictures import Picture, make_pictures, shown_on
+from quad_dynamics.identification.report.plots import AFTER, BEFORE
 from quad_dynamics.identification.report.summary import MODES, found_lines, recordings_line
-from quad_dynamics.identification.report.traces import gather_traces
 from quad_dynamics.identification.solvers.solution import Solution
-from quad_dynamics.identification.validation.validation import Errors, Validation
+from quad_dynamics.identification.validation.validation import Errors, Validation, pooled
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import Result
 
+_ERRORS_CAPTION = (
+    'Root mean squares of measured minus predicted, and their parts of the RMS measured. Floor: what is left '
+    'after a least-squares fit to these very samples. Left out: rows near rest (where the direction of '
+    'friction is unknown), at a stop, or with a saturated motor; they are not fitted and do not count in the '
+    'errors. The last two columns count them as well. The last line pools the joints: RMS error of all their '
+    'rows over RMS measured.'
+)
 _TEMPLATE = Path(__file__).with_name('report.html.j2')
 
 
@@ -94,7 +88,9 @@ def report_text(result: Result, cutoff: float = math.nan, warnings: Sequence[str
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_TEMPLATE.read_text(encoding='utf-8'))
-    pictures = {name: Markup(svg) for name, svg in _pictures(result, cutoff).items()}
+    pictures = {
+        name: Picture(Markup(each.svg), each.caption) for name, each in make_pictures(result, cutoff).items()
+    }
     told = [*doubts(result.validation), *(result.validation.notes if result.validation else ()), *warnings]
     return (
         template.render(
@@ -102,24 +98,6 @@ def report_text(result: Result, cutoff: float = math.nan, warnings: Sequence[str
         )
         + '\n'
     )
-
-
-def _pictures(result: Result, cutoff: float) -> dict[str, str]:
-    solution = result.solution
-    shown, before, after = result.equations, solution.columns.prior, solution.x
-    if result.validation is not None:
-        checked = result.validation
-        shown, before, after = checked.equations, checked.before, checked.after
-    traces = gather_traces(shown, before, after)
-    return {
-        'torques': draw_torques(traces),
-        'residuals': draw_residuals(traces),
-        'histograms': draw_histograms(traces),
-        'spectrum': draw_spectrum(traces, cutoff),
-        'joints': draw_joint_parameters(solution),
-        'inertial': draw_inertial_parameters(solution),
-        'bodies': draw_bodies(solution),
-    }
 
 
 def _content(result: Result) -> dict[str, Any]:
@@ -135,7 +113,8 @@ def _content(result: Result) -> dict[str, Any]:
         'before': BEFORE,
         'after': AFTER,
         'cards': _cards(result),
-        'shown_on': 'the training data themselves' if validation is None else short_names(validation.on),
+        'shown_on': shown_on(result),
+        'held_out': validation is not None and validation.held_out,
         'errors': None if validation is None else errors_table(validation.errors),
         'replay': None if validation is None else _replay_table(validation),
         'replay_text': '' if validation is None else _replay_text(validation),
@@ -163,12 +142,14 @@ def _cards(result: Result) -> list[Card]:
     solution, validation = result.solution, result.validation
     cards = []
     if validation is not None:
-        before, after, floor = overall(validation.errors)
+        whole = pooled(validation.errors)
+        before, after, floor = whole.relative
         cards.append(
             Card(
-                'Torque error',
+                f'Torque error, {whole.name}',
                 f'{percent(before)} → {percent(after)}',
-                f'of the RMS measured, on {short_names(validation.on)}; best possible {percent(floor)}',
+                f'of the RMS measured, on {short_names(validation.on)}; best possible {percent(floor)}; '
+                f'over all rows {percent(whole.every[0])} → {percent(whole.every[1])}',
             )
         )
     mass_before, mass_after = total_masses(solution)
@@ -209,15 +190,19 @@ def errors_table(errors: Errors) -> Table:
             percent(after[i]),
             number(errors.floor[i], 3),
             str(errors.samples[i]),
+            percent(errors.left_out[i]),
+            percent(errors.relative_every[0, i]),
+            percent(errors.relative_every[1, i]),
         )
         for i, name in enumerate(errors.names)
     ]
+    whole = pooled(errors)
+    rms, relative = [number(x, 3) for x in whole.rms], [percent(x) for x in whole.relative]
+    last = (whole.name, whole.unit, '', rms[0], relative[0], rms[1], relative[1], rms[2], '')
+    rows.append((*last, percent(whole.left_out), percent(whole.every[0]), percent(whole.every[1])))
     head = ('row', 'unit', 'RMS measured', 'error before', '', 'error after', '', 'floor', 'samples')
-    caption = (
-        'Root mean squares of measured minus predicted, and their parts of the RMS measured. Floor: what is '
-        'left after a least-squares fit to these very samples.'
-    )
-    return Table(head, rows, caption)
+    head_every = ('left out', 'all rows, before', 'after')
+    return Table((*head, *head_every), rows, _ERRORS_CAPTION, [*[''] * (len(rows) - 1), 'sum'])
 
 
 def _replay_text(validation: Validation) -> str:

@@ -30,6 +30,7 @@ _TITLES = {
 }
 _VIEWS = (('from the left', 0, 2), ('from the front', 1, 2), ('from above', 0, 1))
 _OUTLINE = 60  # points of an ellipse
+_THINNEST = 0.3  # shortest side of what is drawn over the longest
 
 
 def draw_joint_parameters(solution: Solution) -> str:
@@ -48,6 +49,7 @@ def draw_joint_parameters(solution: Solution) -> str:
             axes.set_xticks(
                 range(len(names)), names, rotation=35, ha='right', rotation_mode='anchor', fontsize=7
             )
+            axes.set_xlim(-0.5, len(names) - 0.5)
             if kind in ('viscous', 'coulomb', 'rotor'):
                 axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         for axes in grid.ravel()[len(kinds) :]:
@@ -75,7 +77,7 @@ def draw_inertial_parameters(solution: Solution) -> str:
             axes.set_yticks(range(len(bodies)), names, fontsize=7)
             axes.locator_params(axis='x', nbins=4)
             axes.ticklabel_format(axis='x', style='sci', scilimits=(-2, 3))
-        grid[0, 0].invert_yaxis()
+        grid[0, 0].set_ylim(len(bodies) - 0.5, -0.5)
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc='outside upper right', ncols=len(labels))
     return made[0]
@@ -128,17 +130,10 @@ def draw_bodies(solution: Solution) -> str:
     skeleton = _skeleton(model, q)
     before = _ellipsoids(solution.columns.prior[: 10 * model.nb], places)
     after = _ellipsoids(solution.part('pi'), places)
-    points = np.concatenate(
-        [c for c, _ in (*before, *after)] + [p for line in skeleton for p in line]
-    ).reshape(-1, 3)
-    size = np.maximum(np.ptp(points, axis=0), 0.1)
-    with picture(
-        'bodies', 0.6 + float(np.clip(9.0 * (size[2] + 0.1) / (2 * size[0] + size[1] + 0.3), 2.2, 5.0))
-    ) as (
-        figure,
-        made,
-    ):
-        ratios = [float(size[i] + 0.1) for _, i, _ in _VIEWS]
+    middle, size = _extent([*before, *after], skeleton)
+    height = 0.6 + float(np.clip(9.0 * max(size[1], size[2]) / (2 * size[0] + size[1]), 2.2, 5.0))
+    with picture('bodies', height) as (figure, made):
+        ratios = [float(size[i]) for _, i, _ in _VIEWS]
         for axes, (title, i, j) in zip(
             figure.subplots(1, 3, gridspec_kw={'width_ratios': ratios}), _VIEWS, strict=True
         ):
@@ -153,11 +148,25 @@ def draw_bodies(solution: Solution) -> str:
             _draw_ellipses(axes, before, (i, j), BEFORE, True)
             _draw_ellipses(axes, after, (i, j), AFTER, False)
             axes.set_aspect('equal')
+            axes.set_xlim(middle[i] - 0.5 * size[i], middle[i] + 0.5 * size[i])
+            axes.set_ylim(middle[j] - 0.5 * size[j], middle[j] + 0.5 * size[j])
             axes.set_title(f'{title} [m]')
             axes.locator_params(nbins=4)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc='outside upper right', ncols=2)
     return made[0]
+
+
+def _extent(
+    bodies: list[tuple[Floats, Floats]], skeleton: list[tuple[Floats, Floats]]
+) -> tuple[Floats, Floats]:
+    """(3,) middle and size of what is drawn, with a margin; no side is much shorter than the longest."""
+    reach = [(c, np.sqrt(np.maximum(np.diag(shape), 0.0))) for c, shape in bodies]
+    ends = [p for line in skeleton for p in line]
+    points = np.stack([*(c - r for c, r in reach), *(c + r for c, r in reach), *ends])
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = 1.06 * np.maximum(high - low, 1e-3)
+    return 0.5 * (low + high), np.maximum(size, _THINNEST * size.max())
 
 
 def _ellipsoids(pi: Floats, places: list[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:

@@ -21,7 +21,7 @@ from quad_dynamics.identification.report.facts import (
     total_masses,
 )
 from quad_dynamics.identification.solvers.solution import Solution
-from quad_dynamics.identification.validation.validation import Validation
+from quad_dynamics.identification.validation.validation import Validation, pooled
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import Result
@@ -111,6 +111,7 @@ def validation_data(validation: Validation) -> dict[str, Any]:
     """What validation has shown, as plain data."""
     errors, again = validation.errors, validation.replay
     before, after = errors.relative(errors.before), errors.relative(errors.after)
+    whole = pooled(errors)
     data: dict[str, Any] = {
         'on': validation.on,
         'notes': list(validation.notes),
@@ -125,9 +126,25 @@ def validation_data(validation: Validation) -> dict[str, Any]:
                 'relative_before': before[i],
                 'relative_after': after[i],
                 'samples': int(errors.samples[i]),
+                'left_out': errors.left_out[i],
+                'relative_before_all_rows': errors.relative_every[0, i],
+                'relative_after_all_rows': errors.relative_every[1, i],
             }
             for i, name in enumerate(errors.names)
         ],
+        'pooled': {
+            'row': whole.name,
+            'unit': whole.unit,
+            'before': whole.rms[0],
+            'after': whole.rms[1],
+            'floor': whole.rms[2],
+            'relative_before': whole.relative[0],
+            'relative_after': whole.relative[1],
+            'relative_floor': whole.relative[2],
+            'left_out': whole.left_out,
+            'relative_before_all_rows': whole.every[0],
+            'relative_after_all_rows': whole.every[1],
+        },
         'legs': [
             {'name': s.name, 'unit': s.unit, 'mean': s.mean, 'spread': s.spread, 'expected': s.expected}
             for s in validation.spreads

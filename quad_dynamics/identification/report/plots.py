@@ -25,6 +25,7 @@ Floats = npt.NDArray[np.float64]
 # Measured, before, after: of Okabe and Ito's colours, which everybody can tell apart.
 MEASURED, BEFORE, AFTER = '#333333', '#E69F00', '#0072B2'
 _WIDTH = 10.4  # of a page [inches]
+_FEW = 150  # samples of a line up to which each is marked
 _STYLE: dict[str, Any] = {
     'svg.fonttype': 'none',
     'font.family': 'sans-serif',
@@ -104,42 +105,37 @@ def draw_torques(traces: Traces) -> str:
     with picture('torques', 1.65 * lines + 0.5) as (figure, made):
         grid = figure.subplots(lines, columns, sharex=True, squeeze=False)
         for i, axes in enumerate(_first(grid, k)):
-            axes.plot(traces.time, traces.before[:, i], color=BEFORE, label='predicted before', linewidth=1.0)
-            axes.plot(traces.time, traces.measured[:, i], color=MEASURED, label='measured', linewidth=1.3)
-            axes.plot(traces.time, traces.after[:, i], color=AFTER, label='predicted after', linewidth=1.0)
-            axes.set_title(f'{traces.names[i]} [{traces.units[i]}]')
-            axes.margins(x=0.0)
-            axes.locator_params(axis='y', nbins=4)
-        _label_bottom(grid, k, 'time [s]')
+            for values, colour, label, width in (
+                (traces.before, BEFORE, 'predicted before', 1.0),
+                (traces.measured, MEASURED, 'measured', 1.3),
+                (traces.after, AFTER, 'predicted after', 1.0),
+            ):
+                _line(axes, traces, values[:, i], color=colour, label=label, linewidth=width)
+            _finish_line(axes, traces, i)
+        _label_bottom(grid, k, _time_label(traces))
         _legend(figure, grid[0, 0])
     return made[0]
 
 
 def draw_residuals(traces: Traces) -> str:
-    """RMS of residuals over the whole recording, one picture for each row."""
+    """RMS of residuals over all samples, one picture for each row; nothing where there are no samples."""
     k = len(traces.names)
     lines, columns = _shape(k, 3)
     with picture('residuals', 1.35 * lines + 0.5) as (figure, made):
         grid = figure.subplots(lines, columns, sharex=True, squeeze=False)
+        edges = traces.bin_edges
         for i, axes in enumerate(_first(grid, k)):
-            for values, colour, label in (
-                (traces.bin_before, BEFORE, 'before'),
-                (traces.bin_after, AFTER, 'after'),
-            ):
-                axes.fill_between(
-                    traces.bin_time,
-                    values[:, i],
-                    color=colour,
-                    alpha=0.85,
-                    linewidth=0.0,
-                    label=label,
-                    step='post',
-                )
+            _shade(axes, traces, traces.bin_empty, '#efefef', 'no samples')
+            _shade(axes, traces, traces.bin_held, '#d5ebe0', 'held out')
+            axes.stairs(traces.bin_before[:, i], edges, fill=True, color=BEFORE, alpha=0.55, label='before')
+            axes.stairs(traces.bin_after[:, i], edges, color=AFTER, linewidth=1.2, label='after')
             axes.set_title(f'{traces.names[i]} [{traces.units[i]}]')
-            axes.margins(x=0.0)
+            axes.set_xlim(edges[0], edges[-1])
+            _say_nothing_counts(axes, traces, i)
             axes.set_ylim(bottom=0.0)
             axes.locator_params(axis='y', nbins=3)
-        _label_bottom(grid, k, 'time [s]')
+        several = ', recordings one after another' if traces.survey.recordings > 1 else ''
+        _label_bottom(grid, k, f'time{several} [s]')
         _legend(figure, grid[0, 0])
     return made[0]
 
@@ -157,6 +153,7 @@ def draw_histograms(traces: Traces) -> str:
             )
             axes.stairs(traces.counts_after[:, i], edges, color=AFTER, linewidth=1.3, label='after')
             axes.set_title(f'{traces.names[i]} [{traces.units[i]}]', fontsize=7.5)
+            _say_nothing_counts(axes, traces, i)
             axes.set_yticks([])
             axes.spines['left'].set_visible(False)
             axes.grid(False)
@@ -167,7 +164,7 @@ def draw_histograms(traces: Traces) -> str:
 
 
 def draw_spectrum(traces: Traces, cutoff: float) -> str:
-    """Power of torques and residuals over frequency; '' where no stretch was long enough.
+    """Power of torques and residuals over frequency; '' where no segment was long enough.
 
     Args:
         traces: what to draw.
@@ -186,8 +183,9 @@ def draw_spectrum(traces: Traces, cutoff: float) -> str:
             axes.axvline(
                 cutoff, color='#009E73', linestyle='--', linewidth=1.0, label=f'cutoff {cutoff:.3g} Hz'
             )
+        units = ' or '.join(f'({unit})²' for unit in dict.fromkeys(traces.units))
         axes.set_xlabel('frequency [Hz]')
-        axes.set_ylabel('power, mean of rows\n[(N m)²/Hz]')
+        axes.set_ylabel(f'power, mean of rows\n[{units}/Hz]')
         axes.margins(x=0.0)
         axes.legend(loc='lower left', ncols=2)
     return made[0]
@@ -211,14 +209,51 @@ def save_residuals(traces: Traces, path: str | os.PathLike[str]) -> None:
         for i, axes in enumerate(_first(grid, k)):
             residual = traces.measured[:, i] - traces.before[:, i]
             axes.fill_between(traces.time, residual, color=BEFORE, alpha=0.5, linewidth=0.0, label='residual')
-            axes.plot(traces.time, traces.measured[:, i], color=MEASURED, label='measured')
-            axes.plot(traces.time, traces.before[:, i], color=AFTER, label='predicted')
-            axes.set_title(f'{traces.names[i]} [{traces.units[i]}]')
-            axes.margins(x=0.0)
-        _label_bottom(grid, k, 'time [s]')
+            _line(axes, traces, traces.measured[:, i], color=MEASURED, label='measured')
+            _line(axes, traces, traces.before[:, i], color=AFTER, label='predicted')
+            _finish_line(axes, traces, i)
+        _label_bottom(grid, k, _time_label(traces))
         _legend(figure, grid[0, 0])
         kind = Path(path).suffix.lstrip('.').lower()
         figure.savefig(path, dpi=130, metadata={'Date': None} if kind == 'svg' else None)
+
+
+def _line(axes: Axes, traces: Traces, values: Floats, **look: Any) -> None:
+    """One line over time, broken between segments; single samples are seen as well."""
+    few = len(traces.time) <= _FEW
+    axes.plot(traces.time, values, marker='.' if few else '', markersize=2.2, **look)
+
+
+def _finish_line(axes: Axes, traces: Traces, i: int) -> None:
+    """Title and limits of a picture of lines, and where segments meet."""
+    for place in traces.breaks:
+        axes.axvline(float(place), color='#bbbbbb', linestyle=':', linewidth=0.8)
+    axes.set_title(f'{traces.names[i]} [{traces.units[i]}]')
+    axes.margins(x=0.0 if len(traces.time) > 1 else 0.5)
+    axes.locator_params(axis='y', nbins=4)
+
+
+def _time_label(traces: Traces) -> str:
+    return 'time within the segments shown [s]' if len(traces.breaks) else 'time [s]'
+
+
+def _shade(axes: Axes, traces: Traces, bins: npt.NDArray[np.bool_], colour: str, label: str) -> None:
+    """Colour some bins of time."""
+    steps = np.diff(np.concatenate([[0], bins.astype(int), [0]]))
+    begins, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
+    for k, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        axes.axvspan(
+            float(traces.bin_edges[begin]),
+            float(traces.bin_edges[end]),
+            color=colour,
+            linewidth=0.0,
+            label=None if k else label,
+        )
+
+
+def _say_nothing_counts(axes: Axes, traces: Traces, i: int) -> None:
+    if traces.share[i] == 0.0:
+        axes.text(0.5, 0.5, 'no row counts', transform=axes.transAxes, ha='center', va='center', fontsize=7)
 
 
 def _label_bottom(grid: npt.NDArray[Any], k: int, label: str) -> None:

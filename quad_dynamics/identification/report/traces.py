@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pictures of a report show: torques of a few seconds, residuals of everything, their spectrum.
 
-It is gathered in one pass over the samples, and its size does not depend on how many there are.
+It is gathered in one pass over the samples, and its size does not depend on how many there are. Nothing is
+drawn across the gap between two segments.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.report.segments import Survey, Timeline, survey
+from quad_dynamics.identification.validation.held_out import is_held_out
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 _DETAIL = 4.0  # length of what is shown of torques [s]
-_POINTS = 400  # at most, of a line in a picture
+_POINTS = 800  # at most, of a line in a picture
 _BINS = 120  # of time, over the whole recording
-_CELLS = 60  # of histograms
-_WIDEST = 5.0  # standard deviations of the residuals before that a histogram shows
-_SPECTRUM = 128  # samples of a stretch whose spectrum is taken
+_PER_BIN = 3  # samples in a bin of time, at least
+_CELLS, _FEW = 60, 300  # of histograms; of fewer samples than this, half as many
+_MOST_RESIDUALS = 4096  # samples that histograms are made of
+_WIDEST = 0.995  # share of residuals that a histogram shows
+_SPECTRUM = 128, 32  # samples of a segment whose spectrum is taken: at most, and at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,45 +36,63 @@ class Traces:
     Attributes:
         names: of the k rows.
         units: of each row.
-        time: (n,) of the stretch that is shown in detail [s].
-        measured: (n, k) torques in it.
+        survey: of the samples.
+        time: (n,) of what is shown in detail [s]; NaN between two segments. Where there are several, time
+            outside of them is left out, and it begins at 0.
+        breaks: (m,) times at which a segment ends and the next begins [s].
+        measured: (n, k) torques in detail; NaN between two segments, as all of the following.
         before: (n, k) predicted with the model as it was.
         after: (n, k) predicted with what was found.
-        bin_time: (b,) since the beginning, over all recordings [s].
-        bin_before: (b, k) RMS of residuals in bins of time; NaN where a bin holds none.
+        bin_edges: (b + 1,) of bins of time, recordings one after another [s].
+        bin_before: (b, k) RMS of residuals in bins of time; NaN where no row counts.
         bin_after: (b, k) likewise.
+        bin_empty: (b,) bins without any sample.
+        bin_held: (b,) bins of blocks that were held out.
+        share: (k,) part of the rows that count.
         edges: (cells + 1, k) of histograms of residuals.
         counts_before: (cells, k) of histograms.
         counts_after: (cells, k) likewise.
-        frequency: (f,) of the spectrum [Hz]; empty where no stretch is long enough.
+        frequency: (f,) of the spectrum [Hz]; empty where no segment is long enough.
         spectrum: (3, f) mean over rows of the power of what was measured, and of residuals before and after.
     """
 
     names: tuple[str, ...]
     units: tuple[str, ...]
+    survey: Survey
     time: Floats
+    breaks: Floats
     measured: Floats
     before: Floats
     after: Floats
-    bin_time: Floats
+    bin_edges: Floats
     bin_before: Floats
     bin_after: Floats
+    bin_empty: Bools
+    bin_held: Bools
+    share: Floats
     edges: Floats
     counts_before: Floats
     counts_after: Floats
     frequency: Floats
     spectrum: Floats
 
+    @property
+    def seconds(self) -> float:
+        """Length of what is shown in detail [s]."""
+        shown = self.time[np.isfinite(self.time)]
+        return float(np.ptp(shown)) if len(shown) else 0.0
 
-def gather_traces(equations: Equations, before: Floats, after: Floats) -> Traces:
+
+def gather_traces(equations: Equations, before: Floats, after: Floats, held_out: bool = False) -> Traces:
     """Gather what the pictures show.
 
     Args:
         equations: of the samples that are shown.
         before: (size,) unknowns of the model as it was.
         after: (size,) unknowns that were found.
+        held_out: whether blocks of these samples were held out; they are marked.
     """
-    gatherer = _Gatherer(equations)
+    gatherer = _Gatherer(equations, held_out)
     for (rows, r_before), (_, r_after) in zip(
         equations.residuals(before), equations.residuals(after), strict=True
     ):
@@ -79,7 +103,7 @@ def gather_traces(equations: Equations, before: Floats, after: Floats) -> Traces
 class _Gatherer:
     """Adds chunk after chunk."""
 
-    def __init__(self, equations: Equations) -> None:
+    def __init__(self, equations: Equations, held_out: bool) -> None:
         model = equations.columns.model
         self.equations, self.get = equations, equations.samples.layout.get
         self.of_joints = equations.mode != 'base'
@@ -89,27 +113,33 @@ class _Gatherer:
         if not self.of_joints:
             self.names = ('force x', 'force y', 'force z', 'moment x', 'moment y', 'moment z')
             self.units = ('N',) * 3 + ('N m',) * 3
-        self.total, self.done = len(equations.samples), 0
+        self.held_out = held_out
+        self.survey, self.done = survey(equations.samples), 0
+        self.timeline = Timeline(equations.samples)
         k = len(self.names)
-        self.sums, self.counts = np.zeros((2, _BINS, k)), np.zeros((_BINS, k))
-        self.bin_time = np.full(_BINS, np.nan)
-        self.elapsed, self.last = 0.0, -np.inf
-        self.edges, self.histograms = np.zeros((_CELLS + 1, k)), np.zeros((2, _CELLS, k))
-        self.detail: list[Floats] = []
-        self.power: list[Floats] = []
-        self.frequency: Floats = np.empty(0)
-        self.pending: Floats = np.empty((0, 2 + 3 * k))
+        self.bins = _Bins(self.survey, k)
+        self.detail = _Detail(self.survey)
+        self.spectra = _Spectra(self.survey, k)
+        self.residuals: list[Floats] = []
+        self.used: list[Bools] = []
+        self.counted = np.zeros(k)
 
     def add(self, rows: Floats, before: Floats, after: Floats) -> None:
         """Take one chunk."""
         use = self.equations.use(rows)[:, self.first :] > 0.0
         residuals = np.stack([before, after])[:, :, self.first :]
         measured = self._measured(rows)
-        time = self._continued(self.get(rows, 'time'))
-        self._add_bins(time, residuals, use)
-        self._add_histograms(residuals, use)
-        self._add_detail(time, measured, residuals)
-        self._add_spectra(rows, measured, residuals)
+        time, starts = self.timeline.add(rows)
+        index = self.done + np.arange(len(rows))
+        held = is_held_out(index, self.survey.samples) & self.held_out
+        self.bins.add(time, residuals, use, held)
+        self.detail.add(self.done, time, starts, measured, residuals)
+        self.spectra.add(time, starts, measured, residuals)
+        every = max(1, -(-self.survey.samples // _MOST_RESIDUALS))
+        kept = index % every == 0
+        self.residuals.append(residuals[:, kept])
+        self.used.append(use[kept])
+        self.counted += use.sum(axis=0)
         self.done += len(rows)
 
     def _measured(self, rows: Floats) -> Floats:
@@ -118,88 +148,141 @@ class _Gatherer:
         J = self.equations.foot_jacobians(rows)[:, :, :6]
         return np.asarray(np.einsum('nkv,nk->nv', J, self.get(rows, 'force')))
 
-    def _continued(self, time: Floats) -> Floats:
-        """Times that go on where the last recording ended."""
-        steps = np.diff(time, prepend=self.last if np.isfinite(self.last) else time[0])
-        self.last = float(time[-1])
-        made = self.elapsed + np.cumsum(np.maximum(steps, 0.0))
-        self.elapsed = float(made[-1])
-        return np.asarray(made)
+    def traces(self) -> Traces:
+        """All of it."""
+        edges, histograms = _histograms(np.concatenate(self.residuals, axis=1), np.concatenate(self.used))
+        time, breaks, measured, before, after = self.detail.lines(len(self.names))
+        frequency, spectrum = self.spectra.mean()
+        return Traces(
+            names=self.names,
+            units=self.units,
+            survey=self.survey,
+            time=time,
+            breaks=breaks,
+            measured=measured,
+            before=before,
+            after=after,
+            bin_edges=self.bins.edges,
+            bin_before=self.bins.rms(0),
+            bin_after=self.bins.rms(1),
+            bin_empty=self.bins.samples == 0.0,
+            bin_held=self.bins.held,
+            share=self.counted / max(self.done, 1),
+            edges=edges,
+            counts_before=histograms[0],
+            counts_after=histograms[1],
+            frequency=frequency,
+            spectrum=spectrum,
+        )
 
-    def _add_bins(self, time: Floats, residuals: Floats, use: npt.NDArray[np.bool_]) -> None:
-        bins = (self.done + np.arange(len(time))) * _BINS // max(self.total, 1)
+
+class _Bins:
+    """Mean squares of residuals in bins of time of equal length."""
+
+    def __init__(self, found: Survey, k: int) -> None:
+        period = max(found.period, 1e-9)
+        length = max(found.end - found.begin, 0.0) + period  # the last sample has its period, too
+        n = int(np.clip(length / (_PER_BIN * period), 1, _BINS))
+        self.edges = found.begin + length * np.arange(n + 1) / n
+        self.sums, self.counts = np.zeros((2, n, k)), np.zeros((n, k))
+        self.samples, self.held = np.zeros(n), np.zeros(n, dtype=bool)
+
+    def add(self, time: Floats, residuals: Floats, use: Bools, held: Bools) -> None:
+        """Take some samples; those of the last edge belong to the last bin."""
+        n = len(self.samples)
+        bins = np.clip(np.searchsorted(self.edges, time, side='right') - 1, 0, n - 1)
         for b in np.unique(bins):
             here = bins == b
             self.sums[:, b] += np.sum(residuals[:, here] ** 2 * use[here], axis=1)
             self.counts[b] += use[here].sum(axis=0)
-            if np.isnan(self.bin_time[b]):
-                self.bin_time[b] = time[here][0]
+            self.samples[b] += here.sum()
+            self.held[b] |= bool(held[here].any())
 
-    def _add_histograms(self, residuals: Floats, use: npt.NDArray[np.bool_]) -> None:
-        if not self.done:
-            size = np.sqrt(np.mean(residuals**2, axis=1)).max(axis=0)
-            size = np.maximum(size, 1e-9)
-            self.edges = np.linspace(-1.0, 1.0, _CELLS + 1)[:, None] * size * 0.6 * _WIDEST
-        for i in range(2):
-            for k in range(residuals.shape[2]):
-                values = residuals[i, use[:, k], k]
-                self.histograms[i, :, k] += np.histogram(values, self.edges[:, k])[0]
+    def rms(self, i: int) -> Floats:
+        """(b, k) roots of means of residuals before (0) or after (1)."""
+        with np.errstate(invalid='ignore', divide='ignore'):
+            return np.asarray(np.sqrt(self.sums[i] / self.counts))
 
-    def _add_detail(self, time: Floats, measured: Floats, residuals: Floats) -> None:
-        begun = bool(self.detail)
-        if not begun and self.done + len(time) <= self.total // 2:
+
+class _Detail:
+    """Samples around the middle one."""
+
+    def __init__(self, found: Survey) -> None:
+        wanted = round(_DETAIL / found.period) + 1 if found.period else _POINTS
+        n = min(wanted, _POINTS, found.samples)
+        self.first = (found.samples - n) // 2
+        self.last = self.first + n
+        self.period = found.period
+        self.parts: list[tuple[Floats, Bools, Floats]] = []
+
+    def add(self, done: int, time: Floats, starts: Bools, measured: Floats, residuals: Floats) -> None:
+        """Take those of some samples that are shown."""
+        here = slice(max(self.first - done, 0), max(self.last - done, 0))
+        values = np.concatenate([measured, measured - residuals[0], measured - residuals[1]], axis=1)
+        self.parts.append((time[here], starts[here], values[here]))
+
+    def lines(self, k: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Times, breaks, and (n, k) measured, before, after; NaN between two segments."""
+        time = np.concatenate([part[0] for part in self.parts] or [np.empty(0)])
+        starts = np.concatenate([part[1] for part in self.parts] or [np.empty(0, dtype=bool)])
+        values = np.concatenate([np.empty((0, 3 * k)), *(part[2] for part in self.parts)])
+        at = np.flatnonzero(starts)
+        at = at[at > 0]
+        breaks = np.empty(0)
+        if len(at):
+            time = np.cumsum(np.r_[0.0, np.where(starts[1:], self.period, np.diff(time))])
+            breaks = 0.5 * (time[at - 1] + time[at])
+        time, values = np.insert(time, at, np.nan), np.insert(values, at, np.nan, axis=0)
+        measured, before, after = np.split(values, 3, axis=1)
+        return time, breaks, measured, before, after
+
+
+class _Spectra:
+    """Mean of spectra of equally many neighbouring samples; what is left over waits for the next chunk."""
+
+    def __init__(self, found: Survey, k: int) -> None:
+        most, least = _SPECTRUM
+        self.size = min(most, 2 ** int(np.log2(max(found.longest, 1))))
+        self.enough = self.size >= least and found.period > 0.0
+        self.period = found.period
+        self.pending: Floats = np.empty((0, 3 * k + 1))
+        self.frequency: Floats = np.empty(0)
+        self.power: list[Floats] = []
+
+    def add(self, time: Floats, starts: Bools, measured: Floats, residuals: Floats) -> None:
+        """Take some samples."""
+        if not self.enough:
             return
-        start = self.detail[0][0, 0] if begun else time[max(self.total // 2 - self.done - 1, 0)]
-        here = (time >= start) & (time <= start + _DETAIL)
-        if here.any():
-            parts = [time[:, None], measured, measured - residuals[0], measured - residuals[1]]
-            self.detail.append(np.concatenate([part[here] for part in parts], axis=1))
+        values = np.concatenate([time[:, None], measured, residuals[0], residuals[1]], axis=1)
+        for i, part in enumerate(np.split(values, np.flatnonzero(starts))):
+            self.pending = part if i else np.concatenate([self.pending, part])
+            while len(self.pending) >= self.size:
+                self._take(self.pending[: self.size])
+                self.pending = self.pending[self.size :]
 
-    def _add_spectra(self, rows: Floats, measured: Floats, residuals: Floats) -> None:
-        """Spectra of stretches of equal length; what is left over waits for the next chunk."""
+    def _take(self, values: Floats) -> None:
         from scipy.signal import periodogram
 
-        ids = np.stack([self.get(rows, 'block'), self.get(rows, 'time')], axis=1)
-        values = np.concatenate([measured, residuals[0], residuals[1]], axis=1)
-        pending = np.concatenate([self.pending, np.concatenate([ids, values], axis=1)])
-        while len(pending) >= _SPECTRUM:
-            part = pending[:_SPECTRUM]
-            changes = np.flatnonzero(np.diff(part[:, 0]))
-            if len(changes):  # a stretch ends here
-                pending = pending[changes[-1] + 1 :]
-                continue
-            pending = pending[_SPECTRUM:]
-            rate = 1.0 / float(part[1, 1] - part[0, 1])
-            f, power = periodogram(part[:, 2:], rate, window='hann', detrend='constant', axis=0)
-            if not len(self.frequency):
-                self.frequency = f[1:]
-            if np.isclose(f[1], self.frequency[0]):
-                self.power.append(power[1:].reshape(len(f) - 1, 3, -1).mean(axis=2).T)
-        self.pending = pending
+        if not np.isclose(values[1, 0] - values[0, 0], self.period, rtol=1e-2):
+            return  # a recording with another rate has other frequencies
+        f, power = periodogram(values[:, 1:], 1.0 / self.period, window='hann', detrend='constant', axis=0)
+        self.frequency = f[1:]
+        self.power.append(power[1:].reshape(len(f) - 1, 3, -1).mean(axis=2).T)
 
-    def traces(self) -> Traces:
-        """All of it."""
-        k = len(self.names)
-        detail = np.concatenate([np.empty((0, 3 * k + 1)), *self.detail])
-        detail = detail[:: max(1, -(-len(detail) // _POINTS))]
-        with np.errstate(invalid='ignore', divide='ignore'):
-            bins = np.sqrt(self.sums / self.counts)
-        filled = ~np.isnan(self.bin_time)
-        spectrum = np.mean(self.power, axis=0) if self.power else np.empty((3, 0))
-        measured, before, after = np.split(detail[:, 1:], 3, axis=1)
-        return Traces(
-            names=self.names,
-            units=self.units,
-            time=detail[:, 0],
-            measured=measured,
-            before=before,
-            after=after,
-            bin_time=self.bin_time[filled],
-            bin_before=bins[0][filled],
-            bin_after=bins[1][filled],
-            edges=self.edges,
-            counts_before=self.histograms[0],
-            counts_after=self.histograms[1],
-            frequency=self.frequency if self.power else np.empty(0),
-            spectrum=spectrum,
-        )
+    def mean(self) -> tuple[Floats, Floats]:
+        """(f,) frequencies and (3, f) powers."""
+        return self.frequency, np.mean(self.power, axis=0) if self.power else np.empty((3, 0))
+
+
+def _histograms(residuals: Floats, use: Bools) -> tuple[Floats, Floats]:
+    """(cells + 1, k) edges and (2, cells, k) counts of (2, n, k) residuals of rows that count."""
+    k = residuals.shape[2]
+    cells = _CELLS if len(use) >= _FEW else _CELLS // 2
+    edges, counts = np.zeros((cells + 1, k)), np.zeros((2, cells, k))
+    for j in range(k):
+        values = residuals[:, use[:, j], j]
+        size = float(np.quantile(np.abs(values), _WIDEST, axis=1).max()) if values.size else 0.0
+        edges[:, j] = np.linspace(-1.0, 1.0, cells + 1) * max(1.05 * size, 1e-9)
+        for i in range(2):
+            counts[i, :, j] = np.histogram(values[i], edges[:, j])[0]
+    return edges, counts

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,21 +12,15 @@ import numpy.typing as npt
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import first_noise
-from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.validation.held_out import HELD_OUT
 from quad_dynamics.identification.validation.leg_spreads import Spread, leg_spreads
 from quad_dynamics.identification.validation.offset_changes import offset_notes
-from quad_dynamics.identification.validation.repeats import find_repetition
 from quad_dynamics.identification.validation.replay import Replay, replay
-from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-9  # directions whose singular value is below this part of the largest are not fitted
-_HELD_OUT = 5  # one stretch of so many is held out
-_STRETCHES = 20  # into which a recording is cut
-LEAST_SAMPLES = 10 * _STRETCHES  # for blocks to be held out
-_GAP = 0.25  # left out on both sides of what is held out [s]; filters reach so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +35,10 @@ class Errors:
         after: (rows,) with what was found.
         floor: (rows,) with the least-squares fit to these samples themselves: no parameters do much better.
             Where `after` is better (the fit weighs all rows together), that.
-        samples: (rows,) how many count.
+        samples: (rows,) how many count; near rest, at a stop, and with a saturated motor they do not.
+        total: how many there are of each row.
+        every: (3, rows) RMS of what was measured, before and after, over all rows, those that do not count
+            included; NaN for joints whose torque is unknown.
     """
 
     names: tuple[str, ...]
@@ -50,11 +48,76 @@ class Errors:
     after: Floats
     floor: Floats
     samples: npt.NDArray[np.int64]
+    total: int
+    every: Floats
 
     def relative(self, errors: Floats) -> Floats:
         """Errors as a part of what was measured, both RMS."""
         with np.errstate(divide='ignore', invalid='ignore'):
             return np.asarray(errors / self.measured)
+
+    @property
+    def left_out(self) -> Floats:
+        """(rows,) part of the rows that does not count."""
+        return np.asarray(1.0 - self.samples / max(self.total, 1))
+
+    @property
+    def relative_every(self) -> Floats:
+        """(2, rows) errors before and after over all rows, as parts of what was measured over all rows."""
+        with np.errstate(divide='ignore', invalid='ignore'):
+            return np.asarray(self.every[1:] / self.every[0])
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """One figure for all joints: RMS over all their rows together, over the RMS measured over the same rows.
+
+    Joints with large torques weigh more than those with small ones, as they do in the sum of squares. Of a
+    robot with the rows of the base alone, it is the figure of the force on the base.
+
+    Attributes:
+        name: 'all joints' or 'base force'.
+        unit: of the errors; 'N m, N' where joints of both kinds are pooled as numbers.
+        rms: RMS errors before and after, and the floor.
+        relative: the same as parts of the RMS measured.
+        left_out: part of the rows that does not count.
+        every: relative errors before and after over all rows, those that do not count included.
+    """
+
+    name: str
+    unit: str
+    rms: tuple[float, float, float]
+    relative: tuple[float, float, float]
+    left_out: float
+    every: tuple[float, float]
+
+
+def pooled(errors: Errors) -> Pooled:
+    """The one figure for all joints; NaN where no row counts."""
+    joints = [i for i, name in enumerate(errors.names) if name not in ('base force', 'base moment')]
+    rows = joints or [0]
+    weights = np.where(np.isfinite(errors.measured[rows]), errors.samples[rows], 0).astype(np.float64)
+
+    def mean(values: Floats, weight: Floats) -> float:
+        known = np.isfinite(values[rows]) & (weight > 0.0)
+        total = float(weight[known].sum())
+        return float(np.sum(values[rows][known] ** 2 * weight[known])) / total if total else float('nan')
+
+    measured, *squares = (
+        mean(values, weights) for values in (errors.measured, errors.before, errors.after, errors.floor)
+    )
+    every = [mean(values, np.ones(len(rows))) for values in errors.every]
+    with np.errstate(divide='ignore', invalid='ignore'):
+        relative = np.sqrt(np.divide(squares, measured)).tolist()
+        of_every = np.sqrt(np.divide(every[1:], every[0])).tolist()
+    return Pooled(
+        name='all joints' if joints else errors.names[0],
+        unit=', '.join(dict.fromkeys(errors.units[i] for i in rows)),
+        rms=(math.sqrt(squares[0]), math.sqrt(squares[1]), math.sqrt(squares[2])),
+        relative=(relative[0], relative[1], relative[2]),
+        left_out=float(np.mean(errors.left_out[rows])),
+        every=(of_every[0], of_every[1]),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +145,11 @@ class Validation:
     replay: Replay | None
     spreads: tuple[Spread, ...]
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def held_out(self) -> bool:
+        """Whether it was done on blocks of the recordings that were trained on."""
+        return self.on == HELD_OUT
 
 
 def validate(equations: Equations, solution: Solution, on: str, notes: tuple[str, ...] = ()) -> Validation:
@@ -153,29 +221,33 @@ def torque_errors(equations: Equations, before: Floats, after: Floats) -> Errors
     if not len(equations.samples):
         raise ArgumentError('there are no samples to compute errors of; expected at least one')
     k = equations.rows
-    sums, counts = np.zeros((4, k)), np.zeros(k)
+    sums, every, counts = np.zeros((4, k)), np.zeros((3, k)), np.zeros(k)
     candidates = before, after, best_fit(_evenly(equations))
     for parts in zip(*(equations.residuals(x) for x in candidates), strict=True):
         rows = parts[0][0]
         use = equations.use(rows)
         counts += use.sum(axis=0)
-        sums[0] += np.sum(_measured(equations, rows) ** 2 * use, axis=0)
-        for i, (_, r) in enumerate(parts):
-            sums[i + 1] += np.sum(r**2 * use, axis=0)
-    return _as_errors(equations, sums, counts)
+        squares = [_measured(equations, rows) ** 2, *(r**2 for _, r in parts)]
+        sums += [np.sum(square * use, axis=0) for square in squares]
+        every += [np.sum(square, axis=0) for square in squares[:3]]
+    return _as_errors(equations, sums, counts, every)
 
 
-def _as_errors(equations: Equations, sums: Floats, counts: Floats) -> Errors:
-    """Roots of the means of (4, rows) sums of squares: measured, before, after, floor."""
-    model, mode = equations.columns.model, equations.mode
+def _as_errors(equations: Equations, sums: Floats, counts: Floats, every: Floats) -> Errors:
+    """Roots of the means of (4, rows) sums of squares: measured, before, after, floor; and of all rows."""
+    model, mode, total = equations.columns.model, equations.mode, len(equations.samples)
     base = 0 if mode == 'fixed' else 6
+
+    def rms_of(means: Floats) -> Floats:
+        wide = [means[:, :3].sum(axis=1), means[:, 3:6].sum(axis=1)] if base else []
+        return np.asarray(np.sqrt(np.column_stack([*wide, means[:, base:]])))
+
     with np.errstate(divide='ignore', invalid='ignore'):
-        means = sums / counts
-    wide = [means[:, :3].sum(axis=1), means[:, 3:6].sum(axis=1)] if base else []
-    rms = np.sqrt(np.column_stack([*wide, means[:, base:]]))
+        rms, rms_every = rms_of(sums / counts), rms_of(every / total)
     rms[3] = np.minimum(rms[3], rms[2])
+    rms_every[:, rms_every[0] == 0.0] = np.nan  # a torque that is zero throughout was not measured
     if mode == 'projection':
-        rms[0, :2] = np.nan
+        rms[0, :2] = rms_every[0, :2] = np.nan
     joints = model.joint_names if mode != 'base' else ()
     units = ['N' if prismatic else 'N m' for prismatic in model.is_prismatic[: len(joints)]]
     of_base = ('base force', 'base moment') if base else ()
@@ -188,6 +260,8 @@ def _as_errors(equations: Equations, sums: Floats, counts: Floats) -> Errors:
         after=after,
         floor=floor,
         samples=np.concatenate([counts[:base:3], counts[base:]]).astype(np.int64),
+        total=total,
+        every=rms_every,
     )
 
 
@@ -218,42 +292,3 @@ def best_fit(equations: Equations) -> Floats:
     x = prior.copy()
     x[used] += S * (vectors[:, keep] @ ((vectors[:, keep].T @ b) / values[keep]))
     return x
-
-
-# ---------------------------------------------------------------- blocks that are held out
-
-
-def hold_out(samples: Samples, model: Model) -> tuple[Samples, Samples, tuple[str, ...]]:
-    """Split samples into those to train on and those to validate on, which are every fifth stretch of time.
-
-    Returns:
-        Both, and notes: what must be known to judge errors on the second.
-
-    Raises:
-        ArgumentError: too few samples.
-    """
-    train, test = Samples(model), Samples(model)
-    total, get, done = len(samples), samples.layout.get, 0
-    if total < LEAST_SAMPLES:
-        raise ArgumentError(f'there are {total} samples, too few to hold some out; expected {LEAST_SAMPLES}')
-    size = -(-total // _STRETCHES)
-    for chunk in samples.chunks():
-        rows = chunk.copy()
-        index = done + np.arange(len(rows))
-        held = (index // size) % _HELD_OUT == _HELD_OUT // 2
-        dt = float(np.median(np.diff(get(rows, 'time')))) if len(rows) > 1 else 0.0
-        gap = min(int(_GAP / dt) if dt > 0.0 else 0, size // 4)
-        near = ((index - gap) // size != index // size) | ((index + gap) // size != index // size)
-        # What is not next to each other any more is another stretch.
-        get(rows, 'block')[...] = get(rows, 'block') * (_STRETCHES + 1) + index // size
-        train.append(rows[~held])
-        test.append(rows[held & ~near])
-        done += len(rows)
-    notes = []
-    found = find_repetition(train, test, model)
-    if found.is_repetition:
-        notes.append(
-            f'{100.0 * found.share:.0f} % of the motion in the held-out blocks is in the training blocks as '
-            'well (the trajectory is periodic): errors on another trajectory may be larger'
-        )
-    return train, test, tuple(notes)

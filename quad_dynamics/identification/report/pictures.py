@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All pictures of a report, each with a caption that says what exactly it shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quad_dynamics.identification.report.facts import short_names
+from quad_dynamics.identification.report.parameter_plots import (
+    draw_bodies,
+    draw_inertial_parameters,
+    draw_joint_parameters,
+)
+from quad_dynamics.identification.report.plots import (
+    draw_histograms,
+    draw_residuals,
+    draw_spectrum,
+    draw_torques,
+)
+from quad_dynamics.identification.report.traces import Traces, gather_traces
+from quad_dynamics.model.model import Model
+
+if TYPE_CHECKING:
+    from quad_dynamics.identification.pipeline import Result
+
+_JOINTS = (
+    'Friction and rotors. Bars are 95 % intervals. An empty circle is known only because the prior says so.'
+)
+_INERTIAL = (
+    'Inertial parameters of the bodies that were free, about the origins of their frames; bars are 95 % '
+    'intervals.'
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of the page.
+
+    Attributes:
+        svg: its text; '' if there is nothing to draw, then the caption says why, or is empty.
+        caption: below it.
+    """
+
+    svg: str
+    caption: str
+
+
+def make_pictures(result: Result, cutoff: float) -> dict[str, Picture]:
+    """All pictures of a report by name.
+
+    Args:
+        result: of an identification.
+        cutoff: of the filters [Hz]; NaN if unknown.
+    """
+    solution, checked = result.solution, result.validation
+    if checked is None:
+        shown = gather_traces(result.equations, solution.columns.prior, solution.x)
+    else:
+        shown = gather_traces(checked.equations, checked.before, checked.after)
+    # Held-out blocks are short: what went wrong when, and the spectrum, are those of everything.
+    everything, held_out = shown, False
+    if checked is not None and checked.held_out:
+        held_out = True
+        everything = gather_traces(result.equations, checked.before, checked.after, held_out)
+    on = shown_on(result)
+    return {
+        'torques': Picture(draw_torques(shown), _torques_caption(shown, on)),
+        'residuals': Picture(draw_residuals(everything), _residuals_caption(everything, on, held_out)),
+        'histograms': Picture(draw_histograms(shown), _histograms_caption(shown, on)),
+        'spectrum': Picture(draw_spectrum(everything, cutoff), _spectrum_caption(everything, on, held_out)),
+        'joints': Picture(draw_joint_parameters(solution), _JOINTS),
+        'bodies': Picture(draw_bodies(solution), _bodies_caption(solution.columns.model)),
+        'inertial': Picture(draw_inertial_parameters(solution), _INERTIAL),
+    }
+
+
+def shown_on(result: Result) -> str:
+    """What torques and their errors are shown of, in words."""
+    if result.validation is None:
+        return 'the training data themselves'
+    return short_names(result.validation.on)
+
+
+def _torques_caption(traces: Traces, on: str) -> str:
+    n = len(traces.breaks) + 1
+    whole = len(traces.time) - len(traces.breaks) == traces.survey.samples
+    what = f'{"All" if whole else "From the middle"} of {on}, {traces.seconds:.1f} s, after filtering'
+    if n > 1:
+        what += f', in {n} segments; dotted lines mark where time between two segments is left out'
+    return f'{what}. The closer the blue line is to the black one, the better.'
+
+
+def _residuals_caption(traces: Traces, on: str, held_out: bool) -> str:
+    width = float(np.diff(traces.bin_edges[:2])[0])
+    of = 'all training data' if held_out else f'all of {on}'
+    text = f'RMS of measured minus predicted torque in bins of {width:.2g} s, over {of}; rows that count. '
+    if held_out:
+        text += (
+            'The prediction comes from a fit that has not seen the held-out blocks, which are shaded green; '
+            'errors in the table are those of these blocks alone. '
+        )
+    return text + 'What stays large in one place is something that the model does not have.'
+
+
+def _histograms_caption(traces: Traces, on: str) -> str:
+    return (
+        f'How often residuals of which size occur, in {traces.survey.samples} samples of {on}; rows that '
+        'count. They should be narrow, and centred at zero.'
+    )
+
+
+def _spectrum_caption(traces: Traces, on: str, held_out: bool) -> str:
+    of = 'the training data' if held_out else on
+    if not len(traces.frequency):
+        return (
+            f'There is no spectrum: the longest segment without a gap has {traces.survey.longest} samples, '
+            'too few for one.'
+        )
+    return f'Power of torques and residuals over frequency, of {of}, and where the filters cut.'
+
+
+def _bodies_caption(model: Model) -> str:
+    pose = 'the pose in which it stands' if model.standing is not None else 'its zero pose'
+    return (
+        'Each body as the ellipsoid of even density that has its mass and inertia, on the robot in '
+        f'{pose}. Crosses are centres of mass.'
+    )

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of samples that are held out for validation where there is no other recording."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.validation.repeats import find_repetition
+from quad_dynamics.model.model import Model
+
+HELD_OUT = 'held-out blocks'  # what errors are computed on, where there is no other recording
+_ONE_OF = 5  # one block of so many is held out
+_BLOCKS = 20  # into which a recording is cut
+LEAST_SAMPLES = 10 * _BLOCKS  # for blocks to be held out
+_GAP = 0.25  # left out on both sides of what is held out [s]; filters reach so far
+
+
+def is_held_out(index: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.bool_]:
+    """(n,) whether samples are in blocks that are held out: every fifth one.
+
+    Args:
+        index: (n,) numbers of samples.
+        total: how many samples there are.
+    """
+    size = -(-total // _BLOCKS)
+    held: npt.NDArray[np.bool_] = (index // size) % _ONE_OF == _ONE_OF // 2
+    return held
+
+
+def hold_out(samples: Samples, model: Model) -> tuple[Samples, Samples, tuple[str, ...]]:
+    """Split samples into those to train on and those to validate on, which are every fifth block.
+
+    Returns:
+        Both, and notes: what must be known to judge errors on the second.
+
+    Raises:
+        ArgumentError: too few samples.
+    """
+    train, test = Samples(model), Samples(model)
+    total, get, done = len(samples), samples.layout.get, 0
+    if total < LEAST_SAMPLES:
+        raise ArgumentError(f'there are {total} samples, too few to hold some out; expected {LEAST_SAMPLES}')
+    size = -(-total // _BLOCKS)
+    for chunk in samples.chunks():
+        rows = chunk.copy()
+        index = done + np.arange(len(rows))
+        held = is_held_out(index, total)
+        dt = float(np.median(np.diff(get(rows, 'time')))) if len(rows) > 1 else 0.0
+        gap = min(int(_GAP / dt) if dt > 0.0 else 0, size // 4)
+        near = ((index - gap) // size != index // size) | ((index + gap) // size != index // size)
+        # What is not next to each other any more is another segment.
+        get(rows, 'block')[...] = get(rows, 'block') * (_BLOCKS + 1) + index // size
+        train.append(rows[~held])
+        test.append(rows[held & ~near])
+        done += len(rows)
+    notes = []
+    found = find_repetition(train, test, model)
+    if found.is_repetition:
+        notes.append(
+            f'{100.0 * found.share:.0f} % of the motion in the held-out blocks is in the training blocks as '
+            'well (the trajectory is periodic): errors on another trajectory may be larger'
+        )
+    return train, test, tuple(notes)
