@@ -84,6 +84,7 @@ setup(
         'pyyaml',
         'rosbags',
         'scipy',
+        'threadpoolctl',
         'tqdm',
         'xacro',
     ],

@@ -3,12 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-
-# Matrices are small here: threads of the linear algebra get in each other's way. numpy reads it when it is
-# imported.
-os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 
 from quad_dynamics.ros.process import Runnable, run_node
 

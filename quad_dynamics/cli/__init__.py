@@ -82,8 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: arguments without the program's name; None for those of the process.
     """
-    # Matrices are small here: threads of the linear algebra get in each other's way. numpy reads this when
-    # it is imported, by the first command.
+    # Matrices are small here: threads of BLAS only wait for each other. numpy reads this when it is imported,
+    # by the first command; identification limits them by itself, for those who call it from Python.
     os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
     try:
         with plain_warnings():

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.compare import Comparison, compare
+from quad_dynamics.identification.blas_threads import single_threaded_blas
 from quad_dynamics.identification.equations.columns import Columns, make_columns
 from quad_dynamics.identification.equations.equations import MODES, Equations
 from quad_dynamics.identification.equations.noise import Noise, first_noise, fit_noise, largest_change
@@ -129,6 +130,7 @@ def identify(
     return identify_sources(sources, model, settings, others, progress)
 
 
+@single_threaded_blas()
 def identify_sources(
     sources: Sequence[Source],
     model: Model,

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.blas_threads import single_threaded_blas
 from quad_dynamics.identification.excitation.excitation_limits import Limits
 from quad_dynamics.identification.excitation.excitation_motion import HeldBase, Standing, States, joined
 from quad_dynamics.identification.excitation.excitation_result import Candidate, Excitation
@@ -43,6 +44,7 @@ def choose_motion(model: Model, leg: str = '') -> HeldBase | Standing:
     return HeldBase(model, np.array(named[leg].joint_indices))
 
 
+@single_threaded_blas()
 def design(
     motion: HeldBase | Standing,
     settings: ExcitationSettings | None = None,
