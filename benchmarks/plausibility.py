@@ -15,7 +15,7 @@ Counted are
 What the truth is. Efforts of a drive whose torque constant is off by s mean friction of 1/s of what it is:
 that is what friction is compared with. What inertia they mean is not defined where each joint has an s of its
 own; these logs do not count for the coverage of inertia. Friction that is not linear has no Coulomb and
-viscous coefficients: it is compared with the line that fits it best along the motion that was logged, where
+viscous coefficients: it is compared with the line that fits it best in the samples that were used, where
 nothing else was freed that could stand for it. Unknowns count where they are called identified; base
 parameters count all.
 """
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -44,7 +45,6 @@ from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.pipeline import IdentifySettings, Result, identify
 from quad_dynamics.identification.solvers.base_parameters import find_base_parameters
 from quad_dynamics.identification.solvers.freedom import make_freedom
-from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Errors, torque_errors, with_own_bias
 
 Floats = npt.NDArray[np.float64]
@@ -196,7 +196,7 @@ def _cover(row: Row, world: worlds.World, robot: worlds.Robot, result: Result) -
     solution, columns = result.solution, result.solution.columns
     truth = robot.truth(columns)
     own = bool(np.all(robot.sensors.scale == 1.0)) and world.unit == 1.0
-    friction = _true_friction(world, robot, solution)
+    friction = _true_friction(world, robot, result)
     if friction is not None:
         for kind, values in zip(_FRICTION, friction, strict=True):
             truth[columns.slices[kind]] = values
@@ -222,15 +222,16 @@ def add(row: Row, kind: str, inside: npt.NDArray[np.bool_]) -> None:
         row.covered[kind] = [hit + int(inside.sum()), total + len(inside)]
 
 
-def _true_friction(world: worlds.World, robot: worlds.Robot, solution: Solution) -> list[Floats] | None:
+def _true_friction(world: worlds.World, robot: worlds.Robot, result: Result) -> list[Floats] | None:
     """(2, nj) viscous and Coulomb friction as the drives show it; None where it is not defined."""
     scale = robot.sensors.scale * world.unit
     if world.friction == 'linear':
         return [robot.friction.viscous / scale, robot.friction.coulomb / scale]
+    solution = result.solution
     part = solution.columns.slices
-    if world.floating or any(solution.free[part[kind]].any() for kind in ('asymmetric', 'stribeck')):
+    if any(solution.free[part[kind]].any() for kind in ('asymmetric', 'stribeck')):
         return None
-    return [each / scale for each in worlds.linear_friction(world, robot)]
+    return [each / scale for each in worlds.linear_friction(world, robot, result.equations.samples)]
 
 
 def _cover_combinations(row: Row, world: worlds.World, result: Result, truth: Floats) -> None:
@@ -257,11 +258,11 @@ def _cover_combinations(row: Row, world: worlds.World, result: Result, truth: Fl
 # ---------------------------------------------------------------- many of them
 
 
-def _job(seed: int) -> Row:
+def _job(seed: int, others: bool) -> Row:
     warnings.simplefilter('ignore')
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return run(worlds.draw(seed), Path(folder))
+            return run(worlds.draw(seed), Path(folder), others)
         except Exception as error:  # a crash is a result, too: it must not end the others
             return Row(seed, str(worlds.draw(seed)), refused=f'CRASHED: {type(error).__name__}: {error}')
 
@@ -325,6 +326,7 @@ def main() -> None:
     parser.add_argument('--count', type=int, default=200, help='logs (200)')
     parser.add_argument('--seed', type=int, default=0, help='of the first one (0)')
     parser.add_argument('--only', type=int, nargs='+', help='these seeds instead')
+    parser.add_argument('--alone', action='store_true', help='without other methods and another motion')
     parser.add_argument('--jobs', type=int, default=1, help='processes (1)')
     parser.add_argument('--out', type=Path, help='file for all figures, a line of JSON for each log')
     options = parser.parse_args()
@@ -333,7 +335,7 @@ def main() -> None:
     for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):  # of the processes that do the work
         os.environ.setdefault(name, '1')
     with multiprocessing.get_context('spawn').Pool(options.jobs) as pool:
-        for row in pool.imap(_job, seeds):
+        for row in pool.imap(functools.partial(_job, others=not options.alone), seeds):
             rows.append(row)
             print(line(row), flush=True)
             if options.out:

@@ -106,12 +106,15 @@ def fixed_path(motion: str, model: Any, rng: np.random.Generator) -> Path:
     return Waves(middle, reach * np.array([[0.85], [0.15]]), w, phase)
 
 
-def standing_torques(model: Any, motion: str, rng: np.random.Generator) -> Callable[[Any], JointCommand]:
+def standing_torques(
+    model: Any, motion: str, part: float, rng: np.random.Generator
+) -> Callable[[Any], JointCommand]:
     """A controller that moves a quadruped on its feet: up and down, to the sides, it rolls and pitches.
 
     Args:
         model: what the controller believes of the robot.
         motion: one of FLOATING_MOTIONS but 'trot', or 'other'.
+        part: of the usual size.
         rng: of everything.
     """
     still = hold(model)
@@ -119,7 +122,7 @@ def standing_torques(model: Any, motion: str, rng: np.random.Generator) -> Calla
     reach, lowest, highest = {'slow': (0.1, 0.1, 0.2), 'small': (0.02, 0.2, 1.0)}.get(
         motion, (0.12, 0.2, 1.2)
     )
-    waves = _random_waves(np.zeros(5), reach, lowest, highest, rng, terms=3)
+    waves = _random_waves(np.zeros(5), part * reach, lowest, highest, rng, terms=3)
     shapes = _shapes(model)
 
     def law(sim: Any) -> JointCommand:

@@ -22,8 +22,10 @@ from identification_paths import FIXED_MOTIONS, FLOATING_MOTIONS, fixed_path, st
 from reference_pinocchio import robots_folder
 
 import quad_dynamics as qd
+from quad_dynamics.api.drives import leg_length
 from quad_dynamics.identification.equations.columns import Columns, make_columns
-from quad_dynamics.simulation.gaits import Trot
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.simulation.gaits import LIFT, Trot
 
 Floats = npt.NDArray[np.float64]
 
@@ -165,7 +167,7 @@ def make_robot(world: World) -> Robot:
     pi = _other_bodies(model.pi.reshape(-1, 10), rng)
     if world.payload > 0.0:
         pi[0] += _box(world.payload * model.total_mass, rng)
-    size = torque_scale(believed(world.robot, False))
+    size = drive_size(world.robot, world.floating)
     with_gears = make_columns(model).model
     felt = np.diag(qd.mass_matrix(believed(world.robot, False), believed(world.robot, False).neutral))
     rotor = with_gears.rotor_inertia * rng.uniform(0.8, 1.2, model.nj)
@@ -175,6 +177,18 @@ def make_robot(world: World) -> Robot:
     feet = len(model.foot_names) if world.floating else 0
     friction = make_friction(world.friction, size, world.level, rng)
     return Robot(model, true, friction, make_sensors(world.effort, size, world.delay, feet, rng), size)
+
+
+@functools.cache
+def drive_size(name: str, floating: bool) -> Floats:
+    """(nj,) torques that drives are made for: those of a robot are alike, and those of legs carry it."""
+    held = believed(name, False)
+    size = torque_scale(held)
+    size = np.maximum(size, 0.3 * size.max())
+    if floating:
+        model = believed(name, True)
+        size = size + 0.02 * 9.81 * model.total_mass * leg_length(model)
+    return size
 
 
 def _other_bodies(pi: Floats, rng: np.random.Generator) -> Floats:
@@ -239,34 +253,18 @@ def _torques(robot: Robot, q: Floats, u: Floats, du: Floats) -> Floats:
 
 
 def _simulated(world: World, robot: Robot) -> dict[str, Floats]:
-    """A robot on its feet. The simulator knows linear friction; what is more, its controller takes away."""
-    rng = np.random.default_rng([world.seed, 3 if world.motion != 'other' else 4])
-    friction, sensors, model = robot.friction, robot.sensors, robot.true
-    sim = qd.Simulator(model.with_friction(friction.viscous, friction.coulomb), dt=1e-3, mu=0.8)
-    sim.reset()
-    law: Any = (
-        Trot(robot.model) if world.motion == 'trot' else standing_torques(robot.model, world.motion, rng)
-    )
-    given: list[Floats] = []
-
-    def step(now: Any) -> Floats:
-        command = law(now)
-        uj = now.u[6:]
-        tau = command.tau + command.kp * (command.q - now.q[7:]) + command.kd * (command.qd - uj)
-        given.append(tau)
-        more = friction.breakaway * np.exp(
-            -((uj / friction.stribeck_velocity) ** 2)
-        ) + friction.load * np.abs(tau)
-        return np.asarray(tau - more * np.tanh(uj / 0.1))
-
-    sim.run(step, _SETTLE, progress=False)
-    given.clear()
-    log = sim.run(step, world.seconds, progress=False)
+    """A robot on its feet, in the largest motion of some in which it does not fall."""
+    sensors = robot.sensors
+    for part in (1.0, 0.6, 0.35, 0.2):
+        log, tau = _simulate(world, robot, part)
+        if log.q[:, 2].min() > 0.7 * robot.model.standing[2]:
+            break
+    else:
+        raise AssertionError(f'{world} falls')
     late = round(sensors.delay * 1e3)  # in steps of the simulation
-    tau = np.roll(np.array(given), late, axis=0)
-    every = round(1000.0 / world.rate)
-    rows = slice(abs(late), len(tau) - abs(late), every)
-    q, u = log.q[rows], log.u[rows]
+    tau = np.roll(tau, late, axis=0)
+    rows = slice(abs(late), len(tau) - abs(late), round(1000.0 / world.rate))
+    q, u, rng = log.q[rows], log.u[rows], np.random.default_rng([world.seed, 5])
     position, velocity, effort = sensors.joints(q[:, 7:], u[:, 6:], tau[rows], rng)
     arrays = {'time': log.time[rows], 'position': position, 'velocity': velocity, 'effort': effort}
     arrays['base'] = np.hstack([q[:, :7], _in_base(q[:, 3:7], u[:, :3]), u[:, 3:6]])
@@ -278,21 +276,58 @@ def _simulated(world: World, robot: Robot) -> dict[str, Floats]:
     return arrays
 
 
+def _simulate(world: World, robot: Robot, part: float) -> tuple[Any, Floats]:
+    """The log of a simulation, and (n, nj) torques of the motors.
+
+    The simulator knows linear friction; what is more, its controller takes away.
+    """
+    rng = np.random.default_rng([world.seed, 3 if world.motion != 'other' else 4])
+    friction, model = robot.friction, robot.model
+    sim = qd.Simulator(robot.true.with_friction(friction.viscous, friction.coulomb), dt=1e-3, mu=0.8)
+    sim.reset()
+    law: Any = standing_torques(model, world.motion, part, rng)
+    if world.motion == 'trot':
+        law = Trot(model, height=part * LIFT * leg_length(model))
+    given: list[Floats] = []
+
+    def step(now: Any) -> Floats:
+        command = law(now)
+        uj = now.u[6:]
+        tau = command.tau + command.kp * (command.q - now.q[7:]) + command.kd * (command.qd - uj)
+        tau = np.clip(tau, -model.effort_limit, model.effort_limit)
+        given.append(tau)
+        return np.asarray(tau - _beyond_linear(friction, uj, tau))
+
+    sim.run(step, _SETTLE, progress=False)
+    given.clear()
+    return sim.run(step, world.seconds, progress=False), np.array(given)
+
+
+def _beyond_linear(friction: Friction, u: Floats, tau: Floats) -> Floats:
+    """Friction of simulated joints that is neither Coulomb nor viscous."""
+    rising = friction.breakaway * np.exp(-((u / friction.stribeck_velocity) ** 2))
+    return np.asarray((rising + friction.load * np.abs(tau)) * np.tanh(u / 0.1))
+
+
 def _in_base(quaternions: Floats, vectors: Floats) -> Floats:
     from scipy.spatial.transform import Rotation
 
     return np.asarray(Rotation.from_quat(quaternions).inv().apply(vectors))
 
 
-def linear_friction(world: World, robot: Robot) -> tuple[Floats, Floats]:
-    """(nj,) the viscous and the Coulomb friction that come nearest to the true friction along the log."""
-    rng = np.random.default_rng([world.seed, 3])
-    t = np.arange(round(world.seconds * world.rate)) / world.rate
-    q, u, du = fixed_path(world.motion, robot.model, rng)(t)
-    torque = robot.friction.torque(q, u, qd.inverse_dynamics(robot.true, q, u, du))
-    lines = [
-        np.linalg.lstsq(np.stack([v, np.sign(v), np.ones_like(v)], axis=1), f, rcond=None)[0]
-        for v, f in zip(u.T, torque.T, strict=True)
-    ]
-    viscous, coulomb, _ = np.array(lines).T
+def linear_friction(world: World, robot: Robot, samples: Samples) -> tuple[Floats, Floats]:
+    """(nj,) the viscous and Coulomb friction that come nearest to the true friction in samples of a log."""
+    rows, get = samples.all(), samples.layout.get
+    q, u, tau = (get(rows, name)[:, -robot.true.nj :] for name in ('q', 'u', 'tau'))
+    if world.floating:
+        torque = robot.friction.viscous * u + robot.friction.coulomb * np.sign(u)
+        torque = torque + _beyond_linear(robot.friction, u, tau * robot.sensors.scale)
+    else:
+        torque = robot.friction.torque(q, u, qd.inverse_dynamics(robot.true, q, u, get(rows, 'du')))
+    viscous, coulomb = np.zeros((2, robot.true.nj))
+    for j, used in enumerate(get(rows, 'use').T > 0.0):
+        if used.any():
+            v = u[used, j]
+            line = np.stack([v, np.sign(v), np.ones_like(v)], axis=1)
+            viscous[j], coulomb[j], _ = np.linalg.lstsq(line, torque[used, j], rcond=None)[0]
     return viscous, coulomb
