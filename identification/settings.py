@@ -49,7 +49,7 @@ class IdentificationSettings(ParameterSet):
         4.0, 'stretch of time that is filtered at once for the estimates', unit='s', low=3.0, high=30.0
     )
     cutoff: float = param(
-        0.0, 'of the low-pass filter; 0: from the spectrum, and 20 Hz for the estimates', unit='Hz', low=0.0
+        0.0, 'of the low-pass filter; 0: chosen, and 20 Hz for the estimates', unit='Hz', low=0.0
     )
     world_frame: str = param('odom', 'frame_id of odom, and of foot_forces in world axes')
     base_frame: str = param('', 'child_frame_id of odom; none: the base link, with any prefix')

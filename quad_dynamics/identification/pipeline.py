@@ -14,9 +14,10 @@ import numpy.typing as npt
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.compare import Comparison, compare
 from quad_dynamics.identification.blas_threads import single_threaded_blas
+from quad_dynamics.identification.cutoff_choice import CutoffJudge
 from quad_dynamics.identification.equations.columns import Columns, make_columns
 from quad_dynamics.identification.equations.equations import MODES, Equations
-from quad_dynamics.identification.equations.noise import Noise, first_noise, fit_noise, largest_change
+from quad_dynamics.identification.equations.noise import Noise, first_noise, fit_noise
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.equations.torque_sign import refuse_other_sign
 from quad_dynamics.identification.recordings.recording import Source, open_source
@@ -25,10 +26,9 @@ from quad_dynamics.identification.signals.delay import Delays
 from quad_dynamics.identification.signals.signal_report import SignalReport
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.signals import Logs
-from quad_dynamics.identification.solvers.consistent import solve_consistent
+from quad_dynamics.identification.solvers.first_fit import first_fit
 from quad_dynamics.identification.solvers.freedom import TRUNK, Freedom, make_freedom
 from quad_dynamics.identification.solvers.missing import what_is_missing
-from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import SolveSettings, solve
 from quad_dynamics.identification.validation.held_out import HELD_OUT, LEAST_SAMPLES, hold_out
@@ -41,10 +41,6 @@ Progress = Callable[[str], object]
 
 # Fits from which delays are corrected, at most.
 _DELAY_PASSES = 2
-# Fits until the noise is known: at most so many, and until it changes by no more than this.
-_NOISE_PASSES, _SAME_NOISE = 8, 0.2
-# Weight of the prior until the noise is known: what the data could mean must not pass for noise.
-_FIRST_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -206,7 +202,11 @@ class _Job:
         self.freedom: Freedom = freedom
 
     def prepare(self, sources: Sequence[Source], tell: Progress) -> tuple[Samples, SignalReport]:
-        """Samples to fit: with delays as signals show them, then without what a first fit finds left."""
+        """Samples to fit, in three passes.
+
+        First with the cutoff of the spectra, and the delays that signals show; then with a lower cutoff, if
+        fits on held-out data ask for one; then without the delays that a first fit finds left.
+        """
         tell('reading the recordings')
         logs = Logs(
             sources,
@@ -218,12 +218,19 @@ class _Job:
         delays = logs.find_delays(cutoff)
         samples, report = logs.samples(cutoff, delays)
         self._look_at(samples, report)
+        if self.settings.signals.cutoff is None:
+            tell('choosing the cutoff')
+            judge = CutoffJudge(logs, delays, self.columns, self.mode, self.freedom)
+            chosen, refused = judge.choose(samples)
+            if refused:
+                delays = logs.find_delays(chosen)
+                samples, report = logs.samples(chosen, delays, refused)
         for _ in range(_DELAY_PASSES if delays.may_move else 0):
             moved = delays.moved(*self._delays_left(samples))
             if moved == delays:
                 break
             delays = moved
-            samples, report = logs.samples(cutoff, delays)
+            samples, report = logs.samples(report.cutoff, delays, report.refused)
         return samples, report
 
     def _look_at(self, samples: Samples, report: SignalReport) -> None:
@@ -238,29 +245,15 @@ class _Job:
         freedom = self.freedom
         if freedom.has_trunk_and_legs:  # what is next to nothing of a leg's inertia would pass for a delay
             freedom = freedom.only(set(freedom.groups) - {'inertia'} | {TRUNK})
-        _, x = self._settle(samples, freedom)
+        _, x = first_fit(samples, self.columns, self.mode, freedom)
         left = [*x[self.columns.slices['delay']], 0.0]
         return float(left[0]), float(left[1])
 
     def fit(self, samples: Samples) -> tuple[Equations, Solution]:
         """Find the noise of the rows, then the unknowns."""
-        equations, x = self._settle(samples, self.freedom)
+        equations, x = first_fit(samples, self.columns, self.mode, self.freedom)
         folds = equations.accumulate(self.settings.folds, x)
         return equations, solve(folds, equations, self.columns, self.freedom, self.settings.solve, x)
-
-    def _settle(self, samples: Samples, freedom: Freedom) -> tuple[Equations, Floats]:
-        """Equations with the noise of their rows, and a first solution."""
-        noise = first_noise(self.columns, self.mode == 'projection')
-        scales = friction_scales(self.columns)
-        x = self.columns.prior
-        for k in range(_NOISE_PASSES):
-            equations = Equations(samples, self.columns, self.mode, noise)
-            (total,) = equations.accumulate(1, x if k else None)
-            x = solve_consistent(total, freedom, _FIRST_WEIGHT, scales)
-            before, noise = noise, fit_noise(equations, x)
-            if largest_change(before, noise) < _SAME_NOISE:
-                break
-        return Equations(samples, self.columns, self.mode, noise), x
 
     def check(
         self, samples: Samples, solution: Solution, others: Samples | None, name: str

@@ -170,6 +170,19 @@ class SourceReport:
         }
 
 
+@dataclass(frozen=True)
+class RefusedCutoff:
+    """A cutoff that spectra allow, and fits do not.
+
+    Attributes:
+        cutoff: [Hz].
+        factor: by which fits with it predict held-out forces below a lower cutoff worse than fits with that.
+    """
+
+    cutoff: float
+    factor: float
+
+
 @dataclass(frozen=True, eq=False)
 class SignalReport:
     """All recordings.
@@ -177,11 +190,12 @@ class SignalReport:
     Attributes:
         sources: one by one.
         cutoff: of the low-pass filter [Hz].
-        automatic: it was chosen from the spectrum.
+        automatic: it was chosen from spectra and by fits.
         order: of the filter, which runs forwards and backwards.
         delay: of torques behind positions.
         force_delay: of foot forces behind positions.
         forces_measured: of all feet, in all recordings.
+        refused: higher cutoffs that fits spoke against.
     """
 
     sources: tuple[SourceReport, ...]
@@ -191,15 +205,21 @@ class SignalReport:
     delay: Delay
     force_delay: Delay
     forces_measured: bool
+    refused: tuple[RefusedCutoff, ...] = ()
 
     def text(self) -> list[str]:
         """Lines for people."""
-        chosen = 'chosen from the spectrum' if self.automatic else 'given'
+        chosen = 'chosen' if self.automatic else 'given'
         lines = [line for source in self.sources for line in source.text()]
         lines.append(
             f'low-pass filter: Butterworth of order {self.order}, forwards and backwards, cutoff '
             f'{self.cutoff:.3g} Hz ({chosen})'
         )
+        for one in self.refused:
+            lines.append(
+                f'  not {one.cutoff:.3g} Hz, as spectra allow: held-out errors at lower frequencies '
+                f'are {one.factor:.3g} times as large after a fit with it'
+            )
         lines.append(f'delay of torques behind positions: {_delay_text(self.delay)}')
         if self.forces_measured:
             lines.append(f'delay of foot forces behind positions: {_delay_text(self.force_delay)}')
@@ -210,6 +230,7 @@ class SignalReport:
         return {
             'cutoff': self.cutoff,
             'cutoff_automatic': self.automatic,
+            'cutoffs_refused': {one.cutoff: one.factor for one in self.refused},
             'order': self.order,
             'delay': _delay_dict(self.delay),
             'force_delay': _delay_dict(self.force_delay) if self.forces_measured else None,

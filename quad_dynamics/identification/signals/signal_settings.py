@@ -20,7 +20,7 @@ class SignalSettings(ParameterSet):
     """Filters, derivatives, delays, and which samples count."""
 
     cutoff: float | None = param(
-        None, 'of the low-pass filter; none: from the spectrum', kind='number', unit='Hz', above=0.0
+        None, 'of the low-pass filter; none: chosen by spectra and fits', kind='number', unit='Hz', above=0.0
     )
     order: int = param(4, 'of the Butterworth filter, which runs forwards and backwards', low=1, high=10)
     sample_rate: float | None = param(

@@ -19,9 +19,9 @@ from quad_dynamics.identification.signals.delay import Delays, estimate_delays
 from quad_dynamics.identification.signals.even_log import EvenLog, read_log
 from quad_dynamics.identification.signals.plans import STILL, make_plan
 from quad_dynamics.identification.signals.sampling import Counts, Plan, make_samples
-from quad_dynamics.identification.signals.signal_report import SignalReport, SourceReport
+from quad_dynamics.identification.signals.signal_report import RefusedCutoff, SignalReport, SourceReport
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
-from quad_dynamics.identification.signals.spectrum import HIGHEST, choose_cutoff
+from quad_dynamics.identification.signals.spectrum import HIGHEST, choose_cutoff, lowest_cutoff
 from quad_dynamics.identification.signals.velocity_check import VelocityCheck
 from quad_dynamics.model.model import Model
 
@@ -71,6 +71,11 @@ class Logs:
         return choose_cutoff([log.spectrum for log in self.logs])
 
     @property
+    def lowest_cutoff(self) -> float:
+        """The cutoff below which the motion itself would be filtered [Hz]."""
+        return lowest_cutoff([log.spectrum for log in self.logs])
+
+    @property
     def first_cutoff(self) -> float:
         """The cutoff that was asked for, or that of the spectra [Hz].
 
@@ -101,12 +106,15 @@ class Logs:
             plans, known.longest_delay, known.force_delay, known.delay, self.forces_measured
         )
 
-    def samples(self, cutoff: float, delays: Delays) -> tuple[Samples, SignalReport]:
+    def samples(
+        self, cutoff: float, delays: Delays, refused: tuple[RefusedCutoff, ...] = ()
+    ) -> tuple[Samples, SignalReport]:
         """Samples of all recordings, and what was done to make them.
 
         Args:
             cutoff: of the low-pass filter [Hz].
             delays: that are taken out.
+            refused: cutoffs that were tried before, for the report.
 
         Raises:
             ArgumentError: nothing is left, or nothing moves.
@@ -120,9 +128,15 @@ class Logs:
             block += len(plan.grid.pieces)
             reports.append(_source_report(log, plan, joints, counts))
         _check_samples(samples, reports)
-        automatic, order = self.settings.cutoff is None, self.settings.order
         return samples, SignalReport(
-            tuple(reports), cutoff, automatic, order, delays.torque, delays.force, self.forces_measured
+            sources=tuple(reports),
+            cutoff=cutoff,
+            automatic=self.settings.cutoff is None,
+            order=self.settings.order,
+            delay=delays.torque,
+            force_delay=delays.force,
+            forces_measured=self.forces_measured,
+            refused=refused,
         )
 
     def _plans_of(self, cutoff: float) -> list[tuple[Plan, VelocityCheck | None]]:

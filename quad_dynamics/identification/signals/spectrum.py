@@ -23,6 +23,8 @@ _ENERGY = 0.999  # of the squared velocities that must be below the cutoff over 
 _ABOVE = 3.0
 # Products of velocities have twice their frequency: noise or not, the cutoff is so far above most motion.
 _MOST, _LEAST_ABOVE = 0.99, 2.5
+_BULK = 0.95  # of the squared velocities: no cutoff is so low that it reaches them
+_LIVELIER = 0.75  # quantile of the joints
 LOWEST, HIGHEST = 5.0, 0.2  # cutoff [Hz], and over the rate
 
 
@@ -100,7 +102,7 @@ def measure_spectrum(grid: Grid) -> Spectrum | None:
 
 
 def choose_cutoff(spectra: Sequence[Spectrum]) -> float:
-    """The cutoff of the low-pass filter [Hz].
+    """The cutoff that spectra suggest [Hz].
 
     It is three times the frequency below which nearly all of the motion is, but not beyond the frequency
     where the motion of the livelier joints sinks into noise.
@@ -110,19 +112,38 @@ def choose_cutoff(spectra: Sequence[Spectrum]) -> float:
     """
     chosen = []
     for one in spectra:
-        step = one.frequency[1] - one.frequency[0]
-        width = max(1, round(_BAND / step))
-        smooth = signal.fftconvolve(one.velocity, np.full((width, 1), 1.0 / width), mode='same', axes=0)
-        own = 2.0 * one.velocity_noise**2 / one.rate if one.measured else one.fused_noise()
-        clear = (smooth - own) / np.maximum(one.fused_noise(), 1e-300) > _CLEAR - 1.0
-        clear[0] = True
-        # the first band without motion ends it
-        ends = np.where(clear.all(axis=0), len(clear) - 1, np.argmin(clear, axis=0))
-        energy = np.maximum(smooth - own, 0.0)
-        energy[np.arange(len(energy))[:, None] >= np.maximum(ends, 1)] = 0.0
-        share = np.cumsum(energy, axis=0) / np.maximum(np.sum(energy, axis=0), 1e-300)
+        ends, share = _motion(one)
         nearly_all, most = (one.frequency[np.argmax(share >= part, axis=0)] for part in (_ENERGY, _MOST))
         cutoff = np.maximum(np.minimum(_ABOVE * nearly_all, one.frequency[ends]), _LEAST_ABOVE * most)
-        chosen.append(float(np.clip(np.quantile(cutoff, 0.75), LOWEST, HIGHEST * one.rate)))
+        chosen.append(float(np.clip(np.quantile(cutoff, _LIVELIER), LOWEST, HIGHEST * one.rate)))
     # one filter for all; a whole number of tenths is easier to quote
     return max(round(min(chosen), 1), 0.1)
+
+
+def lowest_cutoff(spectra: Sequence[Spectrum]) -> float:
+    """The cutoff below which the motion itself would be filtered, and products of velocities wrong [Hz].
+
+    Args:
+        spectra: of all recordings.
+    """
+    found = []
+    for one in spectra:
+        _, share = _motion(one)
+        bulk = one.frequency[np.argmax(share >= _BULK, axis=0)]
+        found.append(float(np.quantile(_LEAST_ABOVE * bulk, _LIVELIER)))
+    return max(*found, LOWEST)
+
+
+def _motion(one: Spectrum) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Where the motion of each joint ends, (nj,); and the share of it below each frequency, (n, nj)."""
+    step = one.frequency[1] - one.frequency[0]
+    width = max(1, round(_BAND / step))
+    smooth = signal.fftconvolve(one.velocity, np.full((width, 1), 1.0 / width), mode='same', axes=0)
+    own = 2.0 * one.velocity_noise**2 / one.rate if one.measured else one.fused_noise()
+    clear = (smooth - own) / np.maximum(one.fused_noise(), 1e-300) > _CLEAR - 1.0
+    clear[0] = True
+    # the first band without motion ends it
+    ends = np.where(clear.all(axis=0), len(clear) - 1, np.argmin(clear, axis=0))
+    energy = np.maximum(smooth - own, 0.0)
+    energy[np.arange(len(energy))[:, None] >= np.maximum(ends, 1)] = 0.0
+    return ends, np.cumsum(energy, axis=0) / np.maximum(np.sum(energy, axis=0), 1e-300)

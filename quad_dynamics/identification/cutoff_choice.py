@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cutoff of the filters, judged by what fits predict.
+
+Spectra tell where motion ends and noise begins, but not whether the equation of motion holds up there:
+impacts, chatter of contacts and flexible parts move joints as well. So a cutoff must stand a test. With it, a
+fit is made to a part of the time; of the rest of the time, it must predict the forces below a lower cutoff as
+well as a fit that was made with the lower cutoff. If it does not, something above the lower cutoff has bent
+the unknowns, and the lower one is tried.
+
+All fits are judged on the same signals: errors after different filters cannot be compared, for the filter
+takes noise away as well. And all unknowns are free in them, the inertia of the legs included, since these are
+what explains away what is no motion of rigid bodies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import Columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.signals.delay import Delays
+from quad_dynamics.identification.signals.signal_report import RefusedCutoff
+from quad_dynamics.identification.signals.signals import Logs
+from quad_dynamics.identification.solvers.consistent import solve_consistent
+from quad_dynamics.identification.solvers.first_fit import first_fit
+from quad_dynamics.identification.solvers.freedom import Freedom
+from quad_dynamics.identification.solvers.prior import friction_scales
+
+Floats = npt.NDArray[np.float64]
+
+_STEP = 1.6  # factor between cutoffs that are tried
+_BELOW = 2  # lower cutoffs at which each of them is judged
+_FOLDS = 4  # parts of the time, of which each is left out once
+_MOST, _LEAST = 600, 100  # samples of a fit
+_WEIGHT = 1e-2  # of the prior
+_PASSES = 2  # of a fit, to find the noise
+# Errors below a lower cutoff may be larger by this factor, and must be so by so many standard errors.
+_WORSE, _SURE = 1.03, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Band:
+    """Fits with one cutoff.
+
+    Attributes:
+        cutoff: [Hz].
+        sums: of each part of the time; None for one without samples.
+        x: (size,) for each part: the fit to all others; None if there is none.
+    """
+
+    cutoff: float
+    sums: list[NormalEquations | None]
+    x: list[Floats | None]
+
+
+class CutoffJudge:
+    """Makes the fits, each once."""
+
+    def __init__(self, logs: Logs, delays: Delays, columns: Columns, mode: str, freedom: Freedom) -> None:
+        """Set it up; nothing is computed yet.
+
+        Args:
+            logs: recordings.
+            delays: that are taken out.
+            columns: the unknowns.
+            mode: how the equations are made.
+            freedom: which unknowns may change.
+        """
+        self._logs, self._delays = logs, delays
+        self._columns, self._mode, self._freedom = columns, mode, freedom
+        durations = [len(log.grid) * log.grid.period for log in logs.logs]
+        self._begins, self._length = np.cumsum([0.0, *durations[:-1]]), sum(durations)
+        self._first_blocks = np.cumsum([0, *(len(log.grid.pieces) for log in logs.logs[:-1])])
+        self._bands: dict[float, _Band | None] = {}
+
+    def choose(self, samples: Samples) -> tuple[float, tuple[RefusedCutoff, ...]]:
+        """The highest cutoff that nothing speaks against, and those above it, from that of the spectra on.
+
+        Args:
+            samples: with the cutoff of the spectra.
+        """
+        cutoff, refused = self._logs.spectral_cutoff, []
+        self._bands[cutoff] = self._fits(cutoff, samples)
+        while (factor := self._worse(cutoff)) > 1.0:
+            refused.append(RefusedCutoff(cutoff, factor))
+            cutoff = _lower(cutoff)
+        return cutoff, tuple(refused)
+
+    def _worse(self, cutoff: float) -> float:
+        """Factor by which fits with a cutoff predict worse than those with lower ones; 1 if not surely."""
+        own, lower, worst = self._band(cutoff), cutoff, 1.0
+        for _ in range(_BELOW):
+            lower = _lower(lower)
+            judge = self._band(lower)
+            if own is None or judge is None:
+                break
+            worst = max(worst, _factor(own, judge))
+        return worst
+
+    def _band(self, cutoff: float) -> _Band | None:
+        """Fits with a cutoff; None if it is too low, or leaves too few samples."""
+        if cutoff not in self._bands:
+            lowest = min(self._logs.lowest_cutoff, self._logs.spectral_cutoff)
+            self._bands[cutoff] = self._fits(cutoff, self._samples(cutoff)) if cutoff >= lowest else None
+        return self._bands[cutoff]
+
+    def _samples(self, cutoff: float) -> Samples:
+        try:
+            return self._logs.samples(cutoff, self._delays)[0]
+        except ArgumentError:  # nothing is left
+            return Samples(self._columns.model)
+
+    def _fits(self, cutoff: float, samples: Samples) -> _Band | None:
+        if len(samples) < _LEAST:
+            return None
+        rows = _thinned(samples)
+        equations, x = first_fit(self._some(rows), self._columns, self._mode, self._freedom, _PASSES)
+        part, scales = self._part_of(samples, rows), friction_scales(self._columns)
+        sums = [self._sums(rows[part == k], equations, x) for k in range(_FOLDS)]
+        fits: list[Floats | None] = [None] * _FOLDS
+        for k in range(_FOLDS):
+            others = [one for i, one in enumerate(sums) if one is not None and i != k]
+            if others:
+                fits[k] = solve_consistent(sum(others[1:], others[0]), self._freedom, _WEIGHT, scales)
+        return _Band(cutoff, sums, fits)
+
+    def _sums(self, rows: Floats, equations: Equations, x: Floats) -> NormalEquations | None:
+        if not len(rows):
+            return None
+        own = Equations(self._some(rows), self._columns, self._mode, equations.noise)
+        return own.accumulate(1, x)[0]
+
+    def _some(self, rows: Floats) -> Samples:
+        samples = Samples(self._columns.model)
+        samples.append(rows)
+        return samples
+
+    def _part_of(self, samples: Samples, rows: Floats) -> npt.NDArray[np.int64]:
+        """(n,) in which part of the time samples are: the same with all cutoffs."""
+        block, time = (samples.layout.get(rows, name).reshape(-1) for name in ('block', 'time'))
+        recording = np.searchsorted(self._first_blocks, block, side='right') - 1
+        at = (self._begins[recording] + time) / self._length
+        return np.clip((_FOLDS * at).astype(np.int64), 0, _FOLDS - 1)
+
+
+def _thinned(samples: Samples) -> Floats:
+    """(n, width) some of them, evenly spread."""
+    every, done, picked = max(1, -(-len(samples) // _MOST)), 0, []
+    for rows in samples.chunks():
+        picked.append(rows[(-done) % every :: every])
+        done += len(rows)
+    return np.concatenate(picked)
+
+
+def _lower(cutoff: float) -> float:
+    """The next cutoff that is tried [Hz]."""
+    return round(cutoff / _STEP, 1)
+
+
+def _factor(own: _Band, judge: _Band) -> float:
+    """How much larger errors of prediction are, on the signals of the judge; 1 if not surely."""
+    logs = [
+        0.5 * np.log(_error(x, sums) / _error(best, sums))
+        for sums, best, x in zip(judge.sums, judge.x, own.x, strict=True)
+        if sums is not None and best is not None and x is not None
+    ]
+    if len(logs) < 2:
+        return 1.0
+    mean, error = float(np.mean(logs)), float(np.std(logs, ddof=1)) / np.sqrt(len(logs))
+    return float(np.exp(mean)) if mean > max(np.log(_WORSE), _SURE * error) else 1.0
+
+
+def _error(x: Floats, sums: NormalEquations) -> float:
+    """Sum of squares that is left."""
+    return max(sums.yty - 2.0 * float(x @ sums.Yty) + float(x @ sums.YtY @ x), 1e-300)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A first solution, and the noise of the rows that it leaves: one is needed to find the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.equations.columns import Columns
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.noise import first_noise, fit_noise, largest_change
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.consistent import solve_consistent
+from quad_dynamics.identification.solvers.freedom import Freedom
+from quad_dynamics.identification.solvers.prior import friction_scales
+
+Floats = npt.NDArray[np.float64]
+
+# Fits until the noise is known: at most so many, and until it changes by no more than this.
+_NOISE_PASSES, _SAME_NOISE = 8, 0.2
+# Weight of the prior until the noise is known: what the data could mean must not pass for noise.
+_FIRST_WEIGHT = 1e-3
+
+
+def first_fit(
+    samples: Samples, columns: Columns, mode: str, freedom: Freedom, passes: int = _NOISE_PASSES
+) -> tuple[Equations, Floats]:
+    """Equations with the noise of their rows, and a first solution (size,).
+
+    Args:
+        samples: what was measured.
+        columns: the unknowns.
+        mode: how the equations are made.
+        freedom: which unknowns may change.
+        passes: fits at most.
+    """
+    noise = first_noise(columns, mode == 'projection')
+    scales = friction_scales(columns)
+    x = columns.prior
+    for k in range(passes):
+        equations = Equations(samples, columns, mode, noise)
+        (total,) = equations.accumulate(1, x if k else None)
+        x = solve_consistent(total, freedom, _FIRST_WEIGHT, scales)
+        before, noise = noise, fit_noise(equations, x)
+        if largest_change(before, noise) < _SAME_NOISE:
+            break
+    return Equations(samples, columns, mode, noise), x

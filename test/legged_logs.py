@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs of simulated quadrupeds that trot on the spot or sway on their feet, with a payload on their trunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from identification_bags import robot
+
+import quad_dynamics as qd
+from quad_dynamics.simulation.gaits import Trot, hold
+from quad_dynamics.simulation.sensors import SensorSuite
+from quad_dynamics.simulation.settings import (
+    EncoderSettings,
+    FootForceSettings,
+    JointTorqueSettings,
+    SensorSettings,
+)
+
+Floats = npt.NDArray[np.float64]
+
+PAYLOAD, PLACE = 1.0, np.array([0.05, 0.02, 0.06])  # [kg], in the frame of the trunk [m]
+VISCOUS, COULOMB = 0.05, 0.2  # friction of all joints [N m s/rad, N m]
+_DT = 1e-3
+_SETTLE = 1.0  # before anything is logged [s]
+_SWAY = 0.12  # of joints [rad]
+_PERIOD = 0.32  # of a stride [s]
+# Without bias: that of foot forces is like a mass.
+_SENSORS = SensorSettings(
+    encoders=EncoderSettings(position_noise=1e-4, velocity_noise=0.01),
+    joint_torque=JointTorqueSettings(noise=0.03),
+    foot_force=FootForceSettings(noise=1.0),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LeggedLog:
+    """What was measured, and what is true.
+
+    Attributes:
+        model: what is believed.
+        truth: the simulator's log.
+        arrays: of an npz table, as measured.
+    """
+
+    model: Any
+    truth: Any
+    arrays: dict[str, Any]
+
+    def save(self, path: Path, *without: str, every: int = 1, **more: Any) -> Path:
+        """Write every so many rows as a table, without some of the arrays, and with others."""
+        arrays = {name: array for name, array in self.arrays.items() if name not in without} | more
+        names = ('joint_names', 'foot_names')
+        np.savez(path, **{name: a if name in names else a[::every] for name, a in arrays.items()})
+        return path
+
+
+def loaded(model: Any) -> Any:
+    """The same robot with friction, and with the payload on its trunk."""
+    pi, c = model.pi.copy(), PLACE
+    inertia = PAYLOAD * (c @ c * np.eye(3) - np.outer(c, c)) + 1e-3 * np.eye(3)
+    order = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+    pi[:10] += np.r_[PAYLOAD, PAYLOAD * c, [inertia[i, j] for i, j in order]]
+    return model.with_pi(pi).with_friction(np.full(model.nj, VISCOUS), np.full(model.nj, COULOMB))
+
+
+def _controller(model: Any, motion: str) -> Callable[[Any], Any]:
+    """Joints of all legs go to and fro alike, and each of them a little as it likes; and they may trot."""
+    still, rng = hold(model), np.random.default_rng(3)
+    steps = Trot(model, period=_PERIOD, duty=0.5) if motion == 'trot' else None
+    w = 2.0 * np.pi * rng.uniform(0.4, 1.5, (2, model.nj))
+    w[0], phase = np.tile(w[0, :3], 4), rng.uniform(0.0, 2.0 * np.pi, (2, model.nj))
+    phase[0] = np.tile(phase[0, :3], 4)
+    size = np.array([[_SWAY], [0.2 * _SWAY]])
+
+    def command(sim: Any) -> Any:
+        x = w * sim.time + phase
+        now = still if steps is None else steps(sim)
+        q = now.q + np.sum(size * np.sin(x), axis=0)
+        qd_ = (0.0 if now.qd is None else now.qd) + np.sum(size * w * np.cos(x), axis=0)
+        return replace(now, q=q, qd=qd_)
+
+    return command
+
+
+@cache
+def legged_log(
+    name: str = 'mini_cheetah', motion: str = 'trot', seconds: float = 12.0, contact: str = 'impulse'
+) -> LeggedLog:
+    """A log at 1 kHz, with the errors of typical sensors, flags of contact and accelerations.
+
+    Args:
+        name: of a bundled robot.
+        motion: 'trot' or 'sway'.
+        seconds: its length [s].
+        contact: model of the simulator.
+    """
+    model = robot(name)
+    true = loaded(model)
+    sim = qd.Simulator(true, contact=contact, dt=_DT)
+    controller = _controller(model, motion)
+    sim.run(controller, _SETTLE, progress=False)
+    log = sim.run(controller, seconds, progress=False)
+    read = SensorSuite(true, _SENSORS, 0, _DT).measure_all(log.truth(), log.steps)
+    arrays = {
+        'time': log.time - log.time[0],
+        'position': read.joint_position,
+        'velocity': read.joint_velocity,
+        'effort': read.joint_torque,
+        'joint_names': np.array(model.joint_names),
+        'base': np.hstack([read.base_pose, read.base_twist]),
+        'force': read.foot_forces,
+        'foot_names': np.array(model.foot_names),
+    }
+    return LeggedLog(model, log, arrays)
