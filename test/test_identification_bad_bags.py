@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ import numpy as np
 import pytest
 from identification_bags import Truth, arm_bag, arm_truth, joint_states, quadruped_truth, write
 from rosbags.rosbag2 import Reader
+from scipy.signal import lfilter
 
 from quad_dynamics.bags.repair import repair
 from quad_dynamics.bags.topics import Topic
 from quad_dynamics.bags.writers import BagWriter
+from quad_dynamics.cli.recording_options import add_recording_options, read_topics
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.recording import open_source
 from quad_dynamics.identification.recordings.topics import Topics
@@ -223,7 +227,7 @@ def test_degrees_in_one_place_only(tmp_path: Path, arm: Truth, which: str) -> No
         refused(
             folder,
             arm.model,
-            'is 0.0175 times the derivative of its position: its positions look like degrees',
+            'is 0.0175 times the derivative of its position .*: its positions look like degrees',
         )
     else:
         folder = bag(tmp_path, arm, u=degrees * arm.u)
@@ -234,8 +238,149 @@ def test_velocity_of_the_wrong_sign(tmp_path: Path, arm: Truth) -> None:
     refused(
         bag(tmp_path, arm, u=-arm.u),
         arm.model,
-        'is -1 times the derivative of its position: its sign is wrong',
+        r'is -1 times the derivative of its position \(1 more joint is wrong\): its sign is wrong',
     )
+
+
+def first_order(values: Any, corner: float, rate: float = 500.0) -> Any:
+    """Values behind a first-order low-pass filter, as drives have it."""
+    keep = np.exp(-2.0 * np.pi * corner / rate)
+    return np.asarray(lfilter([1.0 - keep], [1.0, -keep], values, axis=0))
+
+
+HINT = '--velocity positions ignores the measured velocities'
+
+
+@pytest.mark.parametrize('factor', [2.0, 0.5, 1.3])
+def test_velocities_that_are_no_derivatives(tmp_path: Path, arm: Truth, factor: float) -> None:
+    """Of one joint: its name and the factor are said, and how to do without; without them all is well."""
+    u = arm.u * np.array([1.0, factor])
+    folder = bag(tmp_path, arm, u=u)
+    message = (
+        f'the velocity of joint2 is {factor:g} times the derivative of its position: expected 1. If .*{HINT}'
+    )
+    refused(folder, arm.model, message)
+    samples, report = run(folder, arm.model, velocity='positions')
+    assert report.sources[0].notes == ('measured velocities are ignored; positions are differentiated',)
+    u_found = samples.layout.get(samples.all(), 'u')
+    assert np.sqrt(np.mean(u_found**2)) == pytest.approx(np.sqrt(np.mean(arm.u**2)), rel=0.1)
+
+
+@pytest.mark.parametrize('scale', [2.0, 0.5])
+def test_time_that_is_scaled(tmp_path: Path, arm: Truth, scale: float) -> None:
+    """Stamps that are twice as far apart: accelerations would be wrong by four."""
+    folder = bag(tmp_path, replace(arm, t=scale * arm.t))
+    message = f'is {scale:g} times the derivative .* the same for all joints: time stamps may be scaled'
+    refused(folder, arm.model, message)
+
+
+def test_velocities_of_zero(tmp_path: Path, arm: Truth) -> None:
+    folder = bag(tmp_path, arm, u=0.0 * arm.u)
+    refused(folder, arm.model, f'is 0 times .*: all velocities are zero, though joints move. .*{HINT}')
+
+
+def test_velocities_of_other_joints(tmp_path: Path, arm: Truth) -> None:
+    refused(
+        bag(tmp_path, arm, u=arm.u[:, ::-1]), arm.model, 'times the derivative of its position .*: expected 1'
+    )
+
+
+@pytest.mark.parametrize(
+    ('late', 'corner'), [(0.02, 0.0), (0.05, 0.0), (-0.03, 0.0), (0.0, 10.0), (0.0, 4.0), (0.01, 6.0)]
+)
+def test_late_and_filtered_velocities_are_fine(tmp_path: Path, late: float, corner: float) -> None:
+    """Motion of up to 1 Hz; a filter of 4 Hz is 40 ms late and 3 % too small."""
+    truth, behind = arm_truth(duration=8.0), arm_truth(t=np.arange(4000) / 500.0 - late)
+    u = first_order(behind.u, corner) if corner else behind.u
+    samples, _ = run(bag(tmp_path, truth, u=u), truth.model)
+    assert len(samples) > 0
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_noisy_and_coarse_velocities_are_fine(tmp_path: Path, seed: int) -> None:
+    """Noise as large as the motion, steps of velocity, and a joint that hardly moves."""
+    truth = arm_truth(duration=8.0, seed=seed)
+    rng = np.random.default_rng(seed)
+    size = np.array([0.3, 4e-3])  # the second joint swings by a few milliradians
+    q, u = truth.q * size, truth.u * size
+    noisy = np.round((u + 0.5 * rng.normal(size=u.shape)) / 0.05) * 0.05
+    folder = bag(tmp_path, truth, q=q + 2e-4 * rng.normal(size=q.shape), u=noisy)
+    samples, _ = run(folder, truth.model)
+    assert len(samples) > 0
+
+
+# ---------------------------------------------------------------- topics that were named
+
+
+@pytest.fixture(scope='module')
+def walk(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+    truth = quadruped_truth(duration=2.0, rate=200.0)
+    messages = (
+        bags.quadruped_messages(truth) + bags.odometry(truth) + bags.imu(truth) + bags.foot_forces(truth)
+    )
+    return truth.model, write(tmp_path_factory.mktemp('walk') / 'bag', messages)
+
+
+@pytest.mark.parametrize(
+    ('name', 'topic', 'kind'),
+    [
+        ('odom', '/wrong', 'nav_msgs/msg/Odometry'),
+        ('odom', 'wrong', 'nav_msgs/msg/Odometry'),
+        ('imu', '/wrong', 'sensor_msgs/msg/Imu'),
+        ('joint_torques', '/wrong', 'sensor_msgs/msg/JointState'),
+        ('joint_targets', '/wrong', 'trajectory_msgs/msg/JointTrajectory'),
+    ],
+)
+def test_a_topic_that_was_named_must_be_there(
+    walk: tuple[Any, Path], name: str, topic: str, kind: str
+) -> None:
+    """Nothing else takes its place: odometry is not replaced by the IMU."""
+    message = rf"has no topic '{topic}' .*of {kind}; it has .*/imu/data \(.*/odom \(.*\)\. Expected the name"
+    refused(walk[1], walk[0], message, Topics(**{name: topic}))
+
+
+def test_foot_forces_that_were_named_must_be_there(walk: tuple[Any, Path]) -> None:
+    message = (
+        "has no topic '/forces/FL_foot' of geometry_msgs.*/foot_forces/FL_foot.* --topic foot_forces= to do"
+    )
+    refused(walk[1], walk[0], message, Topics(foot_forces='/forces'))
+
+
+def test_a_topic_that_was_named_as_usual_must_be_there(tmp_path: Path, walk: tuple[Any, Path]) -> None:
+    """By its usual name: then it differs from the default only in that it was named."""
+    truth = quadruped_truth(duration=2.0, rate=200.0)
+    folder = write(tmp_path / 'bag', bags.quadruped_messages(truth) + bags.imu(truth))
+    assert open_source(folder, truth.model).promised >= {'imu'}
+    message = r"has no topic 'odom' .* or --topic odom= to do without"
+    refused(folder, truth.model, message, Topics(required=('odom',)))
+    arguments = argparse.ArgumentParser()
+    add_recording_options(arguments)
+    given = arguments.parse_args(
+        ['--robot', 'r', '--topic', 'odom=odom', '--topic', 'kp=2', '--topic', 'imu=']
+    )
+    assert read_topics(given).named == ['odom']
+
+
+def test_a_full_name_is_no_other_topic(tmp_path: Path) -> None:
+    """/odom is not /dog/odom, though /dog is where the joint states are."""
+    truth = quadruped_truth(duration=2.0, rate=200.0)
+    messages = [(ns, f'/dog{topic}', kind, message) for ns, topic, kind, message in bags.odometry(truth)]
+    messages += [(ns, f'/dog{t}', kind, message) for ns, t, kind, message in bags.quadruped_messages(truth)]
+    folder = write(tmp_path / 'bag', messages)
+    assert open_source(folder, truth.model)
+    assert open_source(folder, truth.model, Topics(joint_states='/dog/joint_states', odom='/dog/odom'))
+    assert open_source(folder, truth.model, Topics(joint_states='/dog/joint_states'))
+    refused(folder, truth.model, "has no topic '/odom'", Topics(odom='/odom'))
+
+
+def test_commands_that_were_named_go_first(tmp_path: Path, arm: Truth) -> None:
+    """Targets that were named are not replaced by commands of the usual name."""
+    messages = joint_states(arm.stamps, arm.model.joint_names, arm.q, arm.u, None)
+    messages += joint_states(arm.stamps, arm.model.joint_names, arm.q, None, None, '/joint_torques')
+    folder = write(tmp_path / 'bag', messages)
+    refused(folder, arm.model, "has no topic 'goals' .*JointTrajectory", Topics(joint_targets='goals'))
+    both = Topics(joint_torques='/joint_torques', required=('joint_torques', 'joint_targets'))
+    refused(folder, arm.model, 'has no topic .*joint_targets', both)
 
 
 # ---------------------------------------------------------------- too little

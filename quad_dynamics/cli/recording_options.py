@@ -64,6 +64,13 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         type=_number_or_auto,
         help='of torques behind positions [s] (default: auto, estimated)',
     )
+    add(
+        '--velocity',
+        choices=('auto', 'positions'),
+        default='auto',
+        help='auto: as measured, where velocities agree with positions; positions: measured velocities are '
+        'ignored, positions are differentiated (default: auto)',
+    )
     add('--imu', action='store_true', help='motion of the base from the IMU, even if there is odometry')
     add(
         '--mode',
@@ -92,7 +99,7 @@ def read_topics(arguments: argparse.Namespace) -> Topics:
     Raises:
         ArgumentError: no '=', or an unknown name.
     """
-    from quad_dynamics.identification.recordings.topics import Topics
+    from quad_dynamics.identification.recordings.topics import TOPICS, Topics
 
     given: dict[str, Any] = {
         'still': tuple(word for text in arguments.still for word in text.split(',') if word)
@@ -102,6 +109,7 @@ def read_topics(arguments: argparse.Namespace) -> Topics:
         if not equals:
             raise ArgumentError(f'--topic is {text!r}; expected NAME=TOPIC, such as odom=/robot/odom')
         given[name] = _numbers(name, value) if name in ('kp', 'kd', 'effort_scale') else value
+    given['required'] = tuple(name for name in TOPICS if given.get(name))
     return Topics.from_dict(given)
 
 
@@ -109,7 +117,11 @@ def read_signal_settings(arguments: argparse.Namespace) -> SignalSettings:
     """The filters of the options."""
     from quad_dynamics.identification.signals.signal_settings import SignalSettings
 
-    given: dict[str, Any] = {'cutoff': arguments.cutoff, 'delay': arguments.delay}
+    given: dict[str, Any] = {
+        'cutoff': arguments.cutoff,
+        'delay': arguments.delay,
+        'velocity': arguments.velocity,
+    }
     if arguments.imu:
         given['base'] = 'imu'
     return SignalSettings.from_dict({name: value for name, value in given.items() if value is not None})

@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.bag_channels import (
+    IMU,
     JOINT_STATE,
     ODOMETRY,
+    TRAJECTORY,
+    WRENCH,
     ForceReading,
     ImuReading,
     JointReading,
@@ -20,6 +23,18 @@ from quad_dynamics.identification.recordings.recording import Source
 from quad_dynamics.identification.recordings.topics import Topics, find_topic, missing_topic, namespace_of
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.bag import topic_names
+
+Find = Callable[[str], str | None]
+
+# Topics that can be named, and their types.
+_KINDS = {
+    'joint_states': JOINT_STATE,
+    'odom': ODOMETRY,
+    'imu': IMU,
+    'foot_forces': WRENCH,
+    'joint_torques': JOINT_STATE,
+    'joint_targets': TRAJECTORY,
+}
 
 
 def make_readings(
@@ -47,12 +62,9 @@ def make_readings(
     def find(name: str) -> str | None:
         return find_topic(name, present, namespace)
 
+    _check_required(model, topics, present, find)
     if topics.torque != 'effort':
-        if torques := find(topics.joint_torques):
-            names = ('target_position', 'target_velocity', 'target_effort')
-            made[torques] = JointReading(source, torques, model, names)
-        elif targets := find(topics.joint_targets):
-            made[targets] = TrajectoryReading(source, targets, model)
+        made |= _command_readings(source, model, topics, find)
     if model.floating_base:
         made |= _base_readings(source, model, topics, present, find)
     for topic, reading in made.items():
@@ -61,12 +73,44 @@ def make_readings(
     return made
 
 
+def _check_required(model: Model, topics: Topics, present: Mapping[str, str], find: Find) -> None:
+    """Topics that were named must be there: nothing else takes their place.
+
+    Raises:
+        ArgumentError: one is not.
+    """
+    unknown = [name for name in topics.required if name not in _KINDS]
+    if unknown:
+        raise ArgumentError(f'required is {unknown[0]!r}; expected one of {", ".join(_KINDS)}')
+    for name in topics.named:
+        wanted: str = getattr(topics, name)
+        each = [wanted]
+        if name == 'foot_forces':
+            each = [f'{wanted}/{foot}' for foot in topic_names(model.foot_names)]
+        for topic in each:
+            if find(topic) is None:
+                raise ArgumentError(
+                    f'{missing_topic(topic, _KINDS[name], present)}. Expected the name of one of them, or '
+                    f'--topic {name}= to do without'
+                )
+
+
+def _command_readings(source: Source, model: Model, topics: Topics, find: Find) -> dict[str, Reading]:
+    """How to read commands to the drives: those that were named, else the first that there are."""
+    named = [name for name in topics.named if name in ('joint_torques', 'joint_targets')]
+    if len(named) > 1:
+        raise ArgumentError(
+            'joint_torques and joint_targets are both named; expected one of them, which torques follow from'
+        )
+    torques, targets = find(topics.joint_torques), find(topics.joint_targets)
+    if torques is not None and named != ['joint_targets']:
+        names = ('target_position', 'target_velocity', 'target_effort')
+        return {torques: JointReading(source, torques, model, names)}
+    return {} if targets is None else {targets: TrajectoryReading(source, targets, model)}
+
+
 def _base_readings(
-    source: Source,
-    model: Model,
-    topics: Topics,
-    present: Mapping[str, str],
-    find: Callable[[str], str | None],
+    source: Source, model: Model, topics: Topics, present: Mapping[str, str], find: Find
 ) -> dict[str, Reading]:
     """How to read what a floating base needs."""
     made: dict[str, Reading] = {}

@@ -14,6 +14,10 @@ Floats = npt.NDArray[np.float64]
 
 _DEGREES = 180.0 / np.pi
 _CARRIED = 0.4  # part of the weight that feet carry at least, on the mean
+# Velocities over derivatives of positions: filters make them smaller, nothing makes them much larger.
+_SLOWEST, _FASTEST = 0.7, 1.15
+_SAME_VELOCITY = 0.02  # by which they may differ from 1 to be used
+_SURE = 4.0  # standard deviations beyond these limits
 
 
 def check_channel(name: str, key: str, channel: Channel, last: int | None, start: int, model: Model) -> None:
@@ -143,30 +147,59 @@ def check_forces(source: Source, model: Model, carried: float) -> None:
         source.note(f'foot forces carry {carried * weight:.4g} N; the model weighs {weight:.4g} N')
 
 
-def check_velocity(source: Source, model: Model, factor: Floats) -> None:
-    """Check that velocities are the derivatives of positions.
+def check_velocity(source: Source, model: Model, factor: Floats, error: Floats) -> None:
+    """Check that velocities are the derivatives of positions; a lag and mild filtering are allowed.
 
     Args:
-        source: recording; it gets a note where they are not.
+        source: recording; it gets a note where they are nearly so, and positions are differentiated.
         model: robot.
-        factor: (nj,) velocity over derivative of position; NaN for joints that do not move.
+        factor: (nj,) velocity over derivative of position, at the best lag; NaN for joints that do not move.
+        error: (nj,) standard deviation of the factor.
 
     Raises:
-        ArgumentError: one of them is in degrees, or velocities have the wrong sign.
+        ArgumentError: velocities are not the derivatives of positions; with the joint and the factor.
     """
-    for i in map(int, np.flatnonzero(np.isfinite(factor))):
-        name = model.joint_names[i]
-        start = (
-            f'{source.name}: the velocity of {name} is {factor[i]:.3g} times the derivative of its position'
+    known = np.isfinite(factor)
+    wrong = known & ((factor > _FASTEST + _SURE * error) | (factor < _SLOWEST - _SURE * error))
+    if wrong.any():
+        raise ArgumentError(_wrong_velocity(source, model, factor, wrong))
+    near = [
+        f'{model.joint_names[i]} ({factor[i]:.2f})'
+        for i in np.flatnonzero(known & (np.abs(factor - 1.0) > _SAME_VELOCITY))
+    ]
+    if near:
+        source.note(
+            f'velocities over derivatives of positions are not quite 1 for {", ".join(near)}; positions are '
+            'differentiated there'
         )
-        if not model.is_prismatic[i] and abs(factor[i] * _DEGREES - 1.0) < 0.3:
-            raise ArgumentError(f'{start}: its positions look like degrees; expected radians')
-        if not model.is_prismatic[i] and abs(factor[i] / _DEGREES - 1.0) < 0.3:
-            raise ArgumentError(f'{start}: its velocities look like degrees per second; expected rad/s')
-        if factor[i] < -0.5:
-            raise ArgumentError(f'{start}: its sign is wrong')
-        if abs(factor[i] - 1.0) > 0.02:
-            source.note(
-                f'the velocity of {name} is {factor[i]:.3g} times the derivative of its position; '
-                'the position is used'
-            )
+
+
+def _wrong_velocity(source: Source, model: Model, factor: Floats, wrong: npt.NDArray[np.bool_]) -> str:
+    """A sentence about velocities that are not the derivatives of positions."""
+    known = np.isfinite(factor)
+    i = int(np.flatnonzero(wrong)[np.argmax(np.abs(np.log(np.maximum(np.abs(factor[wrong]), 1e-6))))])
+    others = int(wrong.sum()) - 1
+    more = f' ({others} more {"joint is" if others == 1 else "joints are"} wrong)' if others else ''
+    start = (
+        f'{source.name}: the velocity of {model.joint_names[i]} is {factor[i]:.3g} times the derivative of '
+        f'its position{more}'
+    )
+    expected = 'expected 1'
+    if not factor[known].any():
+        expected = 'all velocities are zero, though joints move'
+    turns = not model.is_prismatic[i]
+    if turns and abs(factor[i] * _DEGREES - 1.0) < 0.3:
+        return f'{start}: its positions look like degrees; expected radians'
+    if turns and abs(factor[i] / _DEGREES - 1.0) < 0.3:
+        expected = 'its velocities look like degrees per second; expected rad/s'
+    elif factor[i] < _SLOWEST - 1.0:
+        expected = 'its sign is wrong'
+    elif known.sum() > 1 and np.ptp(factor[known]) < 0.1 * abs(float(np.median(factor[known]))):
+        expected = (
+            'expected 1. It is the same for all joints: time stamps may be scaled, and then accelerations '
+            'are wrong as well; check the rate of the joint states'
+        )
+    return (
+        f'{start}: {expected}. If positions and time stamps are right, --velocity positions ignores the '
+        'measured velocities'
+    )

@@ -103,7 +103,10 @@ def open_source(
     if place.is_file() and place.suffix.lower() in _TABLES:
         from quad_dynamics.identification.recordings.table_reader import open_table
 
-        return open_table(place, model, topics, segment)
+        table = open_table(place, model, topics, segment)
+        for name in topics.named:
+            table.note(f'{name}={getattr(topics, name)} is not used: tables have no topics')
+        return table
     if place.is_file() and place.suffix.lower() not in _BAGS:
         expected = 'the folder of a bag, or a file .mcap, .db3, .csv or .npz'
         raise ArgumentError(f'{place}: has the ending {place.suffix!r}; expected {expected}')

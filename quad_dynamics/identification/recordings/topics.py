@@ -12,6 +12,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import nearest, param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
+TOPICS = ('joint_states', 'odom', 'imu', 'foot_forces', 'joint_torques', 'joint_targets')
 WORLD_FRAMES = ('odom', 'world', 'map')  # frames whose axes are those of the world
 TORQUES = ('auto', 'effort', 'command')
 
@@ -53,11 +54,27 @@ class Topics(ParameterSet):
     force_frame: str = param(
         '', "axes of foot forces: 'world', or the name of a link; empty: as the messages say"
     )
+    required: tuple[str, ...] = param(
+        (),
+        'names of the topics above that a bag must have, such as odom; those with another name than the '
+        'usual one are required anyway',
+        kind='texts',
+    )
     still: tuple[str, ...] = param(
         (),
         'joints that do not move and may be missing, such as those of a gripper; with * and ?',
         kind='texts',
     )
+
+    def is_required(self, name: str) -> bool:
+        """Whether a bag must have a topic, for it was named: 'odom', 'imu', 'foot_forces', ..."""
+        topic = getattr(self, name)
+        return bool(topic) and (name in self.required or topic != getattr(Topics(), name))
+
+    @property
+    def named(self) -> list[str]:
+        """Which topics are required: 'odom', ..."""
+        return [name for name in TOPICS if self.is_required(name)]
 
     def missing(self, joints: Sequence[str], present: Collection[str]) -> list[str]:
         """Joints that a recording lacks and that cannot be taken as still.
@@ -110,7 +127,7 @@ def find_topic(wanted: str, present: Collection[str], namespace: str | None = No
     Args:
         wanted: name, with a leading '/' or without.
         present: all names in the bag.
-        namespace: that of joint_states, which goes before others; None: any.
+        namespace: that of joint_states, in which names without a leading '/' are looked for first.
 
     Raises:
         ArgumentError: several namespaces have it.
@@ -119,7 +136,7 @@ def find_topic(wanted: str, present: Collection[str], namespace: str | None = No
         return None
     name = wanted.strip('/')
     order = [f'/{name}', name]
-    if namespace is not None:
+    if namespace is not None and not wanted.startswith('/'):
         order.insert(0, f'{namespace}/{name}')
     for exact in order:
         if exact in present:
@@ -140,7 +157,9 @@ def find_topic(wanted: str, present: Collection[str], namespace: str | None = No
 
 
 def namespace_of(topic: str, wanted: str) -> str:
-    """What stands before a name, such as '/robot'; '' for nothing."""
+    """What stands before a name, such as '/robot'; '' for nothing. Full names are taken apart."""
+    if wanted.startswith('/'):
+        return str(PurePosixPath(topic).parent).rstrip('/')
     return topic[: len(topic) - len(wanted.strip('/'))].rstrip('/')
 
 
@@ -154,4 +173,5 @@ def missing_topic(wanted: str, kind: str, present: Mapping[str, str]) -> str:
     """
     names = {PurePosixPath(name).name: name for name in present}
     listed = ', '.join(f'{name} ({kind_})' for name, kind_ in sorted(present.items()))
-    return f'has no topic {wanted!r}{nearest(wanted, names)} of {kind}; it has {listed or "none"}'
+    close = nearest(wanted, names) if wanted.count('/') < 2 else ''
+    return f'has no topic {wanted!r}{close} of {kind}; it has {listed or "none"}'

@@ -17,9 +17,9 @@ from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.grid_reader import make_grid
 from quad_dynamics.identification.signals.quantities import Quantities
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
-from quad_dynamics.identification.signals.spectrum import Spectrum, measure_spectrum
+from quad_dynamics.identification.signals.spectrum import Spectrum, choose_cutoff, measure_spectrum
 from quad_dynamics.identification.signals.stance import Stance, find_stance, stance_method
-from quad_dynamics.identification.signals.velocity_check import LEAST_WAY
+from quad_dynamics.identification.signals.velocity_check import LEAST_WAY, refuse_velocities
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
@@ -84,6 +84,8 @@ def read_log(
     spectrum = measure_spectrum(grid)
     if spectrum is None:
         raise ArgumentError(f'{source.name}: has no stretch of 2 s without a gap; expected one')
+    if 'velocity' in grid:
+        refuse_velocities(source, grid, model, choose_cutoff([spectrum]))
     stance = find_stance(grid, model, settings, source.force_frames, _stance_method(source, chosen, settings))
     check_forces(source, model, stance.carried)
     grid.split(stance.impacts)

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.identification.recordings.checks import check_velocity
 from quad_dynamics.identification.signals.base_motion import imu_place
 from quad_dynamics.identification.signals.even_log import EvenLog
 from quad_dynamics.identification.signals.filters import LowPass
@@ -39,9 +38,6 @@ def make_plan(
         model: robot.
         settings: what is wanted.
         cutoff: of the low-pass filter [Hz].
-
-    Raises:
-        ArgumentError: velocities that cannot be right.
     """
     grid = log.grid
     low_pass = LowPass(cutoff, settings.order, grid.rate)
@@ -50,7 +46,6 @@ def make_plan(
         joints = check_velocities(
             grid, lambda rows: (grid.get(rows, 'position'), grid.get(rows, 'velocity')), low_pass
         )
-        check_velocity(log.source, model, joints.factor)
         fusion = joints.fusion(cutoff)
     wide = _wide_cutoff(log, cutoff)
     rest = np.maximum(_REST_NOISE * log.spectrum.velocity_noise_below(wide), _LEAST_REST * log.speed)

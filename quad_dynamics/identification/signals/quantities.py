@@ -80,6 +80,9 @@ def choose_quantities(source: Source, model: Model, settings: SignalSettings, fi
     if 'position' not in present:
         raise ArgumentError(f'{source.name}: holds no positions of the joints')
     wanted = {'position', 'velocity'} & present
+    if settings.velocity == 'positions' and 'velocity' in present:
+        wanted -= {'velocity'}
+        source.note('measured velocities are ignored; positions are differentiated')
     commanded = _commanded(source, present)
     wanted |= set(TARGETS) & present if commanded else {'effort'}
     numbers = (('kp', 0.0), ('kd', 0.0), ('effort_scale', 1.0))
@@ -96,9 +99,19 @@ def choose_quantities(source: Source, model: Model, settings: SignalSettings, fi
         wanted -= {f'force/{foot}' for foot in forces}
         forces = ()
     keys = frozenset(key for key in first if key.split('#', 1)[0] in wanted)
-    if not commanded and np.any(scale != 1.0):
-        source.note(f'efforts are multiplied by {", ".join(f"{factor:g}" for factor in np.unique(scale))}')
+    _note_unused(source, commanded, scale, model)
     return Quantities(keys, base, forces, commanded, kp, kd, scale)
+
+
+def _note_unused(source: Source, commanded: bool, scale: Floats, model: Model) -> None:
+    """Say by what efforts are multiplied, joint by joint in their order, and what was given for nothing."""
+    if commanded and source.topics.effort_scale:
+        source.note('effort_scale is not used: torques are those of commands')
+    elif np.any(scale != 1.0):
+        each = ', '.join(f'{name} {x:g}' for name, x in zip(model.joint_names, scale, strict=True))
+        source.note(f'efforts are multiplied by {f"{scale[0]:g}" if np.ptp(scale) == 0.0 else each}')
+    if not commanded and (source.topics.kp or source.topics.kd):
+        source.note('kp and kd are not used: torques were measured; torque=command takes those of commands')
 
 
 def _commanded(source: Source, present: set[str]) -> bool:
@@ -150,6 +163,9 @@ def _base(source: Source, model: Model, settings: SignalSettings, present: set[s
             f'{source.name}: has {" and ".join(there) or "no motion of the base"}; expected '
             f'{"odom or imu" if settings.base == "auto" else settings.base}'
         )
+    named = source.topics.named
+    if chosen == 'odom' and 'imu' in there and 'imu' in named and 'odom' not in named:
+        source.note('motion of the base from odometry; --imu takes that of the IMU')
     if chosen == 'imu':
         source.note(
             'motion of the base from the IMU: its position and velocity are unknown '

@@ -12,6 +12,7 @@ from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
 BASES = ('auto', 'odom', 'imu')
+VELOCITIES = ('auto', 'positions')
 STANCES = ('auto', 'forces', 'kinematics', 'all')
 
 
@@ -56,6 +57,12 @@ class SignalSettings(ParameterSet):
         kind='number',
         unit='rad/s',
         low=0.0,
+    )
+    velocity: str = param(
+        'auto',
+        'where velocities of joints are from; auto: as measured, where they agree with positions; positions: '
+        'measured velocities are ignored',
+        choices=VELOCITIES,
     )
     base: str = param(
         'auto', 'where the motion of the base is from; auto: odom where there is one', choices=BASES

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.identification.recordings.checks import check_velocity
+from quad_dynamics.identification.recordings.recording import Source
 from quad_dynamics.identification.signals.filters import HALF, LowPass, derivative, noise_level
 from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.motion import Fusion
+from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,6 +25,8 @@ LEAST_WAY = 1e-3  # what moves less [rad or m] may show nothing but the steps of
 _WINDOW = 10.0  # time that is looked at at once [s]
 _STEP = 1.25  # factor between corners that are told apart
 _LAG = 0.05  # periods of the cutoff by which it may be late to be used
+_HIGHEST = 15.0  # cutoff below which velocities are judged [Hz]: motion, and not impacts or noise
+_LONGEST_LAG, _LAG_STEP = 0.1, 5e-3  # lags that are tried before velocities are refused [s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +86,10 @@ def check_velocities(
     count = 0
     noise: list[Floats] = []
     weights: list[int] = []
-    trim = int(np.ceil(grid.rate / low_pass.cutoff))
-    for _, _, _, rows in grid.windows(round(_WINDOW * grid.rate)):
-        if len(rows) < 2 * HALF + 2 * trim + 20:
-            continue
-        p, v = signals(rows)
+    for p, v, (x, a, y) in _slopes(grid, signals, low_pass):
         lowest, highest = np.minimum(lowest, p.min(axis=0)), np.maximum(highest, p.max(axis=0))
         noise.append(np.stack([noise_level(p) ** 2, noise_level(v) ** 2]))
-        weights.append(len(rows))
-        inner = slice(trim, len(rows) - 2 * HALF - trim)
-        x = derivative(low_pass(p), grid.period)[inner]
-        a = derivative(low_pass(p), grid.period, 2)[inner]
-        y = low_pass(v)[HALF : len(v) - HALF][inner]
+        weights.append(len(p))
         count += len(x)
         products = np.stack([x * x, x * a, a * a, x * y, a * y]).sum(axis=1)
         sums = products if sums is None else sums + products
@@ -116,6 +113,84 @@ def check_velocities(
     slope = np.where(moves, (xx * ay - xa * xy) / safe, 0.0)
     lag = np.where(moves, -slope / np.where(np.abs(factor) > 1e-6, factor, 1.0), 0.0)
     return VelocityCheck(factor, np.nan_to_num(lag), np.sqrt(levels[0]), np.sqrt(levels[1]))
+
+
+def _slopes(
+    grid: Grid, signals: Callable[[Floats], tuple[Floats, Floats]], low_pass: LowPass
+) -> Iterator[tuple[Floats, Floats, tuple[Floats, Floats, Floats]]]:
+    """Positions p and velocities v in windows; and p', p'' and v, filtered alike, without the ends."""
+    trim = int(np.ceil(grid.rate / low_pass.cutoff))
+    for _, _, _, rows in grid.windows(round(_WINDOW * grid.rate)):
+        if len(rows) < 2 * HALF + 2 * trim + 20:
+            continue
+        p, v = signals(rows)
+        inner = slice(trim, len(rows) - 2 * HALF - trim)
+        x, a = (derivative(low_pass(p), grid.period, order)[inner] for order in (1, 2))
+        yield p, v, (x, a, low_pass(v)[HALF : len(v) - HALF][inner])
+
+
+def refuse_velocities(source: Source, grid: Grid, model: Model, cutoff: float) -> None:
+    """Make sure that measured velocities of the joints are the derivatives of their positions.
+
+    Args:
+        source: recording.
+        grid: its rows, with velocities.
+        model: robot.
+        cutoff: below which they are compared [Hz]; it need not be that of the samples.
+
+    Raises:
+        ArgumentError: they are not.
+    """
+
+    def signals(rows: Floats) -> tuple[Floats, Floats]:
+        return grid.get(rows, 'position'), grid.get(rows, 'velocity')
+
+    low_pass = LowPass(min(cutoff, _HIGHEST), 4, grid.rate)
+    factor, error = _at_best_lag(grid, signals, low_pass)
+    moves = np.isfinite(check_velocities(grid, signals, low_pass).factor)
+    check_velocity(source, model, np.where(moves, factor, np.nan), error)
+
+
+def _at_best_lag(
+    grid: Grid, signals: Callable[[Floats], tuple[Floats, Floats]], low_pass: LowPass
+) -> tuple[Floats, Floats]:
+    """(k,) factors of velocities at the lags where they agree best, and standard deviations of the factors.
+
+    Lags reach to a quarter of the period of the motion: beyond, a wrong sign would pass for a lag.
+    """
+    step = max(1, round(_LAG_STEP * grid.rate))
+    edge = step * round(_LONGEST_LAG * grid.rate / step)
+    lags = np.arange(-edge, edge + 1, step)
+    sums: Floats | None = None
+    count = 0
+    for _, _, (x, a, y) in _slopes(grid, signals, low_pass):
+        if len(x) < 4 * edge:
+            continue
+        n = len(x) - 2 * edge
+        now, power = y[edge : edge + n], np.sum(a[edge : edge + n] ** 2, axis=0)
+        late = (x[edge - k : edge - k + n] for k in lags)
+        part = np.array([[_dot(z, z), _dot(z, now), _dot(now, now), power] for z in late])
+        sums = part if sums is None else sums + part
+        count += n
+    if sums is None:
+        nothing = np.full(signals(grid.read(0, min(len(grid), 50)))[0].shape[1], np.nan)
+        return nothing, nothing
+    xx, xy, yy, aa = np.moveaxis(sums, 1, 0)
+    with np.errstate(divide='ignore', invalid='ignore'):
+        # a velocity of the frequency w has an acceleration that is w times as large
+        quarter = 0.5 * np.pi * np.sqrt(xx[len(lags) // 2] / aa[0]) * grid.rate
+        agreement = np.where(np.abs(lags)[:, None] < quarter, xy / np.sqrt(xx), -np.inf)
+        at = np.argmax(agreement, axis=0), np.arange(xx.shape[1])
+        at = np.where(agreement[at] > 0.0, at[0], len(lags) // 2), at[1]
+        factor = xy[at] / xx[at]
+        left = np.maximum(yy[at] - factor * xy[at], 0.0)
+        free = max(count * 2.0 * low_pass.cutoff / grid.rate, 1.0)  # independent numbers
+        return factor, np.sqrt(left / (free * xx[at]))
+
+
+def _dot(a: Floats, b: Floats) -> Floats:
+    """(k,) products of columns."""
+    return np.asarray(np.einsum('nk,nk->k', a, b))
 
 
 def _together(sums: Floats, groups: Sequence[int]) -> Floats:
