@@ -33,7 +33,7 @@ $(LOCKED): other_python
 endif
 endif
 
-.PHONY: help env sim test quick bench nodes docs figures lint format lock clean distclean other_python
+.PHONY: help env sim demo test quick bench nodes docs figures lint format lock clean distclean other_python
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ env: $(READY)  ## set up .venv from requirements/lock.txt
 
 sim: $(READY)  ## start the simulation with its page; ROBOT=path/to/robot.urdf ARGS='--terrain stairs'
 	$(RUN)python -m quad_dynamics sim $(if $(ROBOT),--robot '$(ROBOT)') $(ARGS)
+
+demo: $(READY)  ## hide a payload and friction in a simulated robot, and identify them; ARGS='--seed 7'
+	$(RUN)python -m quad_dynamics demo identify $(if $(ROBOT),--robot '$(ROBOT)') $(ARGS)
 
 test: $(READY)  ## run all tests, the slow ones too
 	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup -m 'not realtime' $(ARGS)

@@ -23,7 +23,7 @@ pytest.importorskip('rclpy')
 TYPOS = [
     (['simulat'], "unknown command 'simulat' (did you mean 'simulate'?)"),
     (['warmup'], "did you mean 'warm-up'?"),
-    (['dance'], "unknown command 'dance'; expected one of doctor, "),
+    (['dance'], "unknown command 'dance'; expected one of demo, doctor, "),
     (['sim', '--terain', 'flat'], "unknown option --terain (did you mean '--terrain'?)"),
     (['sim', '--lockstep'], "did you mean '--lock-step'?"),
     (['sim', 'mini_cheetah'], "did you mean '--robot mini_cheetah'?"),

@@ -29,7 +29,7 @@ PASTED = [
 ]
 # Commands that end with Ctrl-C, and what they must have shown before.
 ENDLESS = {
-    r'(make|quad_dynamics) sim\b(?!.*(--duration|&))': 'stand hold',
+    r'(make|quad_dynamics) sim\b(?!.*(--duration|--play|&))': 'stand hold',
     r'quad_dynamics topics --watch': '/joint_states',
     r'python -m viewer_node': r'viewer: http\S+',
 }

@@ -19,6 +19,7 @@ from quad_dynamics.cli.parser import CommandParser, UsageError
 from quad_dynamics.errors import QuadDynamicsError, plain_warnings
 
 COMMANDS: dict[str, str] = {
+    'demo': 'quad_dynamics.cli.demo_command',
     'doctor': 'quad_dynamics.cli.doctor_command',
     'excite': 'quad_dynamics.cli.excite_command',
     'identify': 'quad_dynamics.cli.identify_command',

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shutil
 import signal
@@ -43,6 +44,7 @@ _PAGE = re.compile(r'viewer: (\S+)')
 _LOOK = 0.05  # between two looks at the processes [s]
 _CONTROLLED = 0.2  # simulated time after which a controller that does not damp controls the robot [s]
 _LONGEST_WAIT = 10.0  # of the player, for subscribers of all topics [s]
+_AFTER = 1.0  # what is recorded after the end of what is played [s]
 _RESTARTED = 1.0  # simulated time that falls back by more than this begins anew [s]
 
 
@@ -57,10 +59,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--duration',
         type=positive,
         metavar='S',
-        help='end after so much simulated time, from the first time step on [s] (default: never)',
+        help='end after so much simulated time, from the first time step on [s] (default: never; with '
+        '--play, when all was played)',
     )
     parser.add_argument(
-        '--play', metavar='BAG', default='', help='publish this bag, once, as soon as the robot is controlled'
+        '--play',
+        metavar='BAG',
+        default='',
+        help='publish this bag, once, as soon as the robot is controlled and the recorder listens; a motion '
+        'is followed to its end',
     )
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument('--verbose', action='store_true', help='show all that the nodes say')
@@ -98,6 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
             while not (stop.is_set() or supervisor.failed or watch.has_ended(status.simulated_time())):
                 if bag_decides and supervisor.has_ended('record'):
                     break
+                if arguments.duration is None and player.has_ended:
+                    break
                 supervisor.look()
                 player.look(status)
                 screen.show(status.line())
@@ -106,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         screen.show('')
         player.stop()
         supervisor.stop()
-    problems = [*supervisor.losses, *filter(None, [supervisor.failed])]
+    problems = [*supervisor.losses, *filter(None, [supervisor.failed, player.problem])]
     for problem in problems:
         print(f'error: {problem}', file=sys.stderr)
     return 1 if problems else 0
@@ -143,6 +152,10 @@ class _Player:
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._controlled = given.get('controller') != 'none'
+        self._recorded = bool(given.get('record'))
+        self._is_motion = False
+        self._done = math.inf
+        self.problem = ''
         if bag:
             self._player = self._make(bag, given.get('namespace', '').strip('/'))
 
@@ -152,9 +165,11 @@ class _Player:
 
         from quad_dynamics.cli.sim_checks import topics_of_bag
         from quad_dynamics.ros.environment import stay_on_this_machine
-        from quad_dynamics.ros.player import Player, PlayOptions
+        from quad_dynamics.ros.player import Player, PlayOptions, motion_namespace
 
         topics = topics_of_bag(bag)  # what is wrong with the bag is wrong usage
+        self._is_motion = self._controlled and motion_namespace(Path(bag)) is not None
+        self._joint_states = f'/{below}/joint_states' if below else '/joint_states'
         remap = {topic: f'/{below}{topic}' for topic in topics} if below else {}
         options = PlayOptions(
             remap=remap, delay=_LONGEST_WAIT, wait_for='force_node' if self._controlled else ''
@@ -163,16 +178,37 @@ class _Player:
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
         return Player(Path(bag), options)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether all was played, some time ago."""
+        return time.monotonic() > self._done + _AFTER
+
     def look(self, status: Any) -> None:
-        """Start to play, if it is time to."""
+        """Start to play, if it is time to; notice that it is over."""
+        if self._player is None:
+            return
+        if self._player.is_done and math.isinf(self._done):
+            self._done, self.problem = time.monotonic(), self._player.problem
         damps = status.node('force_node').get('message', 'damping').startswith('damping')
         waits = (self._controlled and damps) or status.simulated_time() <= _CONTROLLED
-        if self._player is not None and self._thread is None and not waits:
+        if self._thread is None and not waits and self._is_recorded():
+            from quad_dynamics.ros.motion import FollowedMotion
+
+            self._player.motion = FollowedMotion(status) if self._is_motion else None
             self._thread = threading.Thread(target=self._player.spin, args=(self._stop.is_set,), daemon=True)
             self._thread.start()
 
+    def _is_recorded(self) -> bool:
+        """Whether the recorder listens, if there is one."""
+        from quad_dynamics.ros.graph import RECORDER
+
+        found = self._player.node.get_subscriptions_info_by_topic(self._joint_states)
+        return not self._recorded or any(one.node_name == RECORDER for one in found)
+
     def stop(self) -> None:
         """End it, if it still plays."""
+        if self._is_motion and not self._player.is_done:
+            self.problem = 'the motion was not over when everything was ended'
         self._stop.set()
         if self._thread is not None:
             self._thread.join(5.0)

@@ -19,6 +19,7 @@ from rosbags.rosbag2 import Reader
 from quad_dynamics.bags.damage import check_metadata
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import nearest
+from quad_dynamics.ros.motion import KIND, TOPIC, FollowedMotion
 from quad_dynamics.ros.pacing import sharpen_timers
 from quad_dynamics.ros.qos import STREAM
 from quad_dynamics.ros.subscriptions import Selection, message_class
@@ -50,7 +51,8 @@ class PlayOptions:
         start: begin so much after the first message [s].
         duration: play so much [s]; None: to the end.
         remap: new names of topics by their old ones.
-        delay: wait at most so long for subscribers before the first message [s].
+        delay: wait at most so long for subscribers before the first message [s]; for a motion, until
+            force_node is ready for it.
         wait_for: name of the node that must subscribe; '': any.
     """
 
@@ -69,22 +71,28 @@ class Player:
     """A node that plays a bag; run by `run_node`.
 
     Attributes:
+        motion: watches force_node follow the trajectories that are played; None: nobody does.
+        problem: '' or why a motion was not followed to its end.
+        is_done: whether there is nothing more to publish or to wait for.
+        was_followed: whether a motion was followed to its end.
         count: messages published so far.
         late: how many of them left more than 5 ms after their time.
         latest: the worst of them [s].
     """
 
-    def __init__(self, folder: Path, options: PlayOptions) -> None:
+    def __init__(self, folder: Path, options: PlayOptions, motion: FollowedMotion | None = None) -> None:
         """Open the bag and make the publishers.
 
         Args:
             folder: of the bag.
             options: what, and how.
+            motion: watches force_node follow the trajectories that are played; None: nobody does.
 
         Raises:
             ArgumentError: it is no good bag, or holds nothing that could be played.
         """
-        self._folder, self._options = folder, options
+        self._folder, self._options, self.motion = folder, options, motion
+        self.problem, self.is_done, self.was_followed = '', False, False
         self._reader = open_bag(folder)
         self.node = Node('quad_dynamics_player', start_parameter_services=False, enable_rosout=False)
         self.count = self.late = 0
@@ -127,10 +135,14 @@ class Player:
         """Play until the end of the bag, or `stop()` is true."""
         sharpen_timers()
         self._wait_for_subscribers(stop)
-        while not stop():
-            self._play(stop)
-            if not self._options.loop or not self.count:
-                break
+        try:
+            while not stop():
+                self._play_once(stop)
+                if not self._options.loop or not self.count:
+                    break
+        except ArgumentError as error:
+            self.problem = str(error)
+        self.is_done = True
         for publisher in self._publishers.values():
             with suppress(Exception):  # not every middleware can say
                 publisher.wait_for_all_acked(Duration(seconds=_LONGEST_GOODBYE))
@@ -160,8 +172,19 @@ class Player:
         found = self.node.get_subscriptions_info_by_topic(publisher.topic_name)
         return sum(one.node_name == wanted for one in found)
 
+    def _play_once(self, stop: Callable[[], bool]) -> None:
+        """Play the bag, and wait until its motion was followed."""
+        if self.motion is None:
+            self._play(stop)
+            return
+        self.motion.wait_until_ready(self._options.delay, stop)
+        self.motion.begin()
+        self._play(stop)
+        self.motion.wait(stop)
+        self.was_followed = not stop()
+
     def _play(self, stop: Callable[[], bool]) -> None:
-        """Play the bag once."""
+        """Publish everything in the bag."""
         publish: dict[int, Publish] = {i: one.publish for i, one in self._publishers.items()}
         rate, start = self._options.rate, time.monotonic()
         for stamp, message in self._timeline():
@@ -207,6 +230,31 @@ class _ClockPublisher:
         """Say what time it is [ns]."""
         self._message.clock.sec, self._message.clock.nanosec = divmod(stamp, 10**9)
         self._publisher.publish(self._message)
+
+
+def motion_namespace(
+    folder: Path, selection: Selection | None = None, remap: Mapping[str, str] | None = None
+) -> str | None:
+    """Namespace of the force_node that a motion in a bag is for; None: there is no motion in it.
+
+    Args:
+        folder: of the bag.
+        selection: of topics that are played; None: all.
+        remap: new names of topics by their old ones.
+
+    Raises:
+        ArgumentError: it is no bag, or not a good one.
+    """
+    reader = open_bag(folder)
+    try:
+        topics = [one.topic for one in reader.connections if one.msgtype == KIND]
+    finally:
+        reader.close()
+    for topic in topics:
+        below, _, name = (remap or {}).get(topic, topic).rpartition('/')
+        if name == TOPIC and (selection is None or selection.wants(topic)):
+            return below.strip('/')
+    return None
 
 
 def open_bag(folder: Path) -> Reader:

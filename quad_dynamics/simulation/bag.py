@@ -26,6 +26,7 @@ from quad_dynamics.simulation.sensors import Readings, SensorSuite
 from quad_dynamics.simulation.settings import OdometrySettings, SensorSettings
 
 if TYPE_CHECKING:
+    from quad_dynamics.model.model import Model
     from quad_dynamics.simulation.log import Log
 
 Floats = npt.NDArray[np.float64]
@@ -40,14 +41,16 @@ def write_bag(
     storage: str,
     sensors: SensorSuite | None,
     clock: bool,
+    ground_truth: bool = True,
+    described: Model | None = None,
 ) -> None:
     """Write a bag; see `Log.to_bag`."""
     check_new(Path(path), storage)
     if not len(log):
         raise ArgumentError('the log is empty; expected at least one row for a bag')
     rows = log if rate_hz is None else _rows_at(log, rate_hz)
-    description = log.robot_description
-    made = _Bag(rows, sensors, clock, description)
+    description = log.robot_description if described is None else described.to_urdf()
+    made = _Bag(rows, sensors, clock, description, ground_truth)
     with MessageBag(path, storage, {'dt': repr(log.dt)}) as bag:
         made.write(bag)
 
@@ -91,8 +94,10 @@ class _Bag:
 
     bag: MessageBag
 
-    def __init__(self, log: Log, sensors: SensorSuite | None, clock: bool, description: str) -> None:
-        self.log, self.clock, self.description = log, clock, description
+    def __init__(
+        self, log: Log, sensors: SensorSuite | None, clock: bool, description: str, ground_truth: bool
+    ) -> None:
+        self.log, self.clock, self.description, self.ground_truth = log, clock, description, ground_truth
         self.truth = log.truth(None if sensors is None else sensors.settings)
         self.measured = None if sensors is None else sensors.measure_all(self.truth, log.steps)
         self.settings = SensorSettings(imu=log.imu) if sensors is None else sensors.settings
@@ -114,7 +119,7 @@ class _Bag:
             measured = self.truth if self.measured is None else self.measured
             errors = OdometrySettings() if self.measured is None else self.settings.odometry
             rows += [self._odometry('odom', measured, errors)]
-        if self.measured is not None:
+        if self.measured is not None and self.ground_truth:
             rows += self._sensor_topics('ground_truth/', self.truth, exact)
             if self.log.floating_base:
                 rows += [self._odometry('ground_truth/odom', self.truth, exact.odometry)]

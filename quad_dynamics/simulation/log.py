@@ -249,6 +249,8 @@ class Log:
         storage: str = 'mcap',
         sensors: SensorSuite | None = None,
         clock: bool = False,
+        ground_truth: bool = True,
+        described: Model | None = None,
     ) -> None:
         """Write a ROS 2 bag; docs/sensors.md lists its topics.
 
@@ -258,6 +260,8 @@ class Log:
             storage: 'mcap' or 'sqlite3'.
             sensors: makes the measured values; None: everything is as it truly was.
             clock: whether to write the topic `clock` as well.
+            ground_truth: whether to write the truth beside measured values.
+            described: robot of the topic `robot_description`; None: the one that was simulated.
 
         Raises:
             ArgumentError: the path exists, the log is empty, an unknown storage, a rate that the rows do not
@@ -265,7 +269,7 @@ class Log:
         """
         from quad_dynamics.simulation.bag import write_bag
 
-        write_bag(self, path, rate_hz, storage, sensors, clock)
+        write_bag(self, path, rate_hz, storage, sensors, clock, ground_truth, described)
 
 
 def row_width(model: Model) -> int:

@@ -15,6 +15,7 @@ from rosbags.typesys import Stores, get_typestore
 from quad_dynamics.bags.damage import check_metadata, suspects, wrong_values
 from quad_dynamics.bags.metadata import NAME as METADATA
 from quad_dynamics.bags.metadata import data_files
+from quad_dynamics.bags.unfinished import is_being_written, is_closed
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.bag_channels import JointReading, Reading
 from quad_dynamics.identification.recordings.bag_topics import make_readings
@@ -35,6 +36,8 @@ class BagSource(Source):
             ArgumentError: it is damaged or empty, or lacks a topic or a joint.
         """
         files = data_files(path) if path.is_dir() else [path]
+        if is_being_written(path, files):
+            raise ArgumentError(f'{path}: is still being written; expected a recording that has ended')
         super().__init__(str(path), digest(files), topics)
         self._paths = [path]
         if path.is_dir() and not (path / METADATA).exists():
@@ -42,6 +45,8 @@ class BagSource(Source):
             self.note(f'{METADATA} is missing; read from the data alone')
         if path.is_dir():
             check_metadata(path)
+        if not is_closed(path, files):
+            self.note('it was not closed: its recorder was killed, and the end may be missing')
         wrong = wrong_values([file for file in files if file.suffix in ('.mcap', '.db3')])
         if wrong:
             raise self._damaged(ValueError(wrong))

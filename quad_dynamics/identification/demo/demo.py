@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole demonstration: hide, excite, record, identify, validate, compare."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+
+from quad_dynamics.identification.demo.comparison import Finding, friction_findings, payload_findings
+from quad_dynamics.identification.demo.experiment import Experiment
+from quad_dynamics.identification.demo.secret import Secret, make_secret
+from quad_dynamics.identification.excitation.excitation import choose_motion, design
+from quad_dynamics.identification.excitation.excitation_bag import Trajectory, write_trajectory
+from quad_dynamics.identification.excitation.excitation_settings import ExcitationSettings
+from quad_dynamics.identification.pipeline import Result, identify
+from quad_dynamics.identification.report.output_folder import check_output, write_results
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+Progress = Callable[[str], object]
+
+# The other motion, for validation: on all feet, after a search that is short, for it need not be good.
+_OTHER = {'seed': 1, 'swing': 0.0, 'starts': 4, 'iterations': 8}
+_OTHER_DURATION = 10.0  # [s]; shorter where the first motion is
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """What can be chosen.
+
+    Attributes:
+        seed: of the secret and of the noise of sensors.
+        duration: of the sway on all feet [s].
+        swing: time that each leg swings in the air after that [s].
+    """
+
+    seed: int = 0
+    duration: float = 20.0
+    swing: float = 8.0
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What a demonstration has shown.
+
+    Attributes:
+        secret: what was hidden.
+        result: of the identification.
+        payload: mass and place, hidden and found.
+        friction: of all joints, likewise.
+        report: path of the page.
+    """
+
+    secret: Secret
+    result: Result
+    payload: list[Finding]
+    friction: list[Finding]
+    report: Path
+
+
+def demonstrate(
+    model: Model,
+    folder: str | os.PathLike[str],
+    settings: DemoSettings | None = None,
+    progress: Progress | None = None,
+) -> Demo:
+    """Hide a payload and friction in a simulated robot, and identify them from a bag of its motion.
+
+    The folder then holds the bags `motion`, `run` and `other_run`, the results in `identified`, and what was
+    hidden in `hidden.yaml`.
+
+    Args:
+        model: robot, as its URDF describes it.
+        folder: new or empty.
+        settings: what can be chosen.
+        progress: called with what is done next.
+
+    Raises:
+        ArgumentError: the robot cannot do this, or the folder cannot be used.
+    """
+    settings, tell = settings or DemoSettings(), progress or (lambda text: None)
+    secret = make_secret(model, settings.seed)
+    path = check_output(folder)
+    path.mkdir(exist_ok=True)
+    (path / 'hidden.yaml').write_text(_secret_text(model, secret), encoding='utf-8')
+    true = secret.hidden_in(model)
+    first, other = _designed(model, settings, tell)
+    write_trajectory(first, path / 'motion')
+    tell(f'recording {first.time[-1]:.0f} s of simulated motion, and {other.time[-1]:.0f} s to validate on')
+    experiment = Experiment(true, model, settings.seed)
+    experiment.record(first, path / 'run')
+    experiment.record(other, path / 'other_run')
+    tell('identifying')
+    result = identify([path / 'run'], model, validate_on=[path / 'other_run'])
+    tell('writing the report')
+    write_results(result, path / 'identified')
+    return Demo(
+        secret,
+        result,
+        payload_findings(secret, result.solution),
+        friction_findings(secret, result.solution),
+        path / 'identified' / 'report.html',
+    )
+
+
+def _designed(model: Model, settings: DemoSettings, tell: Progress) -> tuple[Trajectory, Trajectory]:
+    """The motion to identify from, and another one."""
+    motion = choose_motion(model)
+    chosen = ExcitationSettings(duration=settings.duration, swing=settings.swing)
+    duration = min(settings.duration, _OTHER_DURATION)
+    other = ExcitationSettings.from_dict({**_OTHER, 'duration': duration})
+    tell('designing a motion that makes parameters visible')
+    first = design(motion, chosen).trajectory(chosen.lead)
+    tell('designing another motion, to validate on')
+    return first, design(motion, other).trajectory(other.lead)
+
+
+def _secret_text(model: Model, secret: Secret) -> str:
+    def by_joint(values: Floats) -> dict[str, float]:
+        return dict(zip(model.joint_names, values.tolist(), strict=True))
+
+    content = {
+        'robot': model.name,
+        'payload': {
+            'link': model.base_name,
+            'mass [kg]': secret.mass,
+            'place [m]': secret.place.tolist(),
+            'edge of the cube [m]': secret.edge,
+        },
+        'viscous friction [N m s/rad]': by_joint(secret.viscous),
+        'Coulomb friction [N m]': by_joint(secret.coulomb),
+    }
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is hidden in a simulated robot: a payload on its trunk, and friction of its joints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.inertia import pi_of
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+# Mass of the payload, as a part of that of the robot.
+_MASS = (0.04, 0.07)
+# Its place: in x and y as a part of the way from the trunk's origin to the hips, either way; in z upwards, as
+# a part of the way to the hips in x. And its edge length, likewise.
+_ASIDE, _ABOVE, _EDGE = (0.2, 0.6), (0.2, 0.4), 0.3
+# Friction, as a multiple of that in the URDF. Below a few times the usual 0.01 N m s/rad, viscous friction
+# drowns in Coulomb friction, and a minute of motion leaves it uncertain by more than 5 %.
+_VISCOUS, _COULOMB = (2.5, 8.0), (0.5, 2.0)
+# Friction that counts as that of a URDF without any, as a part of the effort limit [s/rad, -], and the effort
+# limit that counts where there is none, in weights of the robot times 1 m [m].
+_USUAL_VISCOUS, _USUAL_COULOMB, _USUAL_EFFORT = 6e-4, 0.012, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Secret:
+    """What is hidden.
+
+    Attributes:
+        mass: of the payload [kg].
+        place: (3,) of its centre of mass in the frame of the trunk [m].
+        edge: of the payload, a cube of even density [m].
+        viscous: (nj,) [N m s/rad].
+        coulomb: (nj,) [N m].
+    """
+
+    mass: float
+    place: Floats
+    edge: float
+    viscous: Floats
+    coulomb: Floats
+
+    def hidden_in(self, model: Model) -> Model:
+        """The robot with the payload and this friction."""
+        pi = model.pi.copy()
+        inertia = self.mass * self.edge**2 / 6.0 * np.eye(3)
+        pi[:10] += pi_of(self.mass, self.place, inertia)
+        return model.with_pi(pi).with_friction(self.viscous, self.coulomb)
+
+
+def make_secret(model: Model, seed: int) -> Secret:
+    """A secret that is of a size that the robot can carry.
+
+    Args:
+        model: a robot that stands on legs.
+        seed: the same seed gives the same secret.
+
+    Raises:
+        ArgumentError: the robot has a fixed base or no legs.
+    """
+    if not model.floating_base or not model.legs:
+        raise ArgumentError(
+            f"'{model.name}' has {'no legs' if model.floating_base else 'a fixed base'}; expected a robot "
+            'that stands on legs, such as mini_cheetah'
+        )
+    rng = np.random.default_rng(seed)
+    hips = np.abs([model.joint_p[leg.joint_indices[0], :2] for leg in model.legs]).max(axis=0)
+    aside = rng.uniform(*_ASIDE, 2) * rng.choice([-1.0, 1.0], 2)
+    place = np.array([*(aside * hips), rng.uniform(*_ABOVE) * hips[0]])
+    viscous, coulomb = _usual_friction(model)
+    return Secret(
+        mass=float(rng.uniform(*_MASS) * model.total_mass),
+        place=place,
+        edge=float(_EDGE * hips[0]),
+        viscous=viscous * rng.uniform(*_VISCOUS, model.nj),
+        coulomb=coulomb * rng.uniform(*_COULOMB, model.nj),
+    )
+
+
+def _usual_friction(model: Model) -> tuple[Floats, Floats]:
+    """Viscous and Coulomb friction (nj,) of the URDF; where it has none, of a usual size."""
+    weight = model.total_mass * float(np.linalg.norm(model.gravity))
+    effort = np.where(np.isfinite(model.effort_limit), model.effort_limit, _USUAL_EFFORT * weight)
+    return (
+        np.where(model.viscous > 0.0, model.viscous, _USUAL_VISCOUS * effort),
+        np.where(model.coulomb > 0.0, model.coulomb, _USUAL_COULOMB * effort),
+    )

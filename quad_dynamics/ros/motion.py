@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether force_node is ready for a trajectory, has accepted it, and has followed it to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from quad_dynamics.errors import ArgumentError
+
+TOPIC = 'joint_targets'
+KIND = 'trajectory_msgs/msg/JointTrajectory'
+_MODE = 'computed_torque'
+_FOLLOWS = 'follow'  # phase of force_node while it follows a trajectory
+# Between publishing a trajectory and the diagnostics that say that it is followed [s].
+_LONGEST_ANSWER = 10.0
+_NAP = 0.02  # between two looks [s]
+
+
+class Diagnosed(Protocol):
+    """Knows what nodes said last about themselves, as `Status` does."""
+
+    def node(self, name: str) -> dict[str, str]:
+        """Values and `message` of a node; {} if it is silent."""
+
+
+class FollowedMotion:
+    """Watches force_node, by its diagnostics, while it gets a trajectory and follows it."""
+
+    def __init__(self, status: Diagnosed) -> None:
+        """Watch the force_node that `status` hears."""
+        self._status = status
+        self._refused = 0
+
+    def lacks(self) -> str:
+        """What is missing before force_node accepts a trajectory; '' if nothing is."""
+        said = self._status.node('force_node')
+        if not said:
+            return 'force_node is silent'
+        if said['message'].startswith('damping') or 'mode' not in said:
+            return f'force_node: {said["message"]}'
+        if said['mode'] != _MODE:
+            return f'force_node is in mode {said["mode"]}; expected {_MODE}'
+        return ''
+
+    def wait_until_ready(self, seconds: float, stop: Callable[[], bool]) -> None:
+        """Wait until force_node would accept a trajectory.
+
+        Args:
+            seconds: at most so long [s].
+            stop: whether to give up waiting.
+
+        Raises:
+            ArgumentError: it is not ready by then, or has another mode.
+        """
+        deadline = time.monotonic() + seconds
+        while (lacks := self.lacks()) and not stop():
+            if self._status.node('force_node').get('mode', _MODE) != _MODE:
+                raise ArgumentError(f'{lacks}, which follows a motion')
+            if time.monotonic() > deadline:
+                raise ArgumentError(f'nobody is ready to follow the motion after {seconds:g} s: {lacks}')
+            time.sleep(_NAP)
+
+    def begin(self) -> None:
+        """Remember how it is before the trajectory is published."""
+        self._refused = self._count()
+
+    def wait(self, stop: Callable[[], bool]) -> None:
+        """Wait until the trajectory that was published since `begin` is accepted and has been followed.
+
+        Args:
+            stop: whether to give up waiting.
+
+        Raises:
+            ArgumentError: it was refused, nobody followed it, or the robot was damped before its end.
+        """
+        deadline = time.monotonic() + _LONGEST_ANSWER
+        while self._phase() != _FOLLOWS and not stop():
+            if self._count() > self._refused:
+                reason = self._status.node('force_node').get('last_fault', 'no reason given')
+                raise ArgumentError(f'force_node refused the trajectory: {reason}')
+            if time.monotonic() > deadline:
+                raise ArgumentError(f'force_node did not accept the trajectory within {_LONGEST_ANSWER:g} s')
+            time.sleep(_NAP)
+        while self._phase() == _FOLLOWS and not stop():
+            time.sleep(_NAP)
+        lacks = '' if stop() else self.lacks()
+        if lacks:
+            raise ArgumentError(f'the motion was interrupted: {lacks}')
+
+    def _phase(self) -> str:
+        said = self._status.node('force_node')
+        return '' if said.get('message', '').startswith('damping') else said.get('phase', '')
+
+    def _count(self) -> int:
+        return int(self._status.node('force_node').get('faults.bad_input', 0))
