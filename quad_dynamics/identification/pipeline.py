@@ -29,6 +29,8 @@ from quad_dynamics.identification.signals.signals import Logs
 from quad_dynamics.identification.solvers.first_fit import first_fit
 from quad_dynamics.identification.solvers.freedom import TRUNK, Freedom, make_freedom
 from quad_dynamics.identification.solvers.missing import what_is_missing
+from quad_dynamics.identification.solvers.plausible import MassRange
+from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import SolveSettings, solve
 from quad_dynamics.identification.validation.held_out import HELD_OUT, LEAST_SAMPLES, hold_out
@@ -50,6 +52,7 @@ class IdentifySettings:
     Attributes:
         free: what may change, as `make_freedom` takes it; empty: everything, where it helps.
         tie_legs: whether legs are alike.
+        mass: of the whole robot, where it is known.
         mode: one of MODES, or 'auto'.
         folds: stretches of time for cross-validation.
         compare: whether all other methods run as well.
@@ -62,6 +65,7 @@ class IdentifySettings:
 
     free: tuple[str, ...] = ()
     tie_legs: bool = False
+    mass: MassRange | None = None
     mode: str = 'auto'
     folds: int = 8
     compare: bool = False
@@ -196,7 +200,9 @@ class _Job:
     def __init__(self, model: Model, settings: IdentifySettings) -> None:
         self.settings, self.mode = settings, ''
         self.columns: Columns = make_columns(model, settings.stribeck_velocity)
-        freedom = make_freedom(self.columns, settings.free, settings.tie_legs)
+        freedom = make_freedom(
+            self.columns, settings.free, settings.tie_legs, settings.solve.trust, settings.mass
+        )
         if settings.signals.delay is not None:
             freedom = freedom.only(set(freedom.groups) - {'delay'})
         self.freedom: Freedom = freedom

@@ -38,7 +38,8 @@ class ConsistentProblem:
         gain: by which the data term can fall at most.
         B: (bodies, 10, nz) inertial parameters of each body by y.
         E: (bodies, 10, 4, 4) shape of each body by its inertial parameters.
-        bounded: indices of unknowns that cannot be negative; C (bounded, nz) and floor are these by y.
+        bounded: indices of unknowns that cannot be negative.
+        C: (n, nz) these and the slacks of what is plausible, by y; floor is their value at y = 0.
         ridge: (nz, nz) curvature of the weak priors.
     """
 
@@ -86,6 +87,12 @@ class ConsistentProblem:
         self.bounded = freedom.bounded
         self.C = freedom.T[self.bounded] @ self.Z
         self.floor = freedom.x0[self.bounded]
+        if freedom.limits is not None:
+            rows = freedom.limits.rows @ freedom.T
+            concern = np.any(rows != 0.0, axis=1)
+            inside = freedom.limits.slack(freedom.x0)[concern]  # slacks of the prior become 1
+            self.C = np.concatenate([self.C, (rows[concern] / inside[:, None]) @ self.Z])
+            self.floor = np.concatenate([self.floor, np.ones(len(inside))])
         weak = 1.0 / scales[freedom.lead] ** 2
         self.weak = weak
         F = np.sqrt(weak)[:, None] * self.Z
@@ -102,7 +109,7 @@ class ConsistentProblem:
         return np.asarray((delta[:, None] @ self.E.reshape(-1, 10, 16)).reshape(-1, 4, 4))
 
     def slack(self, y: Floats) -> Floats:
-        """Friction and rotors, which cannot be negative."""
+        """Friction and rotors, and what is plausible: none of them can be negative."""
         return np.asarray(self.floor + self.C @ y)
 
     def value(self, y: Floats, weight: float, mu: float) -> float:
@@ -153,7 +160,7 @@ class ConsistentProblem:
     def start(self, x: Floats | None = None) -> Floats:
         """(nz,) y of the prior or of x, with a little friction where there is none."""
         z = np.zeros(self.freedom.nz) if x is None else (x - self.freedom.x0)[self.freedom.lead]
-        for row, x0 in zip(self.bounded, self.floor, strict=True):
+        for row, x0 in zip(self.bounded, self.floor[: len(self.bounded)], strict=True):
             k = int(np.flatnonzero(self.freedom.T[row])[0])
             least = _START / np.sqrt(self.weak[k])
             z[k] = max(z[k], least - x0)

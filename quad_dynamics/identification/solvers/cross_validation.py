@@ -128,7 +128,7 @@ def _minus(total: NormalEquations, fold: NormalEquations) -> NormalEquations:
     )
 
 
-def choose(validation: CrossValidation, weight: float | None = None) -> Choice:
+def choose(validation: CrossValidation, weight: float | None = None, least: float = 0.0) -> Choice:
     """Choose groups and weight.
 
     Args:
@@ -148,7 +148,7 @@ def choose(validation: CrossValidation, weight: float | None = None) -> Choice:
         present & optional & validation.seen,
         _FIRST_WEIGHT if weight is None else weight,
     )
-    weights = WEIGHTS if weight is None else (weight,)
+    weights = tuple(w for w in WEIGHTS if w >= least) if weight is None else (weight,)
     groups, bodies = _choose_bodies(validation, groups, weights)
     chosen, more = _choose_weight(validation, groups, weights)
     if chosen == FIXED:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, NOT_NEGATIVE, Columns
 from quad_dynamics.identification.solvers.leg_ties import LegTie, find_leg_ties
+from quad_dynamics.identification.solvers.plausible import Limits, MassRange, make_limits, within
 from quad_dynamics.identification.solvers.pseudo_inertia import make_consistent
 from quad_dynamics.parameters.parameter import nearest, show
 
@@ -45,6 +46,7 @@ class Freedom:
         groups: of each z: 'inertia' or a kind of column ('viscous', ..., 'bias').
         optional: groups that are freed only where it helps.
         notes: what was changed or assumed, in words.
+        limits: of what is plausible; None: everything that is consistent.
     """
 
     columns: Columns
@@ -55,6 +57,7 @@ class Freedom:
     groups: tuple[str, ...]
     optional: frozenset[str]
     notes: tuple[str, ...] = ()
+    limits: Limits | None = None
 
     @property
     def nz(self) -> int:
@@ -110,7 +113,13 @@ def textbook_freedom(freedom: Freedom) -> Freedom:
     return freedom.only({g for g in freedom.groups if g in _TEXTBOOK or g not in freedom.optional})
 
 
-def make_freedom(columns: Columns, free: Sequence[str] = (), tie_legs: bool = False) -> Freedom:
+def make_freedom(
+    columns: Columns,
+    free: Sequence[str] = (),
+    tie_legs: bool = False,
+    trust: float | None = None,
+    mass: MassRange | None = None,
+) -> Freedom:
     """Free what is named.
 
     Args:
@@ -121,6 +130,8 @@ def make_freedom(columns: Columns, free: Sequence[str] = (), tie_legs: bool = Fa
             ('FL_calf.m'), each with * and ? as in file names. None at all: everything, and what does not
             help is left out later.
         tie_legs: let all legs change alike.
+        trust: relative error of masses in the model (`make_limits`); None: nothing is implausible.
+        mass: of the whole robot, where it is known.
 
     Raises:
         ArgumentError: an unknown word, or legs that are not alike; the message names it.
@@ -133,6 +144,9 @@ def make_freedom(columns: Columns, free: Sequence[str] = (), tie_legs: bool = Fa
     if not free:
         mask[:] = True
     x0, words = _consistent_prior(columns)
+    if mass is not None:
+        x0, scaled = within(columns, x0, mass)
+        words += scaled
     T, lead = np.eye(columns.size), np.arange(columns.size)
     if tie_legs:
         ties = find_leg_ties(columns.model)
@@ -151,6 +165,7 @@ def make_freedom(columns: Columns, free: Sequence[str] = (), tie_legs: bool = Fa
             kind for kind in (_MAY_HELP if free else ('inertia', *OPTIONAL)) if kind not in free
         ),
         notes=tuple(words),
+        limits=None if trust is None else make_limits(columns, x0, trust, mass),
     )
 
 

@@ -19,6 +19,7 @@ from quad_dynamics.identification.solvers.consistent import solve_problem
 from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
 from quad_dynamics.identification.solvers.cross_validation import FIXED, CrossValidation, choose
 from quad_dynamics.identification.solvers.freedom import Freedom
+from quad_dynamics.identification.solvers.plausible import TRUST
 from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.parameters.parameter import param
@@ -38,6 +39,13 @@ class SolveSettings(ParameterSet):
         unit='-',
         low=0.0,
         high=1e12,
+    )
+    trust: float = param(
+        TRUST,
+        'relative error of the masses of links in the model, as a standard deviation',
+        unit='-',
+        above=0.0,
+        high=100.0,
     )
 
 
@@ -67,7 +75,8 @@ def solve(
     total = _total(folds, columns)
     scales = friction_scales(columns)
     noise = noise_variance(total, freedom)
-    choice = choose(CrossValidation(folds, freedom, scales, noise), settings.prior_weight)
+    least = 0.9 / settings.trust**2
+    choice = choose(CrossValidation(folds, freedom, scales, noise), settings.prior_weight, least)
     chosen = freedom.only(choice.groups)
     weight = 0.0 if choice.weight == FIXED else choice.weight
     if chosen.nz == 0:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which robots are plausible: linear limits of masses and centres of mass, around what the model says.
+
+A body can be physically consistent and absurd all the same: 200 kg in a hip, or a centre of mass a metre
+away from its link. Where friction is not as the model of it says, torque constants are off, or a motion is
+poor, such bodies explain the data best. So the masses of links and of the robot stay within ranges, and each
+centre of mass stays inside the geometry of its body. All of this is linear in the inertial parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import Columns
+from quad_dynamics.identification.solvers.link_extents import link_extents
+
+Floats = npt.NDArray[np.float64]
+
+TRUST = 0.3  # relative error of the masses of links in URDF files, as a standard deviation
+_DEVIATIONS = 3.0  # that the mass of a link may be off
+_WHOLE = 1.0 / 3.0  # error of the whole robot over that of a link: makers publish it, and errors cancel
+_SMALL = 0.01  # by which any link may be heavier or lighter, as part of the robot: screws, cables
+_CARRIED = 1.0  # mass that a floating base may carry, as part of the robot
+
+
+@dataclass(frozen=True)
+class MassRange:
+    """The mass of the whole robot as the user knows it, immobile root included [kg]."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Linear limits of the unknowns: rows @ x >= floor.
+
+    Attributes:
+        rows: (n, size).
+        floor: (n,).
+        texts: what is the case at each limit, such as 'mass of FL_calf above 0.3 kg'.
+    """
+
+    rows: Floats
+    floor: Floats
+    texts: tuple[str, ...]
+
+    def slack(self, x: Floats) -> Floats:
+        """(n,) how far x is inside each limit; negative outside."""
+        return np.asarray(self.rows @ x - self.floor)
+
+    def reached(self, x: Floats, x0: Floats, part: float = 0.02) -> list[str]:
+        """Texts of the limits that a solution has come to.
+
+        Args:
+            x: (size,) the solution.
+            x0: (size,) the prior, which is inside.
+            part: of the slack of the prior, below which a limit is reached.
+        """
+        near = self.slack(x) <= part * self.slack(x0)
+        return [text for text, there in zip(self.texts, near, strict=True) if there]
+
+
+def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRange | None = None) -> Limits:
+    """Limits around a prior, which is strictly inside.
+
+    Args:
+        columns: the unknowns.
+        x0: (size,) the prior, every body consistent, and the robot of a mass that the user accepts.
+        trust: relative error of the masses in the model, as a standard deviation.
+        mass: of the robot, where the user knows it.
+    """
+    model = columns.model
+    masses = x0[columns.slices['pi']][::10]
+    whole, factor = float(masses.sum()), 1.0 + _DEVIATIONS * trust
+    rows, floor, texts = [], [], []
+
+    def bound(name: str, row: Floats, low: float, high: float, shown: float = 0.0) -> None:
+        rows.extend([row, -row])
+        floor.extend([low, -high])
+        texts.extend([f'{name} below {low + shown:.3g} kg', f'{name} above {high + shown:.3g} kg'])
+
+    for i, (name, m) in enumerate(zip(model.body_names, masses, strict=True)):
+        low, high = min(m / factor, max(m - _SMALL * whole, 0.1 * m)), max(m * factor, m + _SMALL * whole)
+        carried = _CARRIED * whole if i == 0 and model.floating_base else 0.0
+        bound(f'mass of {name}', _mass_row(columns, [i]), low, high + carried)
+    fixed = immobile_mass(columns)
+    part = 1.0 + _WHOLE * trust
+    low, high = (whole / factor, whole * factor) if model.floating_base else (whole / part, whole * part)
+    if mass is not None:
+        low, high = mass.low - fixed, mass.high - fixed
+    bound('mass of the robot', _mass_row(columns, range(model.nb)), low, high, fixed)
+    for i, (name, box) in enumerate(zip(model.body_names, link_extents(model), strict=True)):
+        for k, corner in np.ndindex(3, 2):
+            sign = (1.0, -1.0)[corner]
+            row = _mass_row(columns, [i]) * (-sign * box[corner, k])
+            row[columns.slices['pi'].start + 10 * i + 1 + k] = sign
+            rows.append(row)
+            floor.append(0.0)
+            texts.append(f'centre of mass of {name} outside of its geometry')
+    return Limits(np.array(rows), np.array(floor), tuple(texts))
+
+
+def within(columns: Columns, x0: Floats, mass: MassRange) -> tuple[Floats, list[str]]:
+    """(size,) a prior whose robot has a mass, its bodies scaled alike where it has not; and what was done.
+
+    Args:
+        columns: the unknowns.
+        x0: (size,) the prior.
+        mass: of the robot.
+
+    Raises:
+        ArgumentError: its immobile part alone is heavier.
+    """
+    pi, fixed = columns.slices['pi'], immobile_mass(columns)
+    whole = float(x0[pi][::10].sum())
+    if mass.low < whole + fixed < mass.high:
+        return x0, []
+    if not mass.low > fixed:
+        raise ArgumentError(
+            f'mass is {mass.low:g} to {mass.high:g} kg, but what does not move has {fixed:g} kg; '
+            f'expected the mass of the whole robot, {whole + fixed:g} kg in the model'
+        )
+    ratio = (0.5 * (mass.low + mass.high) - fixed) / whole
+    x0 = x0.copy()
+    x0[pi] *= ratio
+    return x0, [f'mass: {whole + fixed:.4g} kg in the model; its moving bodies are scaled by {ratio:.4g}']
+
+
+def immobile_mass(columns: Columns) -> float:
+    """Mass that is no unknown: links that the root of a fixed base holds, and rotors [kg]."""
+    model = columns.model
+    links = {link.name: link for link in model.urdf.links}
+    held = [links[name] for name, frame in model.frames.items() if frame.body < 0 and name in links]
+    own = sum(link.inertial.mass for link in held if link.inertial is not None)
+    return float(own + columns.known[columns.slices['pi']][::10].sum())
+
+
+def _mass_row(columns: Columns, bodies: Iterable[int]) -> Floats:
+    """(size,) with 1 at the masses of bodies."""
+    row = np.zeros(columns.size)
+    row[columns.slices['pi'].start + 10 * np.array(list(bodies), dtype=int)] = 1.0
+    return row
