@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quad_dynamics.cli.recording_options import (
     RECORDINGS,
@@ -23,6 +23,9 @@ from quad_dynamics.errors import ArgumentError
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import IdentifySettings
+    from quad_dynamics.identification.solvers.plausible import MassRange
+
+_WEIGHED = 0.03  # relative error of a mass that is given without one
 
 HELP = 'identify friction and inertia of a robot from recordings, and correct its URDF'
 
@@ -49,6 +52,7 @@ examples:
   quad_dynamics identify run1 --robot go2.urdf --free payload       what is it carrying?
   quad_dynamics identify run1 --robot go2.urdf --free friction --tie-legs
   quad_dynamics identify arm.csv --robot panda.urdf --fixed-base --compare
+  quad_dynamics identify run1 --robot go2.urdf --mass 15.0+-0.5     it was weighed
   quad_dynamics identify run1 --robot r.urdf --free 'FL_*' --cutoff 20 --delay 0.002
   quad_dynamics identify run1 --robot r.urdf --topic joint_states=/r1/joint_states --imu
 
@@ -91,6 +95,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=math.nan,
         help='free Stribeck friction, too; it falls off as exp(-(velocity / V)^2) [rad/s] (default: 0.1)',
     )
+    add(
+        '--mass',
+        metavar='KG',
+        type=_mass,
+        help='mass of the whole robot, such as 15.0+-0.5 (default: near that of the URDF)',
+    )
+    add(
+        '--trust',
+        metavar='PART',
+        type=_trust,
+        help='relative error of the masses of links in the URDF, as a standard deviation (default: 0.3)',
+    )
     add('--folds', metavar='N', type=_folds, help='blocks of cross-validation (default: 8)')
     add('--compare', action='store_true', help='run all other methods, too, and print one table')
     add('--no-validation', action='store_true', help='hold nothing out; faster')
@@ -130,17 +146,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _settings(arguments: argparse.Namespace) -> IdentifySettings:
     from quad_dynamics.identification.pipeline import IdentifySettings
+    from quad_dynamics.identification.solvers.solve import SolveSettings
 
     free = [word for text in arguments.free for word in text.split(',') if word]
     stribeck = arguments.stribeck
     if stribeck is not None and free and 'stribeck' not in free:
         free.append('stribeck')
-    chosen = {} if arguments.folds is None else {'folds': arguments.folds}
+    chosen: dict[str, Any] = {} if arguments.folds is None else {'folds': arguments.folds}
     if stribeck is not None and not math.isnan(stribeck):
         chosen['stribeck_velocity'] = stribeck
+    if arguments.trust is not None:
+        chosen['solve'] = SolveSettings(trust=arguments.trust)
     return IdentifySettings(
         free=tuple(free),
         tie_legs=arguments.tie_legs,
+        mass=arguments.mass,
         mode=arguments.mode,
         compare=arguments.compare,
         hold_out=not arguments.no_validation,
@@ -174,6 +194,28 @@ def _velocity(text: str) -> float:
     value = float(text)
     if not 0.0 < value < math.inf:
         raise argparse.ArgumentTypeError(f'{text} is not a number above 0')
+    return value
+
+
+def _mass(text: str) -> MassRange:
+    """A mass with what it may be off: '15.0+-0.5'; without that, 3 %."""
+    from quad_dynamics.identification.solvers.plausible import MassRange
+
+    middle, _, off = text.replace('±', '+-').partition('+-')
+    try:
+        mass = float(middle)
+        error = float(off) if off else _WEIGHED * mass
+    except ValueError:
+        mass = error = math.nan
+    if not 0.0 < error < mass < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no mass; expected kg with their error, as '15.0+-0.5'")
+    return MassRange(mass - error, mass + error)
+
+
+def _trust(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value <= 100.0:
+        raise argparse.ArgumentTypeError(f'{text} is not a number above 0, up to 100')
     return value
 
 

@@ -19,7 +19,7 @@ from quad_dynamics.identification.equations.columns import Columns, make_columns
 from quad_dynamics.identification.equations.equations import MODES, Equations
 from quad_dynamics.identification.equations.noise import Noise, first_noise, fit_noise
 from quad_dynamics.identification.equations.samples import Samples
-from quad_dynamics.identification.equations.torque_sign import refuse_other_sign
+from quad_dynamics.identification.equations.torque_checks import refuse_other_torques
 from quad_dynamics.identification.recordings.recording import Source, open_source
 from quad_dynamics.identification.recordings.topics import Topics
 from quad_dynamics.identification.signals.delay import Delays
@@ -34,6 +34,7 @@ from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import SolveSettings, solve
 from quad_dynamics.identification.validation.held_out import HELD_OUT, LEAST_SAMPLES, hold_out
+from quad_dynamics.identification.validation.plausibility import implausible
 from quad_dynamics.identification.validation.repeats import refuse_repetition
 from quad_dynamics.identification.validation.validation import Validation, validate
 from quad_dynamics.model.model import Model
@@ -174,6 +175,7 @@ def identify_sources(
         missing=tuple(what_is_missing(solution, samples)),
         comparison=comparison,
         settings=settings,
+        warnings=tuple(implausible(solution, job.freedom.limits)),
     )
 
 
@@ -244,7 +246,8 @@ class _Job:
         self.mode = _mode(self.columns.model, self.settings.mode, report)
         noise = first_noise(self.columns, self.mode == 'projection')
         names = ', '.join(source.name for source in report.sources)
-        refuse_other_sign(Equations(samples, self.columns, self.mode, noise), names)
+        friction = friction_scales(self.columns)[self.columns.slices['coulomb']]
+        refuse_other_torques(Equations(samples, self.columns, self.mode, noise), names, friction)
 
     def _delays_left(self, samples: Samples) -> tuple[float, float]:
         """What a first fit finds to be left of the delays of torques and of foot forces [s]."""

@@ -37,6 +37,7 @@ _TYPICAL = 0.2  # relative error of inertial parameters of models
 _SMALLEST = 0.03  # models are not better than this
 _HELD = 0.05  # relative error of bodies that were not freed, for that did not help
 _HOLD = 1e8  # weight that holds bodies where they are
+_FEW_GROUPS = 2.0  # see `_widened`
 _LEAST_FREEDOM = 4.0  # degrees of freedom of the t distribution, at least
 
 
@@ -76,6 +77,7 @@ def find_confidence(
     meat: Floats | None,
     equations: Equations | None,
     chosen: Freedom,
+    discrepancy: Floats | None = None,
 ) -> Confidence:
     """Find how sure a solution is.
 
@@ -90,6 +92,7 @@ def find_confidence(
         meat: (size, size) from `Equations.scores`; None for errors that do not depend on each other.
         equations: whose stretches of time are counted; None likewise.
         chosen: what was free.
+        discrepancy: (size, size) from `discrepancy_scores`; None: friction is of the form that is fitted.
     """
     freedom, Z = problem.freedom, problem.Z
     H = np.diag(problem.values)
@@ -101,6 +104,8 @@ def find_confidence(
     noise = _noise_of_sums(problem, H, A, meat, normal.n, stretches)
     before = _spread_of_models(problem, x, A @ H, A @ noise @ A, chosen)
     by_data, by_prior = Z @ A @ noise @ A @ Z.T, Z @ A @ W @ before @ W @ A @ Z.T
+    if discrepancy is not None:
+        by_data = _widened(by_data, Z @ A @ _in_y(problem, discrepancy) @ A @ Z.T)
     before = Z @ before @ Z.T
     v_data, v_prior, v_before = (_variances(freedom, each) for each in (by_data, by_prior, before))
     free = freedom.free
@@ -167,14 +172,31 @@ def _noise_of_sums(
     directions = float(np.trace(A @ H))
     if meat is None:
         return np.asarray(H * n / max(n - directions, 1.0))
-    M = problem.Z.T @ problem.freedom.T.T @ meat @ problem.freedom.T @ problem.Z / problem.noise**2
-    signal = problem.values > 0.0
-    M *= np.outer(signal, signal)
+    M = _in_y(problem, meat)
     # How much more errors that depend on each other spread than independent ones: rows count for fewer.
     inflation = max(float(np.trace(A @ M)) / max(directions, 1e-300), 1e-3)
     effective = n / inflation
     correction = effective / max(effective - directions, 0.2 * effective)
     return np.asarray(M * correction * stretches / max(stretches - 1.0, 1.0))
+
+
+def _in_y(problem: ConsistentProblem, meat: Floats) -> Floats:
+    """(nz, nz) covariance of Y^T r of all unknowns, in y, where the data say anything."""
+    to_y = problem.freedom.T @ problem.Z
+    signal = problem.values > 0.0
+    return np.asarray(to_y.T @ meat @ to_y / problem.noise**2 * np.outer(signal, signal))
+
+
+def _widened(covariance: Floats, other: Floats) -> Floats:
+    """(nz, nz) a covariance with variances that are larger where those of another are.
+
+    The other has few groups, which makes it too small as a rule (MacKinnon, Nielsen and Webb, Journal of
+    Econometrics 2023): what it has beyond the first counts twice.
+    """
+    own, others = np.diag(covariance), np.diag(other)
+    more = np.maximum(others / np.maximum(own, 1e-300) - 1.0, 0.0)
+    factor = np.sqrt(1.0 + _FEW_GROUPS * more)
+    return np.asarray(covariance * np.outer(factor, factor))
 
 
 def _cut(problem: ConsistentProblem, low: Floats) -> None:

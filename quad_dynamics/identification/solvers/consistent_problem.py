@@ -88,11 +88,11 @@ class ConsistentProblem:
         self.C = freedom.T[self.bounded] @ self.Z
         self.floor = freedom.x0[self.bounded]
         if freedom.limits is not None:
-            rows = freedom.limits.rows @ freedom.T
-            concern = np.any(rows != 0.0, axis=1)
-            inside = freedom.limits.slack(freedom.x0)[concern]  # slacks of the prior become 1
-            self.C = np.concatenate([self.C, (rows[concern] / inside[:, None]) @ self.Z])
-            self.floor = np.concatenate([self.floor, np.ones(len(inside))])
+            slopes = freedom.limits.rows @ freedom.T
+            concern = np.any(slopes != 0.0, axis=1)
+            slacks = slopes[concern] / freedom.limits.room[concern, None]  # those of the prior are 1
+            self.C = np.concatenate([self.C, slacks @ self.Z])
+            self.floor = np.concatenate([self.floor, np.ones(len(slacks))])
         weak = 1.0 / scales[freedom.lead] ** 2
         self.weak = weak
         F = np.sqrt(weak)[:, None] * self.Z

@@ -134,6 +134,7 @@ def choose(validation: CrossValidation, weight: float | None = None, least: floa
     Args:
         validation: with all that may be free.
         weight: of the prior, where it is given.
+        least: weight of the prior that is tried; less would trust nothing that the model says.
     """
     freedom = validation.freedom
     present = frozenset(freedom.groups)

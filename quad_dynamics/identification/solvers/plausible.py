@@ -25,6 +25,7 @@ TRUST = 0.3  # relative error of the masses of links in URDF files, as a standar
 _DEVIATIONS = 3.0  # that the mass of a link may be off
 _WHOLE = 1.0 / 3.0  # error of the whole robot over that of a link: makers publish it, and errors cancel
 _SMALL = 0.01  # by which any link may be heavier or lighter, as part of the robot: screws, cables
+_REACHED = 0.02  # part of the way from the prior to a limit that is left where it is reached
 _CARRIED = 1.0  # mass that a floating base may carry, as part of the robot
 
 
@@ -43,27 +44,23 @@ class Limits:
     Attributes:
         rows: (n, size).
         floor: (n,).
-        texts: what is the case at each limit, such as 'mass of FL_calf above 0.3 kg'.
+        room: (n,) how far the prior is inside.
+        texts: what is the case beyond each, such as 'mass of FL_calf above 0.3 kg'.
     """
 
     rows: Floats
     floor: Floats
+    room: Floats
     texts: tuple[str, ...]
 
     def slack(self, x: Floats) -> Floats:
         """(n,) how far x is inside each limit; negative outside."""
         return np.asarray(self.rows @ x - self.floor)
 
-    def reached(self, x: Floats, x0: Floats, part: float = 0.02) -> list[str]:
-        """Texts of the limits that a solution has come to.
-
-        Args:
-            x: (size,) the solution.
-            x0: (size,) the prior, which is inside.
-            part: of the slack of the prior, below which a limit is reached.
-        """
-        near = self.slack(x) <= part * self.slack(x0)
-        return [text for text, there in zip(self.texts, near, strict=True) if there]
+    def reached(self, x: Floats) -> list[str]:
+        """Texts of the limits that a solution (size,) has come to."""
+        near = self.slack(x) <= _REACHED * self.room
+        return list(dict.fromkeys(text for text, there in zip(self.texts, near, strict=True) if there))
 
 
 def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRange | None = None) -> Limits:
@@ -103,7 +100,8 @@ def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRa
             rows.append(row)
             floor.append(0.0)
             texts.append(f'centre of mass of {name} outside of its geometry')
-    return Limits(np.array(rows), np.array(floor), tuple(texts))
+    room = np.array(rows) @ x0 - np.array(floor)
+    return Limits(np.array(rows), np.array(floor), room, tuple(texts))
 
 
 def within(columns: Columns, x0: Floats, mass: MassRange) -> tuple[Floats, list[str]]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import Columns
+from quad_dynamics.identification.equations.discrepancy import discrepancy_scores
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.base_parameters import BaseParameters, find_base_parameters
 from quad_dynamics.identification.solvers.confidence import Confidence, find_confidence
@@ -88,7 +89,8 @@ def solve(
     wide = ConsistentProblem(
         total, freedom.only({*choice.groups, 'inertia', 'viscous', 'coulomb'}), scales, noise
     )
-    sure = find_confidence(wide, total, x, weight, meat, equations, chosen)
+    missed = None if equations is None else discrepancy_scores(equations, x, x_robust)
+    sure = find_confidence(wide, total, x, weight, meat, equations, chosen, missed)
     base = find_base_parameters(total, chosen)
     return _solution(chosen, x, sure, base, weight, (*freedom.notes, *choice.words))
 

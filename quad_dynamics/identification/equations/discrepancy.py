@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How unsure sums over samples are where friction is not of the form that the equations give it.
+
+Friction of real drives depends on speed and load in other ways than F_v qd + F_c sgn(qd): it falls at low
+speed, and grows with the load. What the equations miss of it is the same whenever a joint comes back to the
+same speed and load. It does not average out over time, as noise does. So rows of a joint are grouped by its
+speed and its torque, and errors within a group may depend on each other as they like (cluster-robust
+covariance; Liang and Zeger, Biometrika 1986).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.equations.equations import Equations, huber_weights
+from quad_dynamics.identification.equations.samples import Samples
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_SPEEDS, _LOADS = 4, 3  # groups of speeds in each direction, and of torques
+_CHUNK = 512  # samples that are worked on at once
+_MOST_LOOKED_AT = 20_000  # samples from which the bounds of groups are found
+
+
+def discrepancy_scores(equations: Equations, x: Floats, x_robust: Floats | None = None) -> Floats:
+    """(size, size) sum of s s^T over groups of rows, s = sum of Y^T (y - Y x) of whitened rows of a group.
+
+    Args:
+        equations: of the samples.
+        x: (size,) solution.
+        x_robust: as in `Equations.accumulate`.
+    """
+    columns = equations.columns
+    nj, groups = columns.model.nj, 2 * _SPEEDS * _LOADS
+    if equations.rows < nj:  # rows of the base alone
+        return np.zeros((columns.size, columns.size))
+    bounds = _bounds(equations.samples, nj)
+    sums = np.zeros((nj, groups, columns.size))
+    for rows in equations.samples.chunks(_CHUNK):
+        Y, y = (each[:, -nj:] for each in equations.whitened(rows))
+        r = y - Y @ x
+        weights = np.ones_like(r) if x_robust is None else huber_weights(y - Y @ x_robust)
+        scores = Y * (weights * r)[..., None]
+        group = _group(equations.samples, rows, bounds)
+        for j in range(nj):
+            np.add.at(sums[j], group[:, j], scores[:, j])
+    flat = sums.reshape(-1, columns.size)
+    return np.asarray(flat.T @ flat * groups / (groups - 1.0))
+
+
+def _bounds(samples: Samples, nj: int) -> tuple[Floats, Floats]:
+    """(nj, _SPEEDS - 1) speeds and (nj, _LOADS - 1) torques between which there are equally many samples."""
+    every = max(1, -(-len(samples) // _MOST_LOOKED_AT))
+    looked = np.concatenate([rows[::every] for rows in samples.chunks()])
+    speed = np.abs(samples.layout.get(looked, 'u')[:, -nj:])
+    tau = samples.layout.get(looked, 'tau')
+    found = []
+    for values, count in ((speed, _SPEEDS), (tau, _LOADS)):
+        found.append(np.quantile(values, np.arange(1, count) / count, axis=0).T)
+    return found[0], found[1]
+
+
+def _group(samples: Samples, rows: Floats, bounds: tuple[Floats, Floats]) -> Ints:
+    """(n, nj) group of each row of a joint."""
+    nj = len(bounds[0])
+    u, tau = samples.layout.get(rows, 'u')[:, -nj:], samples.layout.get(rows, 'tau')
+    speed = np.sum(np.abs(u)[..., None] > bounds[0], axis=-1)
+    load = np.sum(tau[..., None] > bounds[1], axis=-1)
+    return np.asarray((speed * 2 + (u > 0.0)) * _LOADS + load, dtype=np.int64)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether efforts are torques of motors on links in N m: some drives report the load, or other units."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.equations import Equations
+
+Floats = npt.NDArray[np.float64]
+
+_OPPOSITE = -0.7  # below this correlation with the model's, measured torques have the other sign
+# Efforts that are so many times larger, or smaller, than torques of the model and typical friction together
+# are no torques in N m. Friction of small gears, and motors that carry nothing, stay well below that.
+_OTHER_UNIT = 20.0
+
+
+def refuse_other_torques(equations: Equations, name: str, friction: Floats) -> None:
+    """Compare efforts with torques of the model without friction, which may be far from the truth.
+
+    Args:
+        equations: of the samples. Where contact forces are not known, torques are not either.
+        name: of the recording.
+        friction: (nj,) that drives of this size may have [N m or N].
+
+    Raises:
+        ArgumentError: efforts have the other sign, or another unit.
+    """
+    if equations.mode not in ('fixed', 'forces'):
+        return
+    both, own, other, count = _products(equations)
+    correlation = both.sum() / max(float(np.sqrt(own.sum() * other.sum())), 1e-300)
+    if correlation < _OPPOSITE:
+        raise ArgumentError(
+            f'{name}: efforts have the other sign than torques that would move the robot so (their '
+            f'correlation is {correlation:.2f}); expected torques of the motors on the links. '
+            "'--topic effort_scale=-1' turns them round"
+        )
+    moved = count > 0.0
+    if not moved.any():
+        return
+    measured, expected = (np.sqrt(each[moved] / count[moved]) for each in (own, other))
+    larger = float(np.median(measured / (expected + friction[moved])))
+    smaller = float(np.median(expected / np.maximum(measured, 1e-300)))
+    if max(larger, smaller) > _OTHER_UNIT:
+        times = f'{larger:.3g} times larger' if larger > smaller else f'{smaller:.3g} times smaller'
+        raise ArgumentError(
+            f'{name}: efforts are {times} than torques that would move the robot so, at half of the joints '
+            'or more; expected joint torques in N m. If they are currents, or of another unit, give '
+            "their factor: '--topic effort_scale=0.001'"
+        )
+
+
+def _products(equations: Equations) -> tuple[Floats, Floats, Floats, Floats]:
+    """(nj,) sums of measured times expected torques, of both squared, and of the rows that count."""
+    columns, get = equations.columns, equations.samples.layout.get
+    x, nj = columns.prior.copy(), columns.model.nj
+    for kind in ('viscous', 'coulomb'):
+        x[columns.slices[kind]] = 0.0
+    sums = np.zeros((4, nj))
+    for rows, r in equations.residuals(x):
+        measured, use = get(rows, 'tau'), get(rows, 'use')
+        expected = measured - r[:, r.shape[1] - nj :]
+        products = measured * expected, measured**2, expected**2, np.ones_like(use)
+        sums += [np.sum(each * use, axis=0) for each in products]
+    return sums[0], sums[1], sums[2], sums[3]
