@@ -13,13 +13,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.identification.equations.equations import Equations, huber_weights
+from quad_dynamics.identification.equations.equations import STRETCH, Equations, huber_weights
 from quad_dynamics.identification.equations.samples import Samples
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _SPEEDS, _LOADS = 4, 3  # groups of speeds in each direction, and of torques
+# Residuals depend on the group where means of groups spread so much more than noise explains.
+_CLEAR = 2.0
+# A covariance from few groups is too small as a rule (MacKinnon, Nielsen, Webb, Journal of Econometrics 2023).
+_FEW_GROUPS = 3.0
 _CHUNK = 512  # samples that are worked on at once
 _MOST_LOOKED_AT = 20_000  # samples from which the bounds of groups are found
 
@@ -38,16 +42,46 @@ def discrepancy_scores(equations: Equations, x: Floats, x_robust: Floats | None 
         return np.zeros((columns.size, columns.size))
     bounds = _bounds(equations.samples, nj)
     sums = np.zeros((nj, groups, columns.size))
+    evidence = _Evidence(nj, groups)
     for rows in equations.samples.chunks(_CHUNK):
         Y, y = (each[:, -nj:] for each in equations.whitened(rows))
+        use = equations.use(rows)[:, -nj:]
         r = y - Y @ x
         weights = np.ones_like(r) if x_robust is None else huber_weights(y - Y @ x_robust)
         scores = Y * (weights * r)[..., None]
         group = _group(equations.samples, rows, bounds)
         for j in range(nj):
             np.add.at(sums[j], group[:, j], scores[:, j])
+        evidence.add(weights * r * use, use, group, equations.samples.layout.get(rows, 'time'))
+    sums[~evidence.is_clear] = 0.0
     flat = sums.reshape(-1, columns.size)
-    return np.asarray(flat.T @ flat * groups / (groups - 1.0))
+    return np.asarray(flat.T @ flat * _FEW_GROUPS)
+
+
+class _Evidence:
+    """Whether the residuals of a joint depend on its speed and load, more than by chance."""
+
+    def __init__(self, nj: int, groups: int) -> None:
+        self._sums, self._counts = np.zeros((2, nj, groups))
+        self._squares, self._stretches = np.zeros((2, nj))
+
+    def add(self, r: Floats, use: Floats, group: Ints, time: Floats) -> None:
+        """Take in rows (n, nj) of some samples."""
+        for j in range(r.shape[1]):
+            np.add.at(self._sums[j], group[:, j], r[:, j])
+            np.add.at(self._counts[j], group[:, j], use[:, j])
+        self._squares += np.sum(r**2, axis=0)
+        begins = np.flatnonzero(np.diff(np.floor(time / STRETCH), prepend=np.nan))
+        self._stretches += np.sum(np.add.reduceat(r, begins, axis=0) ** 2, axis=0)
+
+    @property
+    def is_clear(self) -> npt.NDArray[np.bool_]:
+        """(nj,) of which joints."""
+        between = np.sum(self._sums**2 / np.maximum(self._counts, 1.0), axis=1)
+        variance = self._squares / np.maximum(self._counts.sum(axis=1), 1.0)
+        together = np.maximum(self._stretches / np.maximum(self._squares, 1e-300), 1.0)
+        F = between / np.maximum(self._counts.shape[1] * variance * together, 1e-300)
+        return np.asarray(F > _CLEAR)
 
 
 def _bounds(samples: Samples, nj: int) -> tuple[Floats, Floats]:

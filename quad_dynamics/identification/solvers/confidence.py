@@ -37,7 +37,6 @@ _TYPICAL = 0.2  # relative error of inertial parameters of models
 _SMALLEST = 0.03  # models are not better than this
 _HELD = 0.05  # relative error of bodies that were not freed, for that did not help
 _HOLD = 1e8  # weight that holds bodies where they are
-_FEW_GROUPS = 2.0  # see `_widened`
 _LEAST_FREEDOM = 4.0  # degrees of freedom of the t distribution, at least
 
 
@@ -105,7 +104,7 @@ def find_confidence(
     before = _spread_of_models(problem, x, A @ H, A @ noise @ A, chosen)
     by_data, by_prior = Z @ A @ noise @ A @ Z.T, Z @ A @ W @ before @ W @ A @ Z.T
     if discrepancy is not None:
-        by_data = _widened(by_data, Z @ A @ _in_y(problem, discrepancy) @ A @ Z.T)
+        by_data = by_data + Z @ A @ _in_y(problem, discrepancy) @ A @ Z.T
     before = Z @ before @ Z.T
     v_data, v_prior, v_before = (_variances(freedom, each) for each in (by_data, by_prior, before))
     free = freedom.free
@@ -185,18 +184,6 @@ def _in_y(problem: ConsistentProblem, meat: Floats) -> Floats:
     to_y = problem.freedom.T @ problem.Z
     signal = problem.values > 0.0
     return np.asarray(to_y.T @ meat @ to_y / problem.noise**2 * np.outer(signal, signal))
-
-
-def _widened(covariance: Floats, other: Floats) -> Floats:
-    """(nz, nz) a covariance with variances that are larger where those of another are.
-
-    The other has few groups, which makes it too small as a rule (MacKinnon, Nielsen and Webb, Journal of
-    Econometrics 2023): what it has beyond the first counts twice.
-    """
-    own, others = np.diag(covariance), np.diag(other)
-    more = np.maximum(others / np.maximum(own, 1e-300) - 1.0, 0.0)
-    factor = np.sqrt(1.0 + _FEW_GROUPS * more)
-    return np.asarray(covariance * np.outer(factor, factor))
 
 
 def _cut(problem: ConsistentProblem, low: Floats) -> None:
