@@ -21,8 +21,8 @@ Ints = npt.NDArray[np.int64]
 
 _SPEEDS, _LOADS = 4, 3  # groups of speeds in each direction, and of torques
 # Residuals depend on the group where means of groups spread so much more than noise explains.
-_CLEAR = 2.0
-# A covariance from few groups is too small as a rule (MacKinnon, Nielsen, Webb, Journal of Econometrics 2023).
+_CLEAR = 3.0
+# Covariances from few groups are too small as a rule (MacKinnon, Nielsen, Webb: J. of Econometrics 2023).
 _FEW_GROUPS = 3.0
 _CHUNK = 512  # samples that are worked on at once
 _MOST_LOOKED_AT = 20_000  # samples from which the bounds of groups are found
