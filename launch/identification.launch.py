@@ -6,6 +6,9 @@ excitation to force_node (excitation:=BAG, of `quad_dynamics excite`), and after
 identified; without one, `/identification/stop` ends the recording. record:=BAG records everything as well.
 sim_robot:=other.urdf simulates another robot than `robot`, which is believed: identification finds what
 differs. The other arguments are those of sim.launch.py.
+
+bag:=FOLDER identifies the robot from a recording instead: nothing is simulated, it starts at once, and the
+result is in output:=FOLDER and on /identification/summary.
 """
 
 from launch import LaunchDescription

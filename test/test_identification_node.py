@@ -31,6 +31,7 @@ from quad_dynamics.identification.recordings.gaps import GAP
 from quad_dynamics.identification.recordings.live import LiveRecording, Window
 from quad_dynamics.identification.recordings.topics import Topics
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.ros.graph import graph
 from quad_dynamics.ros.qos import LATCHED, STREAM
 from quad_dynamics.simulation.command import JointCommand
 from quad_dynamics.simulation.simulator import Simulator
@@ -170,8 +171,8 @@ def test_an_experiment_that_cannot_work_is_refused(
         experiment(tmp_path, **settings)
 
 
-def test_an_experiment_with_a_bag(tmp_path: Path, excitation: Path) -> None:
-    """As ~/start of a node with the parameter `bag` does; the threads are real."""
+def leg_bag(folder: Path, excitation: Path) -> Path:
+    """A recording of a leg with more friction than its model says."""
     wanted = read_trajectory(excitation)
     model = load(LEG)
     sim = Simulator(model.with_friction(coulomb=np.full(3, 0.3)))
@@ -179,8 +180,13 @@ def test_an_experiment_with_a_bag(tmp_path: Path, excitation: Path) -> None:
     law = ComputedTorque(model)
     law.set_trajectory(wanted.time, wanted.position, wanted.velocity, wanted.acceleration)
     log = sim.run(lambda s: JointCommand(law.update(state_of(s)).tau), float(wanted.time[-1]), progress=False)
-    log.to_bag(tmp_path / 'bag', rate_hz=500.0)
-    made = experiment(tmp_path, bag=str(tmp_path / 'bag'), free=['friction'])
+    log.to_bag(folder / 'bag', rate_hz=500.0)
+    return folder / 'bag'
+
+
+def test_an_experiment_with_a_bag(tmp_path: Path, excitation: Path) -> None:
+    """As ~/start of a node with the parameter `bag` does; the threads are real."""
+    made = experiment(tmp_path, bag=str(leg_bag(tmp_path, excitation)), free=['friction'])
     assert 'identifying from' in made.start()
     with pytest.raises(ArgumentError, match='solving already'):
         made.start()
@@ -276,6 +282,24 @@ def _check_result(folder: Path, summary: str, estimates: list[dict[str, Any]]) -
         one = last[f'{joint}.coulomb']
         assert one['unit'] == 'N m'
         assert abs(one['value'] - 0.35) < 0.1  # the model says 0.2
+
+
+@pytest.mark.realtime
+def test_a_bag_is_identified_at_once(ros_domain: int, tmp_path: Path, excitation: Path) -> None:
+    """What `ros2 launch quad_dynamics identification.launch.py bag:=...` starts, without a simulation."""
+    bag = leg_bag(tmp_path, excitation)
+    [spec] = graph({'robot': str(LEG), 'bag': str(bag), 'output': str(tmp_path / 'out')})
+    with Process('identification', **spec.parameters) as node, probe() as listener:
+        listener.until(lambda: listener.value('identification', 'state') == DONE, 'a result', 120.0)
+        summaries: list[str] = []
+        listener.node.create_subscription(
+            String, 'identification/summary', lambda m: summaries.append(m.data), LATCHED
+        )
+        listener.until(lambda: summaries, 'the summary')
+        _, text = node.stop()
+    assert yaml.safe_load(summaries[0]) == yaml.safe_load((tmp_path / 'out/001/parameters.yaml').read_text())
+    assert 'done: ' in text
+    assert np.allclose(load(next((tmp_path / 'out/001').glob('*.urdf'))).coulomb, 0.3, atol=0.02)
 
 
 @pytest.mark.realtime

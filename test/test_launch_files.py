@@ -199,6 +199,12 @@ def test_description_starts_the_graph(launching: Any) -> None:
 
 
 @pytest.mark.usefixtures('no_ros')
+def test_description_with_a_bag(launching: Any) -> None:
+    made = commands(started(launching, {'bag': 'run'}, {'identification': True, 'noise': 'typical'}))
+    assert list(made) == ['identification']
+
+
+@pytest.mark.usefixtures('no_ros')
 def test_arguments_reach_the_graph(launching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are given, even if they are the defaults: a file of parameters may say otherwise."""
     seen: list[dict[str, Any]] = []

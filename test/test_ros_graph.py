@@ -63,6 +63,8 @@ CHANGE_THE_GRAPH |= {
     'use_sim_time',
     'identification',
     'excitation',
+    'bag',
+    'output',
 }
 
 
@@ -199,6 +201,19 @@ def test_identification() -> None:
     spec = by_name(graph(given, {'identification': {'tie_legs': True}}))['identification']
     assert spec.parameters == {'robot': 'two_link_arm', 'excitation': 'my bag', 'tie_legs': True}
     assert set(spec.parameters) <= set(IdentificationSettings.parameters())
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_identification_from_a_bag() -> None:
+    """Alone, whatever else the launch file chooses; it starts by itself."""
+    given = {'bag': 'run', 'output': 'found', 'robot': 'go2', 'noise': 'typical', 'mode': 'computed_torque'}
+    [spec] = graph({**given, 'identification': True, 'headless': True})
+    assert spec.executable == 'identification'
+    assert spec.parameters == {'robot': 'go2', 'bag': 'run', 'output': 'found', 'autostart': True}
+    assert set(spec.parameters) <= set(IdentificationSettings.parameters())
+    for name in ('record', 'excitation', 'sim_robot'):
+        with pytest.raises(ArgumentError, match=f'bag and {name} exclude each other'):
+            graph({'bag': 'run', name: 'x'})
 
 
 @pytest.mark.usefixtures('no_ros')

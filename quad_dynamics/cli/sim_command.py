@@ -50,7 +50,7 @@ _RESTARTED = 1.0  # simulated time that falls back by more than this begins anew
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    add_flags(parser, GraphOptions, leave_out=('xacro_args',))
+    add_flags(parser, GraphOptions, leave_out=('xacro_args', 'bag', 'output'))
     add_xacro_option(parser)
     parser.add_argument(
         '-p', '--param', action='append', default=[], metavar='NODE.NAME=VALUE', help='a parameter of a node'

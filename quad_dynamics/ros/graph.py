@@ -69,6 +69,12 @@ class GraphOptions(ParameterSet):
     )
     identification: bool = param(False, 'the node that identifies parameters, by ~/start and ~/stop')
     excitation: str = param('', 'bag of `quad_dynamics excite` that it sends to force_node when it starts')
+    bag: str = param(
+        '', 'recording to identify the robot from: nothing is simulated, and identification starts at once'
+    )
+    output: str = param(
+        'identified', 'folder in which every result of identification gets a folder of its own'
+    )
     namespace: str = param('', 'of all nodes, for several robots')
     use_sim_time: bool = param(True, 'robot_state_publisher and RViz take the time from /clock')
     params_file: str = param('', 'YAML file with parameters of the nodes; none: config/sim.yaml')
@@ -94,6 +100,9 @@ def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | Non
         given = {**{name: in_file[name] for name in _ROBOT if in_file.get(name)}, **given}
         options = GraphOptions.from_dict(given)
     make = _Maker(options, given, path, extra or {}, 'wait_for_commands' not in in_file)
+    if options.bag:
+        _check_bag_alone(options)
+        return [make.identification()]
     specs = [make.sim_node()]
     if options.controller == 'force_node':
         specs.append(make.force_node())
@@ -174,7 +183,10 @@ class _Maker:
         return self._node('viewer_node', self._chosen(*_ROBOT, 'host', 'port'), needed=False)
 
     def identification(self) -> NodeSpec:
-        return self._node('identification', self._chosen(*_ROBOT, 'excitation'))
+        parameters = self._chosen(*_ROBOT, 'excitation', 'bag', 'output')
+        if self.options.bag:
+            parameters['autostart'] = True
+        return self._node('identification', parameters)
 
     def recorder(self) -> NodeSpec:
         options = self.options
@@ -233,6 +245,12 @@ def _check_extra(extra: Mapping[str, Any]) -> None:
             raise ArgumentError(
                 f"there is no node '{name}'{nearest(name, NODES)}; expected one of {', '.join(NODES)}"
             )
+
+
+def _check_bag_alone(options: GraphOptions) -> None:
+    for name in ('record', 'excitation', 'sim_robot'):
+        if getattr(options, name):
+            raise ArgumentError(f'bag and {name} exclude each other: with a bag, nothing is simulated')
 
 
 def _check_no_force_node(given: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
