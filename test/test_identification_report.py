@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -18,16 +19,21 @@ import numpy as np
 import pytest
 import yaml
 from chromium import Browser, find_chromium
+from reference_pinocchio import robots_folder
 from report_pages import empty_panels, panels_of, report_browser
 
 from quad_dynamics.cli.identify_summary import print_summary
 from quad_dynamics.cli.terminal import Terminal
+from quad_dynamics.errors import ModelWarning
 from quad_dynamics.identification.baselines.compare import compare
+from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
     headline_warnings,
+    merged,
+    model_notes,
     number,
     percent,
     with_std,
@@ -361,6 +367,43 @@ def test_numbers() -> None:
     assert with_std(3.9304, 0.12) == '3.93 ± 0.12'
     assert with_std(6.3e-5, 1.2e-8) == '6.300e-05 ± 1.2e-08'
     assert with_std(1.0, float('nan')) == '1.000'
+
+
+def test_lines_that_say_the_same_are_one() -> None:
+    lines = ["body 'a': too light", 'viscous friction: free', "body 'b': too light", "body 'c': too thin"]
+    assert merged(lines) == [
+        "bodies 'a', 'b': too light",
+        'viscous friction: free',
+        "body 'c': too thin",
+    ]
+
+
+def test_model_warnings_are_told_once(tmp_path: Path) -> None:
+    """In the summary and in the report, and by nothing else: Python's warnings stay silent."""
+    urdf = tmp_path / 'arm.urdf'
+    urdf.write_text(robots.TURNED_ARM.replace('<mass value="0.1"/>', '<mass value="0.1" colour="red"/>'))
+    model = robots.load(urdf, floating_base=False)
+    assert model_notes(model) == list(model.warnings)
+    assert model.warnings
+    whole = robots.result_of('two_link_arm')
+    columns = dataclasses.replace(
+        whole.solution.columns, model=dataclasses.replace(whole.solution.columns.model)
+    )
+    object.__setattr__(columns.model, 'warnings', model.warnings)
+    result = dataclasses.replace(whole, solution=dataclasses.replace(whole.solution, columns=columns))
+    for text in (summary_of(result), Page(report_text(result)).text):
+        assert all(text.count(warning) == 1 for warning in model.warnings)
+
+
+def test_missing_meshes_are_told_once() -> None:
+    """When the robot is loaded, and not again when contact points are made without them."""
+    text = (robots_folder() / 'go2_description/urdf/go2.urdf').read_text()
+    model = robots.load(re.sub(r'package://[\w-]+/', 'package://nowhere/', text), floating_base=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', ModelWarning)
+        samples, _ = data.make_samples(model, 1, 1.0)
+        data.equations_of(samples, make_columns(model), data.TYPICAL)
+        assert sum('meshes' in note for note in model_notes(model)) == 1
 
 
 def test_added_mass_is_where_it_was_put() -> None:

@@ -12,6 +12,8 @@ from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
 from quad_dynamics.identification.report.facts import (
     doubts,
     headline_warnings,
+    merged,
+    model_notes,
     number,
     percent,
     short_names,
@@ -38,6 +40,8 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     terminal.line(terminal.paint(f'{model.name} from {recordings_line(result)}', 'bold'))
     terminal.line(f'  {MODES[result.equations.mode]}; {len(result.equations.samples)} samples')
     print_signals(terminal, result.signals)
+    for note in model_notes(model):
+        terminal.line('  ' + terminal.paint(f'model: {note}', 'yellow'))
     terminal.heading('Found')
     for line in found_lines(solution):
         terminal.line(f'  {line}')
@@ -50,7 +54,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
         terminal.line(terminal.paint(doubts(None)[0], 'yellow'))
     if solution.choices:
         terminal.heading('Chosen')
-        for choice in solution.choices:
+        for choice in merged(solution.choices):
             terminal.line(f'  - {choice}')
     if result.missing:
         terminal.heading('What these recordings cannot tell')

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the table and draw the picture."""
     from quad_dynamics.cli.identify_summary import print_errors, print_signals
-    from quad_dynamics.identification.report.facts import percent
+    from quad_dynamics.identification.report.facts import model_notes, percent
     from quad_dynamics.identification.report.plots import save_residuals
     from quad_dynamics.identification.report.traces import gather_traces
     from quad_dynamics.identification.validation.validation import pooled, torque_errors
@@ -71,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal()
     terminal.line(terminal.paint(f'{model.name}, {len(equations.samples)} samples', 'bold'))
     print_signals(terminal, report)
+    for note in model_notes(model):
+        terminal.line('  ' + terminal.paint(f'model: {note}', 'yellow'))
     terminal.heading('Torques: RMS measured, RMS of measured minus predicted, and the best that is possible')
     print_errors(terminal, errors, after=False)
     whole = pooled(errors)

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from quad_dynamics.model.crouch import foot_heights
+from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.leg_kinematics import body_poses, foot_balls, frame_in_base, support_margin
 from quad_dynamics.model.model import Model
@@ -20,7 +21,17 @@ _TOO_LARGE = 2.0  # radius of gyration of a body over the size of the whole robo
 
 def contact_doubts(model: Model) -> tuple[str, ...]:
     """What is doubtful about the contact points and the standing pose, one sentence each."""
-    return (*model._find_points().warnings, *standing_doubts(model))
+    return (*contact_warnings(model), *standing_doubts(model))
+
+
+def contact_warnings(model: Model) -> tuple[str, ...]:
+    """What is doubtful about the contact points, one sentence each."""
+    return model._find_points().warnings
+
+
+def quiet_contact_points(model: Model) -> tuple[ContactPoint, ...]:
+    """The contact points without Python's warnings, for those who tell `contact_warnings` themselves."""
+    return model._find_points().points
 
 
 def standing_doubts(model: Model) -> tuple[str, ...]:

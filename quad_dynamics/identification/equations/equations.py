@@ -26,6 +26,7 @@ from quad_dynamics.identification.equations.noise import Noise, covariance, row_
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.equations.sums import Rows, Summation, in_threads, own_kinds
 from quad_dynamics.model.model import Model
+from quad_dynamics.model.standing_checks import quiet_contact_points
 
 Floats = npt.NDArray[np.float64]
 
@@ -280,7 +281,7 @@ def _cross_columns(w: Floats, arm: Floats) -> Floats:
 
 def _foot_points(model: Model) -> list[tuple[str, Floats, float]]:
     """Frame, position in it and radius of what touches the ground, of each foot."""
-    points = {point.link: point for point in model.contact_points}
+    points = {point.link: point for point in quiet_contact_points(model)}
     feet = []
     for foot in model.foot_names:
         point = points.get(foot)

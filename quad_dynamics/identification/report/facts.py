@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -14,12 +16,15 @@ import numpy.typing as npt
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Validation, pooled
 from quad_dynamics.model.inertia import full_inertia
+from quad_dynamics.model.model import Model
+from quad_dynamics.model.standing_checks import contact_warnings
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import Result
 
 Floats = npt.NDArray[np.float64]
 
+_OF_BODY = re.compile(r"body ('[^']+'): (.*)")
 _NOTICEABLE = 1e-3  # change of the base's mass that is worth a word, as a part of it
 
 
@@ -78,6 +83,32 @@ def counts(solution: Solution) -> tuple[int, int, int]:
     """Numbers of unknowns that were identified, that were free, and of all."""
     free = solution.free
     return int((solution.identified & free).sum()), int(free.sum()), len(free)
+
+
+def merged(lines: Sequence[str]) -> list[str]:
+    """Lines about bodies, such as "body 'a': ...", of which those that say the same are one."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        match = _OF_BODY.match(line)
+        found.setdefault(match[2] if match else line, []).append(match[1] if match else '')
+    return [
+        (f'body {names[0]}: {text}' if len(names) == 1 else f'bodies {", ".join(names)}: {text}')
+        if names[0]
+        else text
+        for text, names in found.items()
+    ]
+
+
+def model_notes(model: Model) -> list[str]:
+    """What is doubtful about the model, each thing once.
+
+    Meshes that are missing are told when the robot is loaded, and again when contact points are made of what
+    takes their place.
+    """
+    notes = list(model.warnings)
+    if model.floating_base and not any(note.startswith('collision meshes') for note in notes):
+        notes += contact_warnings(model)
+    return notes
 
 
 def short_names(paths: str) -> str:

@@ -19,6 +19,8 @@ from quad_dynamics.identification.report.facts import (
     counts,
     doubts,
     headline_warnings,
+    merged,
+    model_notes,
     number,
     percent,
     short_names,
@@ -122,7 +124,8 @@ def _content(result: Result) -> dict[str, Any]:
         'legs': None if validation is None else _legs_table(validation),
         'missing': result.missing,
         'signals': result.signals.text(),
-        'choices': solution.choices,
+        'choices': merged(solution.choices),
+        'model_notes': model_notes(solution.columns.model),
         'compare': None
         if compared is None
         else Table(compared.head, compared.rows, f'Errors on {compared.on}.'),

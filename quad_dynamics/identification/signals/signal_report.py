@@ -71,12 +71,7 @@ class SourceReport:
             f'{self.counts.samples} samples at {self.sample_rate:.4g} Hz in {self.counts.blocks} blocks',
             f'  sha256 {self.sha256}',
         ]
-        for key, clock in self.clocks.items():
-            if clock.gaps or clock.doubled or clock.jitter > 0.01 * clock.period:
-                lines.append(
-                    f'  {key}: jitter {1e3 * clock.jitter:.3g} ms, {clock.gaps} gaps, longest '
-                    f'{1e3 * clock.longest:.3g} ms, {clock.doubled} double stamps'
-                )
+        lines += self._clocks()
         if self.base:
             stood = ', '.join(f'{100 * share:.0f} %' for share in self.stood)
             lines.append(f'  base from {self.base}; feet stand (by {self.stance}): {stood}')
@@ -87,11 +82,28 @@ class SourceReport:
         lines += self._joints()
         return lines + [f'  note: {note}' for note in self.notes]
 
+    def _clocks(self) -> list[str]:
+        """How uneven stamps are: one line for channels that are alike."""
+        found: dict[str, list[str]] = {}
+        for key, clock in self.clocks.items():
+            if clock.gaps or clock.doubled or clock.jitter > 0.01 * clock.period:
+                text = (
+                    f'jitter {1e3 * clock.jitter:.3g} ms, {clock.gaps} gaps, longest '
+                    f'{1e3 * clock.longest:.4g} ms, {clock.doubled} double stamps'
+                )
+                found.setdefault(text, []).append(key)
+        return [f'  {", ".join(keys)}: {text}' for text, keys in found.items()]
+
     def _joints(self) -> list[str]:
         lines = []
         n = max(self.counts.samples, 1)
         found = self.counts
-        kinds = {'resting': found.resting, 'saturated': found.saturated, 'near spikes': found.spikes}
+        kinds = {
+            'resting': found.resting,
+            'saturated': found.saturated,
+            'at a stop': found.stopped,
+            'near spikes': found.spikes,
+        }
         for name, share in kinds.items():
             if np.any(share > 0.005 * n):
                 worst = int(np.argmax(share))
@@ -110,7 +122,7 @@ class SourceReport:
                     f'late by {1e3 * float(np.median(self.velocity_lag)):.2f} ms'
                 )
         else:
-            lines.append('  velocities were not measured; positions are differentiated')
+            lines.append('  no measured velocities; positions are differentiated')
         return lines
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from quad_dynamics.identification.signals.base_motion import rotate
 from quad_dynamics.identification.signals.grid import Grid, Piece
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.model import Model
+from quad_dynamics.model.standing_checks import quiet_contact_points
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -189,7 +190,7 @@ def _standing(grid: Grid, rows: Floats, model: Model) -> Bools:
         else np.gradient(grid.get(rows, 'position'), grid.period, axis=0)
     )
     u = np.hstack([rotate(q[:, 3:7], base[:, 7:10]), base[:, 10:13], v])
-    points = {point.link: point for point in model.contact_points}
+    points = {point.link: point for point in quiet_contact_points(model)}
     heights, speeds = [], []
     for foot in model.foot_names:
         R, p = frame_pose(model, q, foot)

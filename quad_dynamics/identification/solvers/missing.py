@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 _MOVED = 0.05  # a joint that moved less stood still [rad or m]
 _FAST = 0.5  # viscous friction shows above this speed [rad/s or m/s]
@@ -108,42 +110,50 @@ def _up(q: Floats) -> Floats:
 
 
 def _of_joints(solution: Solution, moved: Excitation) -> list[str]:
-    """What is not known of joints, and why."""
-    columns, words = solution.columns, []
-    for i, name in enumerate(columns.model.joint_names):
-        unit = 'm' if columns.model.is_prismatic[i] else 'rad'
-        if moved.span[i] < _MOVED:
-            way = min(10 * _MOVED, 0.5 * float(columns.model.q_max[i] - columns.model.q_min[i]))
-            words.append(
-                f'{name} stood still (it moved by {round(moved.span[i], 9):.2g} {unit}): neither its '
-                'friction nor the inertia that it alone moves can be seen; move it back and forth, by '
-                f'{way:.2g} {unit} or more'
-            )
-            continue
-        unknown = {
-            kind: bool(solution.free[k] and not solution.identified[k])
-            for kind, k in ((kind, columns.slices[kind].start + i) for kind in ('viscous', 'coulomb'))
-        }
-        if unknown['viscous'] or (
-            moved.speed[i] < _FAST and not solution.free[columns.slices['viscous']].any()
-        ):
-            words.append(
-                f'viscous friction of {name}: it moved at up to {moved.speed[i]:.2g} {unit}/s; move it '
-                'faster, at several speeds in both directions'
-            )
-        if unknown['coulomb']:
-            words.append(
-                f'Coulomb friction of {name}: it changed direction {int(moved.reversals[i])} times, and '
-                f'{100 * moved.used[i]:.0f} % of its samples can be used; move it slowly back and forth, '
-                'without rest'
-            )
-        if moved.acceleration[i] < _BRISK:
-            words.append(
-                f'moments of inertia beyond {name}: its acceleration was {moved.acceleration[i]:.2g} '
-                f'{unit}/s^2 (root mean square), too little to tell them from gravity and '
-                'friction; swing it faster'
-            )
+    """What is not known of joints, and why: one sentence for all joints with the same reason."""
+    columns, model = solution.columns, solution.columns.model
+    units = ['m' if prismatic else 'rad' for prismatic in model.is_prismatic]
+    still = moved.span < _MOVED
+    viscous, coulomb = (_unknown(solution, kind) & ~still for kind in ('viscous', 'coulomb'))
+    if not solution.free[columns.slices['viscous']].any():
+        viscous |= (moved.speed < _FAST) & ~still
+
+    def joints(which: Bools, figure: Callable[[int], str]) -> str:
+        return ', '.join(f'{model.joint_names[i]} ({figure(i)})' for i in map(int, np.flatnonzero(which)))
+
+    words = []
+    if still.any():
+        each = joints(still, lambda i: f'it moved by {round(moved.span[i], 9):.2g} {units[i]}')
+        way = min(10 * _MOVED, *(0.5 * (model.q_max - model.q_min)[still]))
+        words.append(
+            f'{each} stood still: neither friction nor the inertia that such a joint alone moves is seen; '
+            f'move it back and forth, by {way:.2g} {units[int(np.argmax(still))]} or more'
+        )
+    if viscous.any():
+        each = joints(viscous, lambda i: f'up to {moved.speed[i]:.2g} {units[i]}/s')
+        words.append(f'viscous friction of {each}: move faster, at several speeds in both directions')
+    if coulomb.any():
+        each = joints(
+            coulomb,
+            lambda i: (
+                f'{int(moved.reversals[i])} reversals, {100 * moved.used[i]:.0f} % of the samples count'
+            ),
+        )
+        words.append(f'Coulomb friction of {each}: move slowly back and forth, without rest')
+    slow = (moved.acceleration < _BRISK) & ~still
+    if slow.any():
+        each = joints(slow, lambda i: f'{moved.acceleration[i]:.2g} {units[i]}/s^2')
+        words.append(
+            f'moments of inertia beyond {each}: accelerations (root mean square) are too small to tell them '
+            'from gravity and friction; swing faster'
+        )
     return words
+
+
+def _unknown(solution: Solution, kind: str) -> Bools:
+    """(nj,) unknowns of joints that were free and that the data do not determine."""
+    part = solution.columns.slices[kind]
+    return np.asarray(solution.free[part] & ~solution.identified[part])
 
 
 def _of_trunk(solution: Solution, moved: Excitation) -> list[str]:

@@ -22,7 +22,7 @@ _LARGE = 0.02  # part of the RMS torque by which it must differ
 
 
 def offset_notes(equations: Equations, solution: Solution, x: Floats, measured: Floats) -> tuple[str, ...]:
-    """One sentence for each joint whose offset differs, surely and by much, from that of the training data.
+    """A sentence about joints whose offset differs, surely and by much, from that of the training data.
 
     Args:
         equations: of samples that were not trained on; not of the mode 'base', which knows no joints.
@@ -36,15 +36,22 @@ def offset_notes(equations: Equations, solution: Solution, x: Floats, measured: 
     # An offset that was not freed is zero, about as surely as it could be found here.
     free = solution.free[part]
     sure = np.hypot(std, np.where(free, solution.std[part], std))
-    notes = []
+    names, changes = [], []
     for i in np.flatnonzero((np.abs(change) > _SURE * sure) & (np.abs(change) > _LARGE * measured)):
         old, new = (f'{value:#.3g}'.rstrip('.') for value in (x[part][i], x[part][i] + change[i]))
-        notes.append(
-            f"offset of joint '{columns.model.joint_names[i]}' changed from {old if free[i] else 'none'} to "
-            f'{new} {columns.units[part.start + i]} between the training data and these: its sensor drifts, '
-            'it was warmed up, or the model misses something; errors are those with the old offset'
-        )
-    return tuple(notes)
+        names.append(f"'{columns.model.joint_names[i]}'")
+        changes.append(f'from {old if free[i] else "none"} to {new} {columns.units[part.start + i]}')
+    if not names:
+        return ()
+    if len(names) == 1:
+        what = f'offset of joint {names[0]} changed {changes[0]}'
+    else:
+        each = ', '.join(f'{name} {change}' for name, change in zip(names, changes, strict=True))
+        what = f'offsets of {len(names)} joints changed ({each})'
+    return (
+        f'{what} between the training data and these: a sensor drifts, it was warmed up, or the model misses '
+        'something; errors are those with the old offset',
+    )
 
 
 def _changes(equations: Equations, solution: Solution, x: Floats) -> tuple[Floats, Floats]:
