@@ -15,9 +15,9 @@ Counted are
 What the truth is. Efforts of a drive whose torque constant is off by s mean friction of 1/s of what it is:
 that is what friction is compared with. What inertia they mean is not defined where each joint has an s of its
 own; these logs do not count for the coverage of inertia. Friction that is not linear has no Coulomb and
-viscous coefficients: it is compared with the line that fits it best in the samples that were used, where
-nothing else was freed that could stand for it. Unknowns count where they are called identified; base
-parameters count all.
+viscous coefficients: friction at the typical speed of each joint is compared instead, with that of the line
+that fits the true friction best in the samples that were used. Unknowns count where they are called
+identified; base parameters count all.
 """
 
 from __future__ import annotations
@@ -194,25 +194,42 @@ def _errors(equations: Equations, x: Floats) -> Errors:
 def _cover(row: Row, world: worlds.World, robot: worlds.Robot, result: Result) -> None:
     """Count the intervals that hold the truth."""
     solution, columns = result.solution, result.solution.columns
-    truth = robot.truth(columns)
-    own = bool(np.all(robot.sensors.scale == 1.0)) and world.unit == 1.0
-    friction = _true_friction(world, robot, result)
-    if friction is not None:
-        for kind, values in zip(_FRICTION, friction, strict=True):
-            truth[columns.slices[kind]] = values
-    distance = np.abs(solution.x - truth) / np.maximum(solution.std, 1e-300)
+    truth, scale = robot.truth(columns), robot.sensors.scale * world.unit
+    own, linear = bool(np.all(scale == 1.0)), world.friction == 'linear'
+    for kind in _FRICTION:
+        truth[columns.slices[kind]] /= scale
+    kinds = (*(('pi', 'rotor') if own else ()), *(_FRICTION if linear else ()))
     inside = (solution.low <= truth) & (truth <= solution.high)
-    for kind in ('pi', 'rotor', *_FRICTION):
-        if (friction is None) if kind in _FRICTION else (not own):
-            continue
+    for kind in kinds:
         part = columns.slices[kind]
         known = solution.identified[part]
         add(row, 'friction' if kind in _FRICTION else kind, inside[part][known])
         for i in np.flatnonzero(known & ~inside[part]) + part.start:
             text = f'{columns.names[i]} {solution.x[i]:.4g} +- {solution.std[i]:.2g}, true {truth[i]:.4g}'
-            row.worst.append(f'{text} ({distance[i]:.1f})')
+            row.worst.append(f'{text} ({abs(solution.x[i] - truth[i]) / solution.std[i]:.1f})')
+    if not linear:
+        _cover_typical_friction(row, world, robot, result)
     if own:
         _cover_combinations(row, world, result, truth)
+
+
+def _cover_typical_friction(row: Row, world: worlds.World, robot: worlds.Robot, result: Result) -> None:
+    """Friction of each joint at its typical speed."""
+    solution, columns = result.solution, result.solution.columns
+    speed, true = worlds.typical_friction(world, robot, result.equations.samples)
+    true = true / (robot.sensors.scale * world.unit)
+    dip = np.exp(-((speed / columns.stribeck_velocity) ** 2))
+    found, variance = np.zeros((2, len(speed)))
+    for kind, factor in (('viscous', speed), ('coulomb', 1.0), ('stribeck', dip)):
+        part = columns.slices[kind]
+        found += factor * solution.x[part]
+        variance += (factor * np.nan_to_num(solution.std[part])) ** 2
+    inside = np.abs(found - true) <= _REACH * np.sqrt(variance)
+    known = solution.identified[columns.slices['coulomb']]
+    add(row, 'friction', inside[known])
+    for j in np.flatnonzero(known & ~inside):
+        text = f'friction of {columns.model.joint_names[j]} at {speed[j]:.3g} rad/s: {found[j]:.4g}'
+        row.worst.append(f'{text} +- {np.sqrt(variance[j]):.2g}, true {true[j]:.4g}')
 
 
 def add(row: Row, kind: str, inside: npt.NDArray[np.bool_]) -> None:
@@ -220,18 +237,6 @@ def add(row: Row, kind: str, inside: npt.NDArray[np.bool_]) -> None:
     if len(inside):
         hit, total = row.covered.get(kind, [0, 0])
         row.covered[kind] = [hit + int(inside.sum()), total + len(inside)]
-
-
-def _true_friction(world: worlds.World, robot: worlds.Robot, result: Result) -> list[Floats] | None:
-    """(2, nj) viscous and Coulomb friction as the drives show it; None where it is not defined."""
-    scale = robot.sensors.scale * world.unit
-    if world.friction == 'linear':
-        return [robot.friction.viscous / scale, robot.friction.coulomb / scale]
-    solution = result.solution
-    part = solution.columns.slices
-    if any(solution.free[part[kind]].any() for kind in ('asymmetric', 'stribeck')):
-        return None
-    return [each / scale for each in worlds.linear_friction(world, robot, result.equations.samples)]
 
 
 def _cover_combinations(row: Row, world: worlds.World, result: Result, truth: Floats) -> None:

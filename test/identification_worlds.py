@@ -315,8 +315,11 @@ def _in_base(quaternions: Floats, vectors: Floats) -> Floats:
     return np.asarray(Rotation.from_quat(quaternions).inv().apply(vectors))
 
 
-def linear_friction(world: World, robot: Robot, samples: Samples) -> tuple[Floats, Floats]:
-    """(nj,) the viscous and Coulomb friction that come nearest to the true friction in samples of a log."""
+def typical_friction(world: World, robot: Robot, samples: Samples) -> tuple[Floats, Floats]:
+    """Friction where joints moved most: (nj,) root mean square of their velocities, and friction there [N m].
+
+    It is that of the line that comes nearest to the true friction in the samples, which need not be linear.
+    """
     rows, get = samples.all(), samples.layout.get
     q, u, tau = (get(rows, name)[:, -robot.true.nj :] for name in ('q', 'u', 'tau'))
     if world.floating:
@@ -324,10 +327,12 @@ def linear_friction(world: World, robot: Robot, samples: Samples) -> tuple[Float
         torque = torque + _beyond_linear(robot.friction, u, tau * robot.sensors.scale)
     else:
         torque = robot.friction.torque(q, u, qd.inverse_dynamics(robot.true, q, u, get(rows, 'du')))
-    viscous, coulomb = np.zeros((2, robot.true.nj))
+    speed, friction = np.zeros((2, robot.true.nj))
     for j, used in enumerate(get(rows, 'use').T > 0.0):
         if used.any():
             v = u[used, j]
             line = np.stack([v, np.sign(v), np.ones_like(v)], axis=1)
-            viscous[j], coulomb[j], _ = np.linalg.lstsq(line, torque[used, j], rcond=None)[0]
-    return viscous, coulomb
+            viscous, coulomb, _ = np.linalg.lstsq(line, torque[used, j], rcond=None)[0]
+            speed[j] = np.sqrt(np.mean(v**2))
+            friction[j] = coulomb + viscous * speed[j]
+    return speed, friction
