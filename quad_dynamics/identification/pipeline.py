@@ -145,6 +145,7 @@ def identify_sources(
         raise ArgumentError('there is no recording to identify from; expected at least one')
     job = _Job(model, settings)
     samples, report = job.prepare(sources, tell)
+    few = job.hold_inertia_of_few(samples) if settings.hold_out and not others else ()
     hashes = [source.sha256 for source in sources]
     other_samples: Samples | None = None
     if others:
@@ -175,7 +176,7 @@ def identify_sources(
         missing=tuple(what_is_missing(solution, samples)),
         comparison=comparison,
         settings=settings,
-        warnings=tuple(implausible(solution, job.freedom.limits)),
+        warnings=(*few, *implausible(solution, job.freedom.limits)),
     )
 
 
@@ -248,6 +249,20 @@ class _Job:
         names = ', '.join(source.name for source in report.sources)
         friction = friction_scales(self.columns)[self.columns.slices['coulomb']]
         refuse_other_torques(Equations(samples, self.columns, self.mode, noise), names, friction)
+
+    def hold_inertia_of_few(self, samples: Samples) -> tuple[str, ...]:
+        """Keep the inertia of the model where there are too few samples to hold any out; the warning.
+
+        Nothing would tell whether it predicts other motion better or worse. Asked for by name, it is free all
+        the same.
+        """
+        if len(samples) >= LEAST_SAMPLES or 'inertia' not in self.freedom.optional:
+            return ()
+        self.freedom = self.freedom.only(set(self.freedom.groups) - {'inertia'})
+        return (
+            f'{len(samples)} samples are too few to hold some out ({LEAST_SAMPLES}): inertia stays as in the '
+            'model, and errors on other motion are unknown. Record for longer, or give --validate',
+        )
 
     def _delays_left(self, samples: Samples) -> tuple[float, float]:
         """What a first fit finds to be left of the delays of torques and of foot forces [s]."""

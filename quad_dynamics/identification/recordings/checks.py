@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 _DEGREES = 180.0 / np.pi
 _CARRIED = 0.4  # part of the weight that feet carry at least, on the mean
 # Velocities over derivatives of positions: filters make them smaller, nothing makes them much larger.
-_SLOWEST, _FASTEST = 0.7, 1.15
+_SLOWEST, _FASTEST = 0.7, 1.25
 _SAME_VELOCITY = 0.02  # by which they may differ from 1 to be used
 _SURE = 4.0  # standard deviations beyond these limits
 

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 TRUST = 0.3  # relative error of the masses of links in URDF files, as a standard deviation
 _DEVIATIONS = 3.0  # that the mass of a link may be off
-_WHOLE = 1.0 / 3.0  # error of the whole robot over that of a link: makers publish it, and errors cancel
+_WHOLE = 0.5  # most error of the whole robot over that of a link; with many links errors cancel
 _SMALL = 0.01  # by which any link may be heavier or lighter, as part of the robot: screws, cables
 _REACHED = 0.02  # part of the way from the prior to a limit that is left where it is reached
 _CARRIED = 1.0  # mass that a floating base may carry, as part of the robot
@@ -45,22 +45,24 @@ class Limits:
         rows: (n, size).
         floor: (n,).
         room: (n,) how far the prior is inside.
+        shares: (n,) of the robot's mass in the body that each is about; 1 for the whole robot.
         texts: what is the case beyond each, such as 'mass of FL_calf above 0.3 kg'.
     """
 
     rows: Floats
     floor: Floats
     room: Floats
+    shares: Floats
     texts: tuple[str, ...]
 
     def slack(self, x: Floats) -> Floats:
         """(n,) how far x is inside each limit; negative outside."""
         return np.asarray(self.rows @ x - self.floor)
 
-    def reached(self, x: Floats) -> list[str]:
-        """Texts of the limits that a solution (size,) has come to."""
-        near = self.slack(x) <= _REACHED * self.room
-        return list(dict.fromkeys(text for text, there in zip(self.texts, near, strict=True) if there))
+    def reached(self, x: Floats) -> dict[str, float]:
+        """Texts and shares of the limits that a solution (size,) has come to."""
+        near = np.flatnonzero(self.slack(x) <= _REACHED * self.room)
+        return {self.texts[i]: float(self.shares[i]) for i in near}
 
 
 def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRange | None = None) -> Limits:
@@ -75,10 +77,11 @@ def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRa
     model = columns.model
     masses = x0[columns.slices['pi']][::10]
     whole, factor = float(masses.sum()), 1.0 + _DEVIATIONS * trust
-    rows, floor, texts = [], [], []
+    rows, floor, shares, texts = [], [], [], []
 
     def bound(name: str, row: Floats, low: float, high: float, shown: float = 0.0) -> None:
         rows.extend([row, -row])
+        shares.extend([float(row @ x0) / whole] * 2)
         floor.extend([low, -high])
         texts.extend([f'{name} below {low + shown:.3g} kg', f'{name} above {high + shown:.3g} kg'])
 
@@ -87,7 +90,8 @@ def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRa
         carried = _CARRIED * whole if i == 0 and model.floating_base else 0.0
         bound(f'mass of {name}', _mass_row(columns, [i]), low, high + carried)
     fixed = immobile_mass(columns)
-    part = 1.0 + _WHOLE * trust
+    # Errors of links are independent: their sum has the error of one over the root of how many count.
+    part = 1.0 + trust * min(float(np.sqrt(np.sum(masses**2))) / whole, _WHOLE)
     low, high = (whole / factor, whole * factor) if model.floating_base else (whole / part, whole * part)
     if mass is not None:
         low, high = mass.low - fixed, mass.high - fixed
@@ -99,9 +103,10 @@ def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRa
             row[columns.slices['pi'].start + 10 * i + 1 + k] = sign
             rows.append(row)
             floor.append(0.0)
+            shares.append(float(masses[i]) / whole)
             texts.append(f'centre of mass of {name} outside of its geometry')
     room = np.array(rows) @ x0 - np.array(floor)
-    return Limits(np.array(rows), np.array(floor), room, tuple(texts))
+    return Limits(np.array(rows), np.array(floor), room, np.array(shares), tuple(texts))
 
 
 def within(columns: Columns, x0: Floats, mass: MassRange) -> tuple[Floats, list[str]]:

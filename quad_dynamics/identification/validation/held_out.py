@@ -13,8 +13,8 @@ from quad_dynamics.model.model import Model
 
 HELD_OUT = 'held-out blocks'  # what errors are computed on, where there is no other recording
 _ONE_OF = 5  # one block of so many is held out
-_BLOCKS = 20  # into which a recording is cut
-LEAST_SAMPLES = 10 * _BLOCKS  # for blocks to be held out
+_MOST_BLOCKS, _LEAST_BLOCK = 20, 10  # into which a recording is cut, and samples in each at least
+LEAST_SAMPLES = _ONE_OF * _LEAST_BLOCK  # for blocks to be held out
 _GAP = 0.25  # left out on both sides of what is held out [s]; filters reach so far
 
 
@@ -25,9 +25,14 @@ def is_held_out(index: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.bool
         index: (n,) numbers of samples.
         total: how many samples there are.
     """
-    size = -(-total // _BLOCKS)
+    size = _block_size(total)
     held: npt.NDArray[np.bool_] = (index // size) % _ONE_OF == _ONE_OF // 2
     return held
+
+
+def _block_size(total: int) -> int:
+    """Samples in a block."""
+    return -(-total // min(_MOST_BLOCKS, max(total // _LEAST_BLOCK, _ONE_OF)))
 
 
 def hold_out(samples: Samples, model: Model) -> tuple[Samples, Samples, tuple[str, ...]]:
@@ -43,7 +48,7 @@ def hold_out(samples: Samples, model: Model) -> tuple[Samples, Samples, tuple[st
     total, get, done = len(samples), samples.layout.get, 0
     if total < LEAST_SAMPLES:
         raise ArgumentError(f'there are {total} samples, too few to hold some out; expected {LEAST_SAMPLES}')
-    size = -(-total // _BLOCKS)
+    size = _block_size(total)
     for chunk in samples.chunks():
         rows = chunk.copy()
         index = done + np.arange(len(rows))
@@ -52,7 +57,7 @@ def hold_out(samples: Samples, model: Model) -> tuple[Samples, Samples, tuple[st
         gap = min(int(_GAP / dt) if dt > 0.0 else 0, size // 4)
         near = ((index - gap) // size != index // size) | ((index + gap) // size != index // size)
         # What is not next to each other any more is another segment.
-        get(rows, 'block')[...] = get(rows, 'block') * (_BLOCKS + 1) + index // size
+        get(rows, 'block')[...] = get(rows, 'block') * (_MOST_BLOCKS + 1) + index // size
         train.append(rows[~held])
         test.append(rows[held & ~near])
         done += len(rows)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from quad_dynamics.identification.solvers.plausible import Limits, immobile_mass
 from quad_dynamics.identification.solvers.solution import Solution
 
-_MOST = 0.15  # change of the whole mass that is not worth a warning
+_MOST, _MEASURED = 0.10, 0.15  # change of the whole mass that is not worth a warning; of a floating base
+_WORTH = 0.2  # part of the robot that must have come to a limit
 _SHOWN = 4  # limits that are named
 
 
@@ -21,17 +22,19 @@ def implausible(solution: Solution, limits: Limits | None) -> list[str]:
     before, after = (float(x[columns.slices['pi']][::10].sum()) for x in (columns.prior, solution.x))
     fixed = immobile_mass(columns)
     found = []
-    if abs(after - before) > _MOST * before:
+    most = _MEASURED if columns.model.floating_base else _MOST
+    if abs(after - before) > most * before:
         found.append(
             f'the mass of the robot changes by {100.0 * (after / before - 1.0):+.0f} %, from '
             f'{before + fixed:.4g} to {after + fixed:.4g} kg. Weigh it, and give --mass: an unknown payload '
             'explains that, and so do efforts or foot forces of a wrong scale'
         )
-    reached = [] if limits is None else limits.reached(solution.x)
-    if reached:
+    reached = {} if limits is None else limits.reached(solution.x)
+    if sum(reached.values()) > _WORTH:
+        names = list(reached)
         more = '' if len(reached) <= _SHOWN else f' and {len(reached) - _SHOWN} more'
         found.append(
-            f'the data ask for a robot beyond what is plausible: {", ".join(reached[:_SHOWN])}{more}. The '
+            f'the data ask for a robot beyond what is plausible: {", ".join(names[:_SHOWN])}{more}. The '
             'result is the nearest plausible one. Friction of another form, wrong torque constants or a poor '
             'motion may be the cause. --mass and --trust set the limits; --free friction rotor leaves the '
             'inertia alone'

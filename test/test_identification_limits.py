@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of what is plausible: around the model, kept by the solver, set by the user."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from identification_data import TYPICAL, changed, equations_of, make_samples, robot
+from scipy.optimize import minimize
+
+import quad_dynamics as qd
+from quad_dynamics.cli.identify_command import _mass
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.solvers.consistent import solve_consistent
+from quad_dynamics.identification.solvers.freedom import make_freedom
+from quad_dynamics.identification.solvers.link_extents import link_extents
+from quad_dynamics.identification.solvers.plausible import MassRange, immobile_mass, make_limits, within
+from quad_dynamics.identification.solvers.prior import friction_scales
+from quad_dynamics.identification.solvers.pseudo_inertia import pseudo_inertia
+
+TRUST = 0.3
+
+
+def masses_of(columns: Any, x: Any) -> Any:
+    return x[columns.slices['pi']][::10]
+
+
+@pytest.fixture(scope='module')
+def leg() -> Any:
+    return robot('mini_cheetah_leg')
+
+
+@pytest.mark.parametrize('name', ['mini_cheetah', 'go2', 'two_link_arm', 'panda'])
+def test_the_model_is_inside(name: str) -> None:
+    model = robot(name)
+    columns = make_columns(model)
+    limits = make_limits(columns, columns.prior, TRUST)
+    assert (limits.slack(columns.prior) > 0.0).all()
+    assert not limits.reached(columns.prior)
+
+
+@pytest.mark.parametrize('name', ['mini_cheetah', 'go2'])
+def test_centres_of_mass_and_joints_are_inside_the_boxes(name: str) -> None:
+    model = robot(name)
+    boxes = link_extents(model)
+    pi = model.pi.reshape(-1, 10)
+    com = pi[:, 1:4] / pi[:, :1]
+    assert (boxes[:, 0] < com).all()
+    assert (com < boxes[:, 1]).all()
+    assert (boxes[:, 1] - boxes[:, 0] < 1.0).all()  # no part of these robots is a metre long
+    calf = model.body_names.index('FL_calf' if 'FL_calf' in model.body_names else 'FL_shank')
+    foot = model.frames[model.foot_names[0]].p
+    assert (boxes[calf, 0] < foot).all()
+    assert (foot < boxes[calf, 1]).all()
+
+
+def test_solution_keeps_the_limits_and_is_the_best_that_does(leg: Any) -> None:
+    """Against a general solver (SLSQP) of the same problem, in the masses alone."""
+    columns = make_columns(leg)
+    heavy = leg.with_pi(4.0 * leg.pi)  # far beyond what is plausible
+    samples, _ = make_samples(heavy, 0, 4.0, 100.0)
+    normal = equations_of(samples, columns, TYPICAL).accumulate()[0]
+    names = tuple(name for name in columns.names if name.endswith('.m'))
+    freedom = make_freedom(columns, names, trust=TRUST)
+    freedom = freedom.only({'inertia'})
+    x = solve_consistent(normal, freedom, 0.0, friction_scales(columns))
+    limits = freedom.limits
+    assert limits is not None
+    assert limits.slack(x).min() > -1e-9
+    assert any('robot' in text for text in limits.reached(x))
+
+    def cost(z: Any) -> float:
+        y = freedom.x(z)
+        return float(y @ normal.YtY @ y - 2.0 * y @ normal.Yty) / normal.yty
+
+    def real(z: Any) -> Any:
+        P = pseudo_inertia(freedom.x(z)[columns.slices['pi']].reshape(-1, 10))
+        return np.linalg.eigvalsh(P)[:, 0] * 1e6
+
+    kept = [{'type': 'ineq', 'fun': lambda z: limits.slack(freedom.x(z))}, {'type': 'ineq', 'fun': real}]
+    best = minimize(cost, np.zeros(freedom.nz), constraints=kept, method='SLSQP', options={'ftol': 1e-14})
+    assert cost((x - freedom.x0)[freedom.lead]) == pytest.approx(best.fun, rel=1e-4)
+
+
+def test_a_robot_that_differs_as_robots_do_reaches_no_limit(leg: Any) -> None:
+    columns = make_columns(leg)
+    samples, _ = make_samples(changed(leg, 3, 0.1), 3, 8.0, 100.0)
+    normal = equations_of(samples, columns, TYPICAL).accumulate()[0]
+    x = solve_consistent(normal, make_freedom(columns, trust=TRUST), 10.0, friction_scales(columns))
+    free = solve_consistent(normal, make_freedom(columns), 10.0, friction_scales(columns))
+    np.testing.assert_allclose(x, free, atol=1e-6)
+
+
+def test_mass_that_the_user_gives(leg: Any) -> None:
+    columns = make_columns(leg)
+    samples, _ = make_samples(changed(leg, 1, 0.3), 1, 4.0, 100.0)
+    normal = equations_of(samples, columns, TYPICAL).accumulate()[0]
+    fixed = immobile_mass(columns)
+    middle = fixed + 1.3 * masses_of(columns, columns.prior).sum()
+    given = MassRange(middle - 0.01, middle + 0.01)
+    freedom = make_freedom(columns, trust=TRUST, mass=given)
+    assert any('scaled by 1.3' in note for note in freedom.notes)
+    x = solve_consistent(normal, freedom, 10.0, friction_scales(columns))
+    assert given.low - 1e-9 < masses_of(columns, x).sum() + fixed < given.high + 1e-9
+
+
+def test_a_mass_below_that_of_what_is_held() -> None:
+    columns = make_columns(qd.load_model('go2', floating_base=False))
+    whole = qd.load_model('go2').total_mass
+    assert immobile_mass(columns) + masses_of(columns, columns.prior).sum() == pytest.approx(whole)
+    with pytest.raises(ArgumentError, match=r'what does not move has 7\.277 kg; expected the mass'):
+        within(columns, columns.prior, MassRange(1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ('text', 'low', 'high'), [('15.0+-0.5', 14.5, 15.5), ('15±1', 14.0, 16.0), ('10', 9.7, 10.3)]
+)
+def test_mass_on_the_command_line(text: str, low: float, high: float) -> None:
+    assert (_mass(text).low, _mass(text).high) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize('text', ['heavy', '-3', '5+-7', '0', '1e400', 'nan'])
+def test_no_mass(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match='is no mass; expected kg'):
+        _mass(text)
+
+
+def test_tied_legs_keep_limits() -> None:
+    model = robot('mini_cheetah')
+    columns = make_columns(model)
+    freedom = make_freedom(columns, tie_legs=True, trust=TRUST)
+    freedom = replace(freedom, optional=frozenset())
+    samples, _ = make_samples(changed(model, 2, 0.2), 2, 3.0, 60.0)
+    normal = equations_of(samples, columns, TYPICAL).accumulate()[0]
+    x = solve_consistent(normal, freedom, 10.0, friction_scales(columns))
+    assert freedom.limits is not None
+    assert freedom.limits.slack(x).min() > 0.0
