@@ -321,7 +321,10 @@ def test_held_out_blocks_are_apart() -> None:
         inside = np.diff(get(rows, 'block')) == 0.0
         assert np.diff(get(rows, 'time'))[inside].max() < 0.011
     with pytest.raises(ArgumentError, match='too few'):
-        hold_out(data.make_samples(model, seed=1, seconds=1.0)[0], model)
+        hold_out(data.make_samples(model, seed=1, seconds=0.4)[0], model)
+    train, test, _ = hold_out(data.make_samples(model, seed=1, seconds=1.0)[0], model)
+    assert len(train) == 80
+    assert len(test) >= 10
 
 
 def test_held_out_blocks_of_a_periodic_motion_come_with_a_note() -> None:
