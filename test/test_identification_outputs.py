@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import Any
 
 import identification_data as data
 import identified_robots as robots
+import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -21,6 +23,8 @@ from states import random_state
 import quad_dynamics as qd
 from quad_dynamics.api.drives import motor_limits
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.report.armature import armatures, gear_note, srdf_text
+from quad_dynamics.identification.report.html_report import report_text
 from quad_dynamics.identification.report.output_folder import check_output, write_results
 from quad_dynamics.identification.report.parameters_file import parameters_text
 from quad_dynamics.identification.report.rotor_output import description_text
@@ -234,6 +238,58 @@ def test_not_a_number_is_null() -> None:
     text = parameters_text(robots.result_of('mini_cheetah'))
     assert 'nan' not in text.lower()
     assert 'inf,' not in text
+
+
+# ---------------------------------------------------------------- armature
+
+
+def with_rotors(name: str, rotor: Any) -> Any:
+    """A result in which rotors were found."""
+    result = robots.result_of(name)
+    model = result.solution.columns.model
+    return dataclasses.replace(result, solution=robots.solved(model, model, np.array(rotor)))
+
+
+def test_armature_is_where_others_read_it(tmp_path: Path) -> None:
+    """Pinocchio has it from the SRDF file, MuJoCo from the parameters file."""
+    write_results(with_rotors('two_link_arm', [2e-5, 3e-6]), tmp_path / 'out')
+    urdf = tmp_path / 'out' / 'two_link_arm.urdf'
+    armature = np.array([0.2, 0.03])  # the gear is unknown: 100
+    model = pin.buildModelFromUrdf(str(urdf))
+    assert pin.loadRotorParameters(model, str(urdf.with_suffix('.srdf')), False)
+    np.testing.assert_allclose(model.armature, armature, rtol=1e-12)
+    # Ours has the rotors with the parents of their joints as well, which couples joints by armature / gear.
+    q = np.array([0.3, -0.8])
+    M = pin.crba(model, model.createData(), pin.integrate(model, pin.neutral(model), q))
+    M = np.triu(M) + np.triu(M, 1).T
+    np.testing.assert_allclose(M, qd.mass_matrix(qd.load_model(urdf), q), atol=2.0 * armature.max() / 100.0)
+
+    spec = mujoco.MjSpec.from_file(str(urdf))
+    for each in yaml.safe_load(urdf.with_name('parameters.yaml').read_text())['armatures']:
+        spec.joint(each['joint']).armature = each['armature']
+        assert each['gear_assumed']
+        assert each['armature'] == pytest.approx(each['gear'] ** 2 * each['rotor_inertia'])
+        assert each['unit'] == 'kg m^2'
+    np.testing.assert_allclose(spec.compile().dof_armature, armature, rtol=1e-9)
+
+
+def test_assumed_gears_are_told() -> None:
+    """In all files, and only for joints whose gear is unknown."""
+    unknown = with_rotors('two_link_arm', [2e-5, 3e-6])
+    words = 'o gear is known of joint1, joint2: 100 is assumed'
+    assert words in gear_note(unknown.solution)
+    assert words in report_text(unknown)
+    assert words in description_text(unknown.solution)
+    known = robots.result_of('mini_cheetah').solution
+    assert gear_note(known) == ''
+    found = armatures(known)
+    assert [each.gear for each in found][:3] == pytest.approx([6.0, 6.0, 9.33], rel=1e-3)
+    np.testing.assert_allclose([each.after for each in found[:2]], 36.0 * 63e-6, rtol=1e-3)
+    assert not any(each.free or each.gear_assumed for each in found)
+
+
+def test_no_rotor_no_srdf() -> None:
+    assert srdf_text(robots.result_of('two_link_arm').solution) == ''
 
 
 # ---------------------------------------------------------------- the folder

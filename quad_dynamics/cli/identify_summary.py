@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
+from quad_dynamics.identification.report.armature import gear_note, scale_of
 from quad_dynamics.identification.report.facts import (
     doubts,
     headline_warnings,
@@ -84,16 +85,24 @@ def _print_joints(terminal: Terminal, solution: Solution) -> None:
     kinds = [kind for kind in JOINT_KINDS if solution.free[columns.slices[kind]].any()]
     if not kinds:
         return
-    units = ', '.join(f'{kind} [{columns.units[columns.slices[kind].start]}]' for kind in kinds)
-    terminal.heading(f'Joints: before -> after ± standard deviation; {units}')
+    shown = ['armature' if kind == 'rotor' else kind for kind in kinds]
+    units = [columns.units[columns.slices[kind].start] for kind in kinds]
+    told = ', '.join(f'{name} [{unit}]' for name, unit in zip(shown, units, strict=True))
+    terminal.heading(f'Joints: before -> after ± standard deviation; {told}')
     rows = []
     for j, name in enumerate(columns.model.joint_names):
         cells = [name]
         for kind in kinds:
-            i = columns.slices[kind].start + j
-            cells.append(f'{number(columns.prior[i], 3)} -> {with_std(solution.x[i], solution.std[i])}')
+            i, n = columns.slices[kind].start + j, float(scale_of(solution, kind)[j])
+            cells.append(
+                f'{number(n * columns.prior[i], 3)} -> {with_std(n * solution.x[i], n * solution.std[i])}'
+            )
         rows.append(cells)
-    terminal.table(('joint', *kinds), rows)
+    terminal.table(('joint', *shown), rows)
+    if 'rotor' in kinds:
+        terminal.line('  armature: gear^2 times the inertia of the rotor, at the joint')
+        if note := gear_note(solution):
+            terminal.line('  ' + terminal.paint(note, 'yellow'))
 
 
 def _print_bodies(terminal: Terminal, solution: Solution) -> None:

@@ -33,7 +33,7 @@ JOINT_KINDS = {
     'stribeck': 'N m',
     'rotor': 'kg m^2',
 }
-_GEAR = 100.0  # of rotors of which nothing is known: what counts is their inertia times its square
+ASSUMED_GEAR = 100.0  # of rotors of which nothing is known: what counts is their inertia times its square
 NOT_NEGATIVE = ('viscous', 'coulomb', 'stribeck', 'rotor')
 
 
@@ -135,7 +135,9 @@ def _with_gears(model: Model) -> Model:
     described = {*model.description.rotors, *model.description.motors}
     unknown = (model.rotor_inertia == 0.0) & (model.rotor_gear == 1.0)
     unknown &= [name not in described for name in model.joint_names]
-    return model.with_rotors(gear=np.where(unknown, _GEAR, model.rotor_gear)) if unknown.any() else model
+    return (
+        model.with_rotors(gear=np.where(unknown, ASSUMED_GEAR, model.rotor_gear)) if unknown.any() else model
+    )
 
 
 def _of_prismatic(unit: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from quad_dynamics import __version__
+from quad_dynamics.identification.report.armature import armatures, gear_note
 from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
@@ -121,6 +122,7 @@ def _content(result: Result) -> dict[str, Any]:
         'replay': None if validation is None else _replay_table(validation),
         'replay_text': '' if validation is None else _replay_text(validation),
         'found': found_lines(solution),
+        'armature': _armature_table(solution),
         'legs': None if validation is None else _legs_table(validation),
         'missing': result.missing,
         'signals': result.signals.text(),
@@ -249,6 +251,28 @@ def _legs_table(validation: Validation) -> Table | None:
         'is a leg that differs, or a parameter that is not to be trusted.'
     )
     return Table(('quantity', 'unit', 'mean', 'spread of the legs', 'expected from noise'), rows, caption)
+
+
+def _armature_table(solution: Solution) -> Table | None:
+    found = armatures(solution)
+    if not found:
+        return None
+    rows = [
+        (
+            each.joint,
+            each.unit,
+            number(each.before, 3),
+            with_std(each.after, each.std),
+            'as before' if not each.free else 'yes' if each.identified else 'with the prior',
+            f'{each.gear:g}' + (' (assumed)' if each.gear_assumed else ''),
+            number(each.rotor_inertia, 3),
+        )
+        for each in found
+    ]
+    head = ('joint', 'unit', 'armature before', 'after ± std', 'identified', 'gear', 'rotor inertia [kg m^2]')
+    note = gear_note(solution)
+    caption = 'Armature at the joint: gear² times the inertia of the rotor about its axis.'
+    return Table(head, rows, f'{caption} N{note[1:]}.' if note else caption)
 
 
 def _unknowns_table(solution: Solution) -> Table:

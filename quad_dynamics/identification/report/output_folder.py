@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.report.armature import srdf_text
 from quad_dynamics.identification.report.html_report import report_text
 from quad_dynamics.identification.report.parameters_file import parameters_text
 from quad_dynamics.identification.report.rotor_output import description_text
@@ -69,10 +70,11 @@ def write_results(result: Result, folder: str | os.PathLike[str], warnings: Sequ
 
 def _write(result: Result, folder: Path, warnings: list[str]) -> None:
     urdf, missing = write_urdf(result.solution, folder)
-    description = description_text(result.solution)
-    if description:
-        name = f'{robot_file_name(result.solution.columns.model.name)}.yaml'
-        urdf.with_name(name).write_text(description, encoding='utf-8')
+    beside = {'.yaml': description_text(result.solution), '.srdf': srdf_text(result.solution)}
+    for ending, content in beside.items():
+        if content:
+            name = f'{robot_file_name(result.solution.columns.model.name)}{ending}'
+            urdf.with_name(name).write_text(content, encoding='utf-8')
     (folder / 'parameters.yaml').write_text(parameters_text(result), encoding='utf-8')
     assumed = [note for source in result.signals.sources for note in source.notes]
     text = report_text(result, result.signals.cutoff, [*warnings, *dict.fromkeys(assumed), *missing])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
+from quad_dynamics.identification.report.armature import scale_of
 from quad_dynamics.identification.report.plots import AFTER, BEFORE, picture
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.inertia import full_inertia
@@ -26,7 +27,7 @@ _TITLES = {
     'offset': 'offset',
     'asymmetric': 'asymmetric viscous friction',
     'stribeck': 'Stribeck friction',
-    'rotor': 'rotor inertia, before the gear',
+    'rotor': 'armature at the joint: gear² times rotor inertia',
 }
 _VIEWS = (('from the left', 0, 2), ('from the front', 1, 2), ('from above', 0, 1))
 _OUTLINE = 60  # points of an ellipse
@@ -44,7 +45,7 @@ def draw_joint_parameters(solution: Solution) -> str:
         grid = figure.subplots(-(-len(kinds) // 2), min(2, len(kinds)), squeeze=False)
         for axes, kind in zip(grid.ravel(), kinds, strict=False):
             part = columns.slices[kind]
-            _points(axes, solution, np.arange(part.start, part.stop))
+            _points(axes, solution, np.arange(part.start, part.stop), scale=scale_of(solution, kind))
             axes.set_title(f'{_TITLES.get(kind, kind)} [{columns.units[part.start]}]')
             axes.set_xticks(
                 range(len(names)), names, rotation=35, ha='right', rotation_mode='anchor', fontsize=7
@@ -83,13 +84,20 @@ def draw_inertial_parameters(solution: Solution) -> str:
     return made[0]
 
 
-def _points(axes: Axes, solution: Solution, at: npt.NDArray[np.int64], horizontal: bool = False) -> None:
-    """Prior and value of some unknowns, with the 95 % interval of the value."""
-    prior, value = solution.columns.prior[at], solution.x[at]
+def _points(
+    axes: Axes,
+    solution: Solution,
+    at: npt.NDArray[np.int64],
+    horizontal: bool = False,
+    scale: Floats | None = None,
+) -> None:
+    """Prior and value of some unknowns, with the 95 % interval of the value, times some factors."""
+    n = np.ones(len(at)) if scale is None else scale
+    prior, value = n * solution.columns.prior[at], n * solution.x[at]
     place = np.arange(len(at), dtype=float)
     free = solution.free[at]
-    low = np.where(free, value - np.minimum(solution.low[at], value), 0.0)
-    high = np.where(free, np.maximum(solution.high[at], value) - value, 0.0)
+    low = np.where(free, value - np.minimum(n * solution.low[at], value), 0.0)
+    high = np.where(free, np.maximum(n * solution.high[at], value) - value, 0.0)
     sure = solution.identified[at]
     shift = 0.14
     groups = (

@@ -14,6 +14,7 @@ import numpy as np
 import yaml
 
 from quad_dynamics import __version__
+from quad_dynamics.identification.report.armature import Armature, armatures
 from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
@@ -56,6 +57,7 @@ def parameters_text(result: Result) -> str:
         'added_to_base': _added(solution),
         'consistent_bodies': {'good': good, 'all': bodies},
         'unknowns': [_unknown(solution, i) for i in range(solution.columns.size)],
+        'armatures': [_armature(each) for each in armatures(solution)],
         'combinations': [
             {'text': c.text, 'unit': c.unit, 'prior': c.prior, 'value': c.value, 'std': c.std}
             for c in solution.combinations
@@ -66,7 +68,7 @@ def parameters_text(result: Result) -> str:
     head = (
         '# Written by quad_dynamics identify. std: standard deviation, by noise and by what the model may\n'
         '# have wrong; interval: 95 %; identified: much surer than before the data. Inertia is about the\n'
-        "# origin of the link's frame.\n"
+        "# origin of the link's frame. armature: gear^2 * rotor_inertia, at the joint; what others call so.\n"
     )
     return head + yaml.safe_dump(
         plain(data), sort_keys=False, default_flow_style=None, width=160, allow_unicode=True
@@ -104,6 +106,24 @@ def _unknown(solution: Solution, i: int) -> dict[str, Any]:
         'identified': bool(solution.identified[i]),
         'std': solution.std[i],
         'interval': [solution.low[i], solution.high[i]],
+    }
+
+
+def _armature(each: Armature) -> dict[str, Any]:
+    return {
+        'joint': each.joint,
+        'unit': each.unit,
+        'prior': each.before,
+        'armature': each.after,
+        'free': each.free,
+        **(
+            {'identified': each.identified, 'std': each.std, 'interval': list(each.interval)}
+            if each.free
+            else {}
+        ),
+        'gear': each.gear,
+        'gear_assumed': each.gear_assumed,
+        'rotor_inertia': each.rotor_inertia,
     }
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
+from quad_dynamics.identification.report.armature import gear_note
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.description import RobotDescription, Rotor
 from quad_dynamics.model.description_reader import TOP_KEY
@@ -35,6 +37,9 @@ def description_text(solution: Solution) -> str:
     if not data:
         return ''
     head = '# What the URDF beside it cannot say. Written by quad_dynamics identify.\n'
+    note = gear_note(solution)
+    if note:
+        head += textwrap.fill(f'N{note[1:]}.', 110, initial_indent='# ', subsequent_indent='# ') + '\n'
     return head + yaml.safe_dump({TOP_KEY: data}, sort_keys=False, default_flow_style=None, width=120)
 
 

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Armature: what a rotor adds to the inertia at its joint, gear^2 times its axial inertia.
+
+Data tell the armature. Gear and rotor inertia share it: where the gear is unknown one is assumed, which
+changes the rotor inertia, and hardly anything else. URDF has no place for either. Pinocchio reads both from
+an SRDF file; simulators such as MuJoCo take the armature of a joint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.identification.equations.columns import ASSUMED_GEAR
+from quad_dynamics.identification.solvers.solution import Solution
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Armature:
+    """Armature of one joint.
+
+    Attributes:
+        joint: its name.
+        unit: of the armature: 'kg m^2', or 'kg' for a prismatic joint.
+        before: what the model says.
+        after: what was found.
+        std: standard deviation; NaN if it was not free.
+        interval: 95 %; likewise.
+        free: whether it was free.
+        identified: whether the data determine it.
+        gear: rotor speed over joint speed [-, or rad/m].
+        gear_assumed: nothing is known of the gear.
+        rotor_inertia: axial, before the gear, what was found [kg m^2].
+    """
+
+    joint: str
+    unit: str
+    before: float
+    after: float
+    std: float
+    interval: tuple[float, float]
+    free: bool
+    identified: bool
+    gear: float
+    gear_assumed: bool
+    rotor_inertia: float
+
+
+def armatures(solution: Solution) -> list[Armature]:
+    """Armatures of joints that have a rotor, or whose rotor was free."""
+    columns, model = solution.columns, solution.columns.model
+    part = columns.slices['rotor']
+    described = {*model.description.rotors, *model.description.motors}
+    made = []
+    for j, name in enumerate(model.joint_names):
+        i, gear = part.start + j, float(model.rotor_gear[j])
+        if not solution.free[i] and solution.x[i] == 0.0:
+            continue
+        n = gear**2
+        made.append(
+            Armature(
+                joint=name,
+                unit='kg' if model.is_prismatic[j] else 'kg m^2',
+                before=n * float(columns.prior[i]),
+                after=n * float(solution.x[i]),
+                std=n * float(solution.std[i]),
+                interval=(n * float(solution.low[i]), n * float(solution.high[i])),
+                free=bool(solution.free[i]),
+                identified=bool(solution.identified[i]),
+                gear=gear,
+                gear_assumed=name not in described and gear == ASSUMED_GEAR and columns.prior[i] == 0.0,
+                rotor_inertia=float(solution.x[i]),
+            )
+        )
+    return made
+
+
+def gear_note(solution: Solution) -> str:
+    """A sentence about gears that are assumed; '' if there are none."""
+    names = [each.joint for each in armatures(solution) if each.gear_assumed]
+    if not names:
+        return ''
+    return (
+        f'no gear is known of {", ".join(names)}: {ASSUMED_GEAR:g} is assumed, which the rotor inertia '
+        'depends on and the armature does not'
+    )
+
+
+def srdf_text(solution: Solution) -> str:
+    """An SRDF file with gears and rotor inertias, as Pinocchio reads it; '' if no joint has an armature."""
+    found = [each for each in armatures(solution) if each.rotor_inertia > 0.0]
+    if not found:
+        return ''
+    lines = [
+        f'    <joint name={quoteattr(each.joint)} mass="{each.rotor_inertia!r}" gear_ratio="{each.gear!r}"/>'
+        for each in found
+    ]
+    return '\n'.join(
+        [
+            '<?xml version="1.0"?>',
+            '<!-- Written by quad_dynamics identify, for Pinocchio: loadRotorParameters. What is called mass',
+            '     is the inertia of the rotor about its axis [kg m^2]; armature = gear_ratio^2 * mass. -->',
+            f'<robot name={quoteattr(solution.columns.model.name)}>',
+            '  <rotor_params>',
+            *lines,
+            '  </rotor_params>',
+            '</robot>',
+            '',
+        ]
+    )
+
+
+def scale_of(solution: Solution, kind: str) -> Floats:
+    """(nj,) factors with which unknowns of joints are shown: rotors as armatures, all others as they are."""
+    model = solution.columns.model
+    return np.asarray(model.rotor_gear**2 if kind == 'rotor' else np.ones(model.nj))
