@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 import warnings
 import webbrowser
 from pathlib import Path
@@ -21,11 +23,13 @@ import quad_dynamics as qd
 from quad_dynamics.cli import main
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.demo.comparison import Finding, friction_findings, payload_findings
+from quad_dynamics.identification.demo.compiling import compiled_meanwhile
 from quad_dynamics.identification.demo.experiment import Experiment
 from quad_dynamics.identification.demo.secret import make_secret
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.excitation.excitation_bag import Trajectory
 from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.kernels.simulate import simulate
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 
@@ -204,3 +208,20 @@ def test_every_plot_of_its_report_is_filled(shown: tuple[Path, str], tmp_path: P
 def test_finding_knows_whether_it_is_inside() -> None:
     assert Finding('m', 'kg', 0.0, 1.0, 1.2, 0.9, 1.5).inside
     assert not Finding('m', 'kg', 0.0, 1.0, 1.2, 1.1, 1.3).inside
+
+
+def test_kernels_are_compiled_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in the cache on disk afterwards; a process that is left early does not stay behind."""
+    started: list[Any] = []
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, 'Popen', lambda *a, **b: started.append(start(*a, **b)) or started[-1])
+    with compiled_meanwhile() as wait:
+        wait()
+    assert started[0].returncode == 0
+    assert simulate.load(announce=False) is False  # nothing had to be compiled
+    with compiled_meanwhile():
+        pass
+    assert started[1].returncode is not None
+    monkeypatch.setattr(sys, 'executable', str(tmp_path / 'none'))
+    with compiled_meanwhile() as wait:
+        wait()

@@ -125,6 +125,7 @@ def _print(terminal: Terminal, shown: Demo, robot: str, arguments: argparse.Name
         f'  payload within {mass:.1f} %, {place:.1f} mm off; viscous friction within {viscous:.1f} %, '
         f'Coulomb friction within {coulomb:.1f} %'
     )
+    terminal.line('  intervals of the payload allow for legs that are heavier or lighter than in the URDF')
     for one in (*shown.payload, *shown.friction):
         if not one.inside:
             terminal.line(terminal.paint(f'  {one.name} is outside of its interval', _BAD))

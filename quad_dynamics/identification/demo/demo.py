@@ -13,6 +13,7 @@ import numpy.typing as npt
 import yaml
 
 from quad_dynamics.identification.demo.comparison import Finding, friction_findings, payload_findings
+from quad_dynamics.identification.demo.compiling import compiled_meanwhile
 from quad_dynamics.identification.demo.experiment import Experiment
 from quad_dynamics.identification.demo.secret import Secret, make_secret
 from quad_dynamics.identification.excitation.excitation import choose_motion, design
@@ -90,7 +91,9 @@ def demonstrate(
     path.mkdir(exist_ok=True)
     (path / 'hidden.yaml').write_text(_secret_text(model, secret), encoding='utf-8')
     true = secret.hidden_in(model)
-    first, other = _designed(model, settings, tell)
+    with compiled_meanwhile() as wait_for_kernels:
+        first, other = _designed(model, settings, tell)
+        wait_for_kernels()
     write_trajectory(first, path / 'motion')
     tell(f'recording {first.time[-1]:.0f} s of simulated motion, and {other.time[-1]:.0f} s to validate on')
     experiment = Experiment(true, model, settings.seed)
