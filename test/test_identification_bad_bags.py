@@ -309,6 +309,21 @@ def test_noisy_and_coarse_velocities_are_fine(tmp_path: Path, seed: int) -> None
     assert len(samples) > 0
 
 
+@pytest.mark.parametrize('wrong', [False, True])
+def test_a_twist_that_is_no_derivative_is_told(tmp_path: Path, wrong: bool) -> None:
+    """Odometry whose linear velocity is twice as large: the pose is used, and that is said."""
+    truth = quadruped_truth(duration=4.0, rate=200.0)
+    moved = replace(truth, u=truth.u * np.where(np.arange(18) < 3, 2.0, 1.0)) if wrong else truth
+    folder = write(tmp_path / 'bag', bags.quadruped_messages(truth) + bags.odometry(moved))
+    samples, report = run(folder, truth.model)
+    words = (
+        'odometry: linear velocity is 2.00 times the derivative of the position; the pose is differentiated'
+    )
+    assert any(note.startswith(words) for note in report.sources[0].notes) == wrong
+    u = samples.layout.get(samples.all(), 'u')[:, :3]
+    assert np.sqrt(np.mean(u**2)) == pytest.approx(np.sqrt(np.mean(truth.u[:, :3] ** 2)), rel=0.2)
+
+
 # ---------------------------------------------------------------- topics that were named
 
 

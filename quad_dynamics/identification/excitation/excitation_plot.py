@@ -25,20 +25,29 @@ def plot_excitation(excitation: Excitation, path: str | os.PathLike[str]) -> Non
         ('velocity', excitation.velocity),
         ('acceleration', excitation.acceleration),
     )
-    units = ('rad', 'rad/s', 'rad/s^2')
+    unit = _unit(excitation)
+    units = (unit, f'{unit}/s', f'{unit}/s^2')
     panels = figure.subplots(3, 1, sharex=True)
-    for axes, (label, values), unit in zip(panels, shown, units, strict=True):
+    for axes, (label, values), named in zip(panels, shown, units, strict=True):
         for i, name in enumerate(excitation.joint_names):
             style = ('-', '--', ':')[(i // len(_COLOURS)) % 3]
             colour = _COLOURS[i % len(_COLOURS)]
             axes.plot(excitation.time, values[:, i], style, color=colour, lw=1.0, label=name)
-        axes.set_ylabel(f'{label} [{unit}]')
+        axes.set_ylabel(f'{label} [{named}]')
         axes.grid(alpha=0.3)
     panels[-1].set_xlabel('time [s]')
     panels[0].set_title(f'{excitation.model.name}: {excitation.criterion}, period {excitation.period:g} s')
-    panels[0].legend(fontsize=7, ncols=4)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=7, ncols=6, loc='outside lower center')
     # without dates, the same motion gives the same file
     kind = Path(path).suffix.lower()
     metadata = {'.svg': {'Date': None}, '.pdf': {'CreationDate': None}}.get(kind, {})
     with mpl.rc_context({'svg.hashsalt': 'quad_dynamics'}):
         figure.savefig(path, metadata=metadata)
+
+
+def _unit(excitation: Excitation) -> str:
+    """Of positions of its joints."""
+    model = excitation.model
+    slides = [bool(model.is_prismatic[model.joint_names.index(name)]) for name in excitation.joint_names]
+    return 'm' if all(slides) else '(rad or m)' if any(slides) else 'rad'

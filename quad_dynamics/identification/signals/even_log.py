@@ -19,7 +19,11 @@ from quad_dynamics.identification.signals.quantities import Quantities
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.spectrum import Spectrum, choose_cutoff, measure_spectrum
 from quad_dynamics.identification.signals.stance import Stance, find_stance, stance_method
-from quad_dynamics.identification.signals.velocity_check import LEAST_WAY, refuse_velocities
+from quad_dynamics.identification.signals.velocity_check import (
+    LEAST_WAY,
+    note_base_velocities,
+    refuse_velocities,
+)
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
@@ -86,6 +90,8 @@ def read_log(
         raise ArgumentError(f'{source.name}: has no stretch of 2 s without a gap; expected one')
     if 'velocity' in grid:
         refuse_velocities(source, grid, model, choose_cutoff([spectrum]))
+    if chosen.base == 'odom':
+        note_base_velocities(source, grid, choose_cutoff([spectrum]))
     stance = find_stance(grid, model, settings, source.force_frames, _stance_method(source, chosen, settings))
     check_forces(source, model, stance.carried)
     grid.split(stance.impacts)
