@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from identification_bags import robot
+from scipy.spatial.transform import Rotation
 
 import quad_dynamics as qd
+from quad_dynamics.identification.recordings.table_reader import ACCELERATION_FIELDS, BASE_FIELDS
 from quad_dynamics.simulation.gaits import Trot, hold
 from quad_dynamics.simulation.sensors import SensorSuite
 from quad_dynamics.simulation.settings import (
@@ -61,6 +63,19 @@ class LeggedLog:
         return path
 
 
+def write_csv(path: Path, arrays: dict[str, Any]) -> Path:
+    """The same table as CSV."""
+    joints, feet = arrays['joint_names'], arrays['foot_names']
+    base = ['base.' + field for field in (*BASE_FIELDS, *ACCELERATION_FIELDS)]
+    kinds = ('position', 'velocity', 'acceleration', 'effort')
+    names = ['time', *(f'{joint}.{kind}' for kind in kinds for joint in joints), *base]
+    parts = [arrays['time'][:, None], *(arrays[kind] for kind in kinds)]
+    parts += [arrays['base'], arrays['base_acceleration'], arrays['contact']]
+    names += [f'{foot}.contact' for foot in feet]
+    np.savetxt(path, np.hstack(parts), fmt='%.12g', delimiter=',', header=','.join(names), comments='')
+    return path
+
+
 def loaded(model: Any) -> Any:
     """The same robot with friction, and with the payload on its trunk."""
     pi, c = model.pi.copy(), PLACE
@@ -89,6 +104,12 @@ def _controller(model: Any, motion: str) -> Callable[[Any], Any]:
     return command
 
 
+def base_acceleration(log: Any) -> Floats:
+    """(n, 6) of the base's origin and angular, in base axes."""
+    R = Rotation.from_quat(log.q[:, 3:7])
+    return np.hstack([R.inv().apply(log.acceleration[:, :3]), log.acceleration[:, 3:6]])
+
+
 @cache
 def legged_log(
     name: str = 'mini_cheetah', motion: str = 'trot', seconds: float = 12.0, contact: str = 'impulse'
@@ -108,6 +129,7 @@ def legged_log(
     sim.run(controller, _SETTLE, progress=False)
     log = sim.run(controller, seconds, progress=False)
     read = SensorSuite(true, _SENSORS, 0, _DT).measure_all(log.truth(), log.steps)
+    rng = np.random.default_rng(4)
     arrays = {
         'time': log.time - log.time[0],
         'position': read.joint_position,
@@ -115,7 +137,10 @@ def legged_log(
         'effort': read.joint_torque,
         'joint_names': np.array(model.joint_names),
         'base': np.hstack([read.base_pose, read.base_twist]),
+        'base_acceleration': base_acceleration(log),
+        'acceleration': log.acceleration[:, 6:] + rng.normal(scale=1.0, size=(len(log), model.nj)),
         'force': read.foot_forces,
+        'contact': (log.foot_forces[:, :, 2] > 0.0).astype(np.float64),
         'foot_names': np.array(model.foot_names),
     }
     return LeggedLog(model, log, arrays)

@@ -59,7 +59,9 @@ def _seconds(stamp: np.int64, start: int) -> str:
 
 def _of(key: str, channel: Channel, column: int, model: Model) -> str:
     """Which joint a column belongs to."""
-    if key.split('#', 1)[0] in ('position', 'velocity', 'effort') or key.startswith('target_'):
+    if key.split('#', 1)[0] in ('position', 'velocity', 'acceleration', 'effort') or key.startswith(
+        'target_'
+    ):
         return f' of {model.joint_names[(channel.columns or range(model.nj))[column]]}'
     return f' [{column}]'
 

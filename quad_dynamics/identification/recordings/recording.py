@@ -55,7 +55,9 @@ class Source(abc.ABC):
     'base' (13: p_WB, quaternion x y z w, velocity and angular velocity in base axes, as nav_msgs/Odometry);
     'imu' (10: quaternion, angular velocity, specific force, as sensor_msgs/Imu);
     'force/<foot>' (3, in the axes of `force_frames`); 'target_position', 'target_velocity', 'target_effort'
-    (nj). What the recording does not have is absent.
+    (nj); 'acceleration' (nj), 'base_acceleration' (6: of its origin, without gravity, and angular, in base
+    axes) and 'contact/<foot>' (1: 1 on the ground, 0 in the air), where they come with the
+    data. What the recording does not have is absent.
 
     Attributes:
         name: of the recording, for people.

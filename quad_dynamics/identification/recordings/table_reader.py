@@ -5,13 +5,17 @@ CSV: one line of names, then numbers. Columns, in any order; others are ignored:
 
     time                                                            [s]
     <joint>.position, <joint>.velocity, <joint>.effort              [rad, rad/s, N m]
+    <joint>.acceleration                                            [rad/s^2], where it was measured
     base.px py pz qx qy qz qw vx vy vz wx wy wz                     as nav_msgs/Odometry: twist in base axes
+    base.ax ay az dwx dwy dwz                                       acceleration in base axes, without gravity
     imu.qx qy qz qw wx wy wz ax ay az                               as sensor_msgs/Imu: specific force
     <foot>.fx fy fz                                                 [N], world axes
+    <foot>.contact                                                  1: on the ground, 0: in the air
     <joint>.target_position, target_velocity, target_effort
 
-npz: arrays time (n,), position, velocity, effort, target_... (n, joints), joint_names (joints,) in the order
-of the columns, base (n, 13), imu (n, 10), force (n, feet, 3), foot_names (feet,).
+npz: arrays time (n,), position, velocity, acceleration, effort, target_... (n, joints), joint_names (joints,)
+in the order of the columns, base (n, 13), base_acceleration (n, 6), imu (n, 10), force (n, feet, 3), contact
+(n, feet), foot_names (feet,).
 """
 
 from __future__ import annotations
@@ -32,8 +36,17 @@ from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
-JOINT_FIELDS = ('position', 'velocity', 'effort', 'target_position', 'target_velocity', 'target_effort')
+JOINT_FIELDS = (
+    'position',
+    'velocity',
+    'acceleration',
+    'effort',
+    'target_position',
+    'target_velocity',
+    'target_effort',
+)
 BASE_FIELDS = ('px', 'py', 'pz', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
+ACCELERATION_FIELDS = ('ax', 'ay', 'az', 'dwx', 'dwy', 'dwz')
 IMU_FIELDS = ('qx', 'qy', 'qz', 'qw', 'wx', 'wy', 'wz', 'ax', 'ay', 'az')
 FORCE_FIELDS = ('fx', 'fy', 'fz')
 _LINES = 4096  # of a table that are read at once
@@ -134,7 +147,9 @@ def _columns(
     wanted |= {field: [f'{joint}.{field}' for joint in present] for field in JOINT_FIELDS}
     if model.floating_base:
         wanted |= {'base': [f'base.{field}' for field in BASE_FIELDS]}
+        wanted |= {'base_acceleration': [f'base.{field}' for field in ACCELERATION_FIELDS]}
         wanted |= {'imu': [f'imu.{field}' for field in IMU_FIELDS]}
+        wanted |= {f'contact/{foot}': [f'{foot}.contact'] for foot in model.foot_names}
         wanted |= {
             f'force/{foot}': [f'{foot}.{field}' for field in FORCE_FIELDS] for foot in model.foot_names
         }
@@ -200,10 +215,10 @@ class NpzSource(_TableSource):
             if key in arrays:
                 kept[key] = self._array(arrays, key, (n, len(names)))[:, order]
         if model.floating_base:
-            for key, width in (('base', 13), ('imu', 10)):
+            for key, width in (('base', 13), ('base_acceleration', 6), ('imu', 10)):
                 if key in arrays:
                     kept[key] = self._array(arrays, key, (n, width))
-            kept |= self._forces(arrays, n)
+            kept |= self._forces(arrays, n) | self._contacts(arrays, n, model)
         _check_base(self.name, kept, model)
         return kept
 
@@ -212,12 +227,26 @@ class NpzSource(_TableSource):
         if 'force' not in arrays:
             self.force_frames = {}
             return {}
-        if 'foot_names' not in arrays:
-            raise ArgumentError(f"{self.name}: has 'force', but lacks the array 'foot_names'")
-        feet = [str(foot) for foot in np.atleast_1d(arrays['foot_names'])]
+        feet = self._feet(arrays, 'force')
         force = self._array(arrays, 'force', (n, len(feet), 3))
         self.force_frames = {foot: frame for foot, frame in self.force_frames.items() if foot in feet}
         return {f'force/{foot}': force[:, feet.index(foot)] for foot in self.force_frames}
+
+    def _contacts(
+        self, arrays: dict[str, npt.NDArray[np.generic]], n: int, model: Model
+    ) -> dict[str, Floats]:
+        """Which of the feet that are named are on the ground."""
+        if 'contact' not in arrays:
+            return {}
+        feet = self._feet(arrays, 'contact')
+        contact = self._array(arrays, 'contact', (n, len(feet)))
+        return {f'contact/{foot}': contact[:, [i]] for i, foot in enumerate(feet) if foot in model.foot_names}
+
+    def _feet(self, arrays: dict[str, npt.NDArray[np.generic]], what: str) -> list[str]:
+        """Names of the feet that an array has columns of."""
+        if 'foot_names' not in arrays:
+            raise ArgumentError(f"{self.name}: has '{what}', but lacks the array 'foot_names'")
+        return [str(foot) for foot in np.atleast_1d(arrays['foot_names'])]
 
     def _array(self, arrays: dict[str, npt.NDArray[np.generic]], key: str, shape: tuple[int, ...]) -> Floats:
         try:

@@ -221,6 +221,8 @@ class EvenClock:
                 continue
             if quantity in TARGETS:
                 values, there = hold(time, line.values, at, _HELD)
+            elif quantity.startswith('contact/'):  # the nearest
+                values, there = hold(time, line.values, at + 0.5 * line.period, _HELD)
             else:
                 values, there = interpolate(time, line.values, at, line.longest)
             known &= there

@@ -12,10 +12,12 @@ import numpy.typing as npt
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.checks import check_effort, check_forces, check_positions
 from quad_dynamics.identification.recordings.recording import Source
+from quad_dynamics.identification.signals.acceleration_check import refuse_accelerations
 from quad_dynamics.identification.signals.clock import EvenClock
 from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.grid_reader import make_grid
 from quad_dynamics.identification.signals.quantities import Quantities
+from quad_dynamics.identification.signals.sampling import rows_at_end
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.spectrum import Spectrum, choose_cutoff, measure_spectrum
 from quad_dynamics.identification.signals.stance import Stance, find_stance, stance_method
@@ -29,6 +31,7 @@ from quad_dynamics.model.model import Model
 Floats = npt.NDArray[np.float64]
 
 _LOWEST_RATE = 20.0  # of joint states, below which nothing can be differentiated [Hz]
+_LEAST_LEFT = 0.02  # of the rows that must be left between impacts, for filters to stop at them
 _WINDOW = 20.0  # time that is looked at at once [s]
 
 
@@ -88,23 +91,49 @@ def read_log(
     spectrum = measure_spectrum(grid)
     if spectrum is None:
         raise ArgumentError(f'{source.name}: has no stretch of 2 s without a gap; expected one')
+    cutoff = choose_cutoff([spectrum])
     if 'velocity' in grid:
-        refuse_velocities(source, grid, model, choose_cutoff([spectrum]))
+        refuse_velocities(source, grid, model, cutoff)
     if chosen.base == 'odom':
-        note_base_velocities(source, grid, choose_cutoff([spectrum]))
+        note_base_velocities(source, grid, cutoff)
+    refuse_accelerations(source, grid, cutoff)
     stance = find_stance(grid, model, settings, source.force_frames, _stance_method(source, chosen, settings))
     check_forces(source, model, stance.carried)
-    grid.split(stance.impacts)
+    _split(source, grid, stance, settings.cutoff or cutoff)
     return EvenLog(source, grid, clock, chosen, spectrum, stance, *looks)
+
+
+def _split(source: Source, grid: Grid, stance: Stance, cutoff: float) -> None:
+    """Let no filter run across impacts, unless that would leave next to nothing of the recording."""
+    pieces = list(grid.pieces)
+    grid.split(stance.impacts)
+    ends = 2 * rows_at_end(grid.rate, cutoff)
+    left = sum(max(len(piece) - ends, 0) for piece in grid.pieces)
+    whole = sum(max(len(piece) - ends, 0) for piece in pieces)
+    if left >= _LEAST_LEFT * whole:
+        return
+    grid.pieces, stance.across = pieces, True
+    every = len(grid) * grid.period / max(len(stance.impacts), 1)
+    help_ = [f'a higher rate than {grid.rate:.4g} Hz', 'slower steps']
+    if 'acceleration' not in grid:
+        help_.append('accelerations of joints and base in the recording')
+    if stance.method == 'kinematics':
+        help_.append('flags of contact in the recording')
+    source.note(
+        f'impacts come every {1e3 * every:.0f} ms on the mean, too often to filter between them: filters run '
+        f'across impacts, which costs accuracy. What would help: {", ".join(help_)}'
+    )
 
 
 def _stance_method(source: Source, chosen: Quantities, settings: SignalSettings) -> str:
     """How feet on the ground are found; '' for a fixed base."""
     if not chosen.base:
         return ''
-    method = stance_method(settings, bool(chosen.forces), chosen.base == 'odom')
+    method = stance_method(settings, bool(chosen.forces), bool(chosen.contacts), chosen.base == 'odom')
     if method == 'forces' and not chosen.forces:
         raise ArgumentError(f"{source.name}: stance is 'forces', but not all feet have measured forces")
+    if method == 'flags' and not chosen.contacts:
+        raise ArgumentError(f"{source.name}: stance is 'flags', but not all feet have flags of contact")
     if method == 'kinematics' and chosen.base != 'odom':
         raise ArgumentError(f"{source.name}: stance is 'kinematics', but there is no odometry")
     if method == 'all':

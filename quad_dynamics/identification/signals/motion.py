@@ -119,9 +119,14 @@ def states(grid: Grid, rows: Floats, plan: MotionPlan, low_pass: LowPass) -> Sta
     v = grid.get(rows, 'velocity') if 'velocity' in grid else None
     joints = differentiate(grid.get(rows, 'position'), v, plan.joints, grid.period, low_pass)
     q, u, du = joints.p, joints.v, joints.a
+    inner = slice(HALF, len(rows) - HALF)
+    if 'acceleration' in grid:
+        du = low_pass(grid.get(rows, 'acceleration'))[inner]
     if plan.model.floating_base:
         base = _from_odometry if plan.imu is None else _from_imu
         base_q, base_u, base_du = base(grid, rows, plan, low_pass)
+        if 'base_acceleration' in grid:
+            base_du = low_pass(world_acceleration(grid, rows))[inner]
         q, u, du = np.hstack([base_q, q]), np.hstack([base_u, u]), np.hstack([base_du, du])
     return States(q, u, du)
 
@@ -142,6 +147,12 @@ def _from_odometry(
     p, v, a = moved.p, moved.v, moved.a
     quaternion, w, dw = angular_motion(p[:, 3:], v[:, 3:], a[:, 3:])
     return np.hstack([p[:, :3], quaternion]), np.hstack([v[:, :3], w]), np.hstack([a[:, :3], dw])
+
+
+def world_acceleration(grid: Grid, rows: Floats) -> Floats:
+    """(n, 6) recorded acceleration of the base: of its origin in world axes, and angular in its own."""
+    quaternion, a = base_signals(grid, rows)[0][:, 3:], grid.get(rows, 'base_acceleration')
+    return np.hstack([rotate(quaternion, a[:, :3]), a[:, 3:]])
 
 
 def imu_signals(grid: Grid, rows: Floats) -> tuple[Floats, Floats]:

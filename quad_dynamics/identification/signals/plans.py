@@ -66,6 +66,7 @@ def make_plan(
         idle=log.largest == 0.0,
         frames=log.source.force_frames,
         segment=max(1, round(settings.segment * grid.rate)),
+        across=log.stance.across,
     )
     return plan, joints
 

@@ -26,6 +26,7 @@ class Quantities:
         keys: channels.
         base: 'odom', 'imu', or '' for a fixed base.
         forces: feet whose forces were measured.
+        contacts: feet of which it is known whether they stand; all of them, or none.
         commanded: torques are those of the commands.
         kp: (nj,) gains of the drives.
         kd: (nj,).
@@ -35,6 +36,7 @@ class Quantities:
     keys: frozenset[str]
     base: str
     forces: tuple[str, ...]
+    contacts: tuple[str, ...]
     commanded: bool
     kp: Floats
     kd: Floats
@@ -79,7 +81,7 @@ def choose_quantities(source: Source, model: Model, settings: SignalSettings, fi
     present = {key.split('#', 1)[0] for key in first}
     if 'position' not in present:
         raise ArgumentError(f'{source.name}: holds no positions of the joints')
-    wanted = {'position', 'velocity'} & present
+    wanted = {'position', 'velocity', 'acceleration'} & present
     if settings.velocity == 'positions' and 'velocity' in present:
         wanted -= {'velocity'}
         source.note('measured velocities are ignored; positions are differentiated')
@@ -90,17 +92,24 @@ def choose_quantities(source: Source, model: Model, settings: SignalSettings, fi
     if commanded:
         _check_commands(source, present, kp, kd)
     base = _base(source, model, settings, present)
-    wanted |= {'odom': {'base'}, 'imu': {'imu'}, '': set()}[base]
-    forces = tuple(foot for foot in model.foot_names if f'force/{foot}' in present and model.floating_base)
+    wanted |= {'odom': {'base', 'base_acceleration'}, 'imu': {'imu'}, '': set()}[base]
+    forces = _all_feet(source, model, present, 'force', 'measured force')
     wanted |= {f'force/{foot}' for foot in forces}
-    if forces and len(forces) < len(model.foot_names):
-        lacking = [foot for foot in model.foot_names if foot not in forces]
-        source.note(f'forces of {", ".join(lacking)} were not measured; no measured force is used')
-        wanted -= {f'force/{foot}' for foot in forces}
-        forces = ()
+    contacts = _all_feet(source, model, present, 'contact', 'contact')
+    wanted |= {f'contact/{foot}' for foot in contacts}
     keys = frozenset(key for key in first if key.split('#', 1)[0] in wanted)
     _note_unused(source, commanded, scale, model)
-    return Quantities(keys, base, forces, commanded, kp, kd, scale)
+    return Quantities(keys, base, forces, contacts, commanded, kp, kd, scale)
+
+
+def _all_feet(source: Source, model: Model, present: set[str], kind: str, what: str) -> tuple[str, ...]:
+    """Feet, if the recording has a quantity of all of them; else none, and a note."""
+    if not model.floating_base:
+        return ()
+    lacking = [foot for foot in model.foot_names if f'{kind}/{foot}' not in present]
+    if lacking and len(lacking) < len(model.foot_names):
+        source.note(f'{kind}s of {", ".join(lacking)} were not measured; no {what} is used')
+    return () if lacking else model.foot_names
 
 
 def _note_unused(source: Source, commanded: bool, scale: Floats, model: Model) -> None:

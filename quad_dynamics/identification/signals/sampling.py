@@ -24,6 +24,10 @@ Bools = npt.NDArray[np.bool_]
 
 _AT_LIMIT = 0.99, 1.01  # torque over its limit at which a drive is taken as saturated
 _TRIM = 1.5  # periods of the cutoff at the ends of pieces that are left out
+# A foot that stands so many periods of the cutoff before or after has a part in a filtered row. Where filters
+# stop at impacts their whole reach counts, for a foot may be set down without one. Where they run across
+# frequent impacts, all feet would stand all the time: what counts there is where most of their weight is.
+_STANCE, _STANCE_ACROSS = 1.5, 0.5
 _UNKNOWN = 0.05  # of a filtered row that may be made where the direction of friction is unknown
 _BAD = 0.01  # of a filtered row that may be made where a torque is wrong
 _BAD_SPIKE = 1e-3  # likewise; a spike is short, and may be very high
@@ -72,6 +76,7 @@ class Plan:
         idle: (nj,) joints whose torques are not known.
         frames: of foot forces.
         segment: rows that are worked on at once.
+        across: filters run across impacts.
     """
 
     grid: Grid
@@ -85,6 +90,7 @@ class Plan:
     idle: Bools
     frames: dict[str, str]
     segment: int
+    across: bool = False
 
     @property
     def model(self) -> Model:
@@ -94,7 +100,21 @@ class Plan:
     @property
     def window(self) -> int:
         """Rows on each side from which a filtered row is made, nearly."""
-        return math.ceil(self.grid.rate / self.low_pass.cutoff)
+        return _window(self.grid.rate, self.low_pass.cutoff)
+
+    @property
+    def stance_window(self) -> int:
+        """Rows on each side in which a foot that stands has a part in a filtered row."""
+        return int(_STANCE_ACROSS * self.window) if self.across else math.ceil(_STANCE * self.window)
+
+
+def _window(rate: float, cutoff: float) -> int:
+    return math.ceil(rate / cutoff)
+
+
+def rows_at_end(rate: float, cutoff: float) -> int:
+    """Rows at the ends of pieces that no samples are made of, without those for delays."""
+    return HALF + math.ceil(_TRIM * _window(rate, cutoff))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +177,7 @@ def _filter(plan: Plan, rows: Floats, begin: int) -> Filtered:
     force = stance = np.zeros((len(tau), 0))
     if model.floating_base:
         force = low_pass(world_forces(grid, rows, model, plan.frames)[inner])
-        window = math.ceil(_TRIM * plan.window)
-        stance = _around(grid.get(rows, 'stance')[inner] > 0.0, window).astype(np.float64)
+        stance = _around(grid.get(rows, 'stance')[inner] > 0.0, plan.stance_window).astype(np.float64)
     return Filtered(
         begin,
         state.q,
@@ -209,7 +228,8 @@ def make_samples(
     for name in ('resting', 'saturated', 'stopped', 'spikes'):
         if not len(getattr(counts, name)):
             setattr(counts, name, np.zeros(nj))
-    trim = HALF + math.ceil(_TRIM * plan.window) + math.ceil(max(abs(delay), abs(force_delay)) * grid.rate)
+    trim = rows_at_end(grid.rate, plan.low_pass.cutoff)
+    trim += math.ceil(max(abs(delay), abs(force_delay)) * grid.rate)
     numbers = {piece.begin: i for i, piece in enumerate(grid.pieces)}
     last: Piece | None = None
     for piece, begin, end, part in filtered_parts(plan):

@@ -31,6 +31,7 @@ class SourceReport:
         stood: part of the time in which each foot stands.
         carried: mean of the vertical foot forces over the weight; NaN where they were not measured.
         impacts: that were found.
+        across: filters run across them, for they are too frequent.
         joint_names: of the following.
         position_noise: standard deviations [rad or m].
         velocity_noise: [rad/s or m/s]; infinite without measured velocities.
@@ -54,6 +55,7 @@ class SourceReport:
     stood: tuple[float, ...]
     carried: float
     impacts: int
+    across: bool
     joint_names: tuple[str, ...]
     position_noise: tuple[float, ...]
     velocity_noise: tuple[float, ...]
@@ -78,7 +80,8 @@ class SourceReport:
         if math.isfinite(self.carried):
             lines.append(f'  foot forces carry {self.carried:.3f} of the weight of the model')
         if self.impacts:
-            lines.append(f'  {self.impacts} impacts; no filter runs across them')
+            filters = 'filters run' if self.across else 'no filter runs'
+            lines.append(f'  {self.impacts} impacts; {filters} across them')
         lines += self._joints()
         return lines + [f'  note: {note}' for note in self.notes]
 
@@ -168,6 +171,7 @@ class SourceReport:
             'stood': list(self.stood),
             'carried': self.carried if math.isfinite(self.carried) else None,
             'impacts': self.impacts,
+            'filters_across_impacts': self.across,
             'joints': joints,
         }
 

@@ -13,7 +13,7 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 
 BASES = ('auto', 'odom', 'imu')
 VELOCITIES = ('auto', 'positions')
-STANCES = ('auto', 'forces', 'kinematics', 'all')
+STANCES = ('auto', 'forces', 'flags', 'kinematics', 'all')
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SignalSettings(ParameterSet):
     imu_position: Vector3 = param((0.0, 0.0, 0.0), 'of the IMU in the frame of its link', unit='m')
     stance: str = param(
         'auto',
-        'how feet on the ground are found; auto: by forces, else by kinematics, else all',
+        'how feet on the ground are found; auto: by forces, else contact flags, else kinematics, else all',
         choices=STANCES,
     )
     # A foot that is taken to stand though it does not costs little; one that carries unseen is an error.

@@ -18,7 +18,7 @@ from quad_dynamics.identification.recordings.recording import Source
 from quad_dynamics.identification.signals.delay import Delays, estimate_delays
 from quad_dynamics.identification.signals.even_log import EvenLog, read_log
 from quad_dynamics.identification.signals.plans import STILL, make_plan
-from quad_dynamics.identification.signals.sampling import Counts, Plan, make_samples
+from quad_dynamics.identification.signals.sampling import Counts, Plan, make_samples, rows_at_end
 from quad_dynamics.identification.signals.signal_report import RefusedCutoff, SignalReport, SourceReport
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.spectrum import HIGHEST, choose_cutoff, lowest_cutoff
@@ -127,7 +127,7 @@ class Logs:
                 samples.append(rows)
             block += len(plan.grid.pieces)
             reports.append(_source_report(log, plan, joints, counts))
-        _check_samples(samples, reports)
+        _check_samples(samples, reports, cutoff)
         return samples, SignalReport(
             sources=tuple(reports),
             cutoff=cutoff,
@@ -183,6 +183,7 @@ def _source_report(log: EvenLog, plan: Plan, joints: VelocityCheck | None, count
         stood=tuple(float(x) for x in log.stance.stood / max(len(grid), 1)),
         carried=log.stance.carried,
         impacts=len(log.stance.impacts),
+        across=log.stance.across,
         joint_names=plan.model.joint_names,
         position_noise=tuple(map(float, log.spectrum.position_noise)),
         velocity_noise=tuple(map(float, log.spectrum.velocity_noise)),
@@ -195,7 +196,7 @@ def _source_report(log: EvenLog, plan: Plan, joints: VelocityCheck | None, count
     )
 
 
-def _check_samples(samples: Samples, reports: Sequence[SourceReport]) -> None:
+def _check_samples(samples: Samples, reports: Sequence[SourceReport], cutoff: float) -> None:
     """Something must be left.
 
     Raises:
@@ -203,7 +204,12 @@ def _check_samples(samples: Samples, reports: Sequence[SourceReport]) -> None:
     """
     names = ', '.join(report.name for report in reports)
     if not len(samples):
-        raise ArgumentError(f'{names}: no samples are left after gaps, impacts and the ends of the filters')
+        needed = max(2.0 * rows_at_end(report.rate, cutoff) / report.rate for report in reports)
+        raise ArgumentError(
+            f'{names}: no samples are left after gaps, impacts and the ends of filters; expected at least '
+            f'{needed:.2g} s between two of them. Fewer gaps, a higher rate, or a higher cutoff than '
+            f'{cutoff:.3g} Hz would help'
+        )
     used = sum(float(samples.layout.get(rows, 'use').sum()) for rows in samples.chunks())
     if not used:
         rests = [rest for report in reports for rest in report.rest if np.isfinite(rest)]

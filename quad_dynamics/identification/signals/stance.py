@@ -39,29 +39,32 @@ class Stance:
     """What was found.
 
     Attributes:
-        method: 'forces', 'kinematics' or 'all'; '' for a fixed base.
+        method: 'forces', 'flags', 'kinematics' or 'all'; '' for a fixed base.
         impacts: rows before which something hit.
         stood: (feet,) rows in which each foot stood.
         carried: mean of the vertical forces over the weight; NaN where they were not measured.
+        across: impacts are so frequent that filters run across them.
     """
 
     method: str
     impacts: list[int] = field(default_factory=list)
     stood: Floats = field(default_factory=lambda: np.zeros(0))
     carried: float = float('nan')
+    across: bool = False
 
 
-def stance_method(settings: SignalSettings, measured: bool, odometry: bool) -> str:
+def stance_method(settings: SignalSettings, measured: bool, flags: bool, odometry: bool) -> str:
     """How feet on the ground are found.
 
     Args:
         settings: what is wanted.
         measured: forces of all feet were measured.
+        flags: contact of all feet is recorded.
         odometry: there is odometry.
     """
     if settings.stance != 'auto':
         return settings.stance
-    return 'forces' if measured else 'kinematics' if odometry else 'all'
+    return 'forces' if measured else 'flags' if flags else 'kinematics' if odometry else 'all'
 
 
 def world_forces(grid: Grid, rows: Floats, model: Model, frames: dict[str, str]) -> Floats:
@@ -108,7 +111,7 @@ def find_stance(
         model: robot.
         settings: thresholds.
         frames: of the forces.
-        method: 'forces', 'kinematics' or 'all'; '' without feet.
+        method: 'forces', 'flags', 'kinematics' or 'all'; '' without feet.
     """
     found = Stance(method, stood=np.zeros(len(model.foot_names) if method else 0))
     weight = model.total_mass * float(np.linalg.norm(model.gravity))
@@ -136,8 +139,9 @@ def find_stance(
             rise = norms[min(ahead - 2, len(norms) - 1) :]
             hits = np.flatnonzero(np.any(rise - norms[: len(rise)] > _RISE * weight, axis=1))
             found.impacts += [low + int(i) + 1 for i in hits if begin <= low + i < end]
-        elif method == 'kinematics':
-            stands = _standing(grid, rows, model)[inner]
+        elif method in ('flags', 'kinematics'):
+            known = _flags if method == 'flags' else _standing
+            stands = known(grid, rows, model)[inner]
             touched = np.any(stands[1:] & ~stands[:-1], axis=1)
             found.impacts += [begin + 1 + int(i) for i in np.flatnonzero(touched)]
         else:
@@ -178,6 +182,11 @@ def _hysteresis(values: Floats, on: float, off: float, before: Bools | None) -> 
     latest = np.maximum.accumulate(known, axis=0)
     stands: Bools = np.take_along_axis(state, latest, axis=0)[1:] == 1
     return stands
+
+
+def _flags(grid: Grid, rows: Floats, model: Model) -> Bools:
+    """(n, feet) feet that are on the ground, as recorded."""
+    return np.hstack([grid.get(rows, f'contact/{foot}') for foot in model.foot_names]) > 0.5
 
 
 def _standing(grid: Grid, rows: Floats, model: Model) -> Bools:

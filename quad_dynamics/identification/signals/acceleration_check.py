@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether accelerations that come with a recording can be what they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.recordings.recording import Source
+from quad_dynamics.identification.signals.filters import LowPass
+from quad_dynamics.identification.signals.grid import Grid
+from quad_dynamics.identification.signals.motion import base_signals, world_acceleration
+from quad_dynamics.identification.signals.velocity_check import check_velocities
+
+Floats = npt.NDArray[np.float64]
+
+_HIGHEST = 10.0  # below which they are compared [Hz]: near impacts they differ
+_LEAST, _MOST = 0.5, 2.0  # accelerations over derivatives of velocities, median of what moves
+_FALL = 3.0  # mean acceleration of a base that goes on for long [m/s^2]
+_WINDOW = 20.0  # time that is looked at at once [s]
+
+
+def refuse_accelerations(source: Source, grid: Grid, cutoff: float) -> None:
+    """Make sure that recorded accelerations are those of the joints and of the base.
+
+    Args:
+        source: recording.
+        grid: its rows.
+        cutoff: of the motion [Hz].
+
+    Raises:
+        ArgumentError: they are not about the derivatives of velocities, or those of the base hold gravity.
+    """
+    low_pass = LowPass(min(cutoff, _HIGHEST), 4, grid.rate)
+    if 'acceleration' in grid and 'velocity' in grid:
+        _compare(
+            source,
+            grid,
+            lambda rows: (grid.get(rows, 'velocity'), grid.get(rows, 'acceleration')),
+            low_pass,
+            'accelerations of the joints',
+        )
+    if 'base_acceleration' not in grid:
+        return
+    windows = grid.windows(round(_WINDOW * grid.rate))
+    total = sum(world_acceleration(grid, rows)[:, :3].sum(axis=0) for _, _, _, rows in windows)
+    mean = np.asarray(total) / max(len(grid), 1)
+    if np.linalg.norm(mean) > _FALL:
+        raise ArgumentError(
+            f'{source.name}: the mean acceleration of the base is {np.round(mean, 2).tolist()} m/s^2 in '
+            'world axes; expected about 0: without gravity, and given in base axes'
+        )
+    _compare(
+        source,
+        grid,
+        lambda rows: (base_signals(grid, rows)[1][:, :3], world_acceleration(grid, rows)[:, :3]),
+        low_pass,
+        'accelerations of the base',
+    )
+
+
+def _compare(
+    source: Source,
+    grid: Grid,
+    signals: Callable[[Floats], tuple[Floats, Floats]],
+    low_pass: LowPass,
+    what: str,
+) -> None:
+    """Accelerations against derivatives of velocities."""
+    factor = check_velocities(grid, signals, low_pass).factor
+    if np.isfinite(factor).any() and not _LEAST <= (usual := float(np.nanmedian(factor))) <= _MOST:
+        raise ArgumentError(
+            f'{source.name}: {what} are {usual:.3g} times the derivatives of velocities; expected 1'
+        )
