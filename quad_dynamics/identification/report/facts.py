@@ -103,9 +103,9 @@ def model_notes(model: Model) -> list[str]:
     """What is doubtful about the model, each thing once.
 
     Meshes that are missing are told when the robot is loaded, and again when contact points are made of what
-    takes their place.
+    takes their place. Inertia that no body has is replaced by the solver, which says so.
     """
-    notes = list(model.warnings)
+    notes = [note for note in model.warnings if 'violates the triangle inequality' not in note]
     if model.floating_base and not any(note.startswith('collision meshes') for note in notes):
         notes += contact_warnings(model)
     return notes
@@ -163,7 +163,8 @@ def percent(value: float) -> str:
     """A part as per cent; '-' for NaN."""
     if not math.isfinite(value):
         return '-'
-    return f'{100.0 * value:.1f} %' if abs(value) < 1.0 else f'{100.0 * value:.0f} %'
+    digits = 0 if value == 0.0 or abs(value) >= 1.0 else 1 if abs(value) >= 0.01 else 2
+    return f'{100.0 * value:.{digits}f} %'
 
 
 def with_std(value: float, std: float) -> str:
