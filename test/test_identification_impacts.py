@@ -77,10 +77,10 @@ def test_the_payload_of_a_trotting_robot_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('without', 'mass_error'),
     [
-        (('force', *EXTRA), 0.06),
-        (('force', *ACCELERATIONS), 0.01),
+        pytest.param(('force', *EXTRA), 0.06, marks=pytest.mark.slow),
+        pytest.param(('force', *ACCELERATIONS), 0.01, marks=pytest.mark.slow),
         (('force',), 0.01),
-        (EXTRA, 0.01),
+        pytest.param(EXTRA, 0.01, marks=pytest.mark.slow),
         ((), 0.003),
     ],
     ids=['nothing', 'flags', 'flags_and_accelerations', 'forces', 'all'],
