@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The default cannot be fooled: plausible robots where friction, drives or motion are unusual."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import identification_worlds as worlds
+import numpy as np
+import pytest
+from identification_worlds import World
+
+from benchmarks.plausibility import pooled, run
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.pipeline import IdentifySettings, identify
+
+# Logs from which robots of 0.8 to 3 times the true mass came without a word, or robots that predict another
+# motion worse than the URDF does.
+FOOLED = [worlds.draw(seed) for seed in (24, 27, 34)]
+
+
+@pytest.mark.slow
+def test_a_quadruped_on_a_stand_in_one_slow_motion(tmp_path: Path) -> None:
+    """Friction is larger than all else, efforts are those of the PD law: no reason to change the mass."""
+    world = worlds.on_a_stand(0, 'go2')
+    truth = worlds.make_robot(world)
+    path = worlds.make_log(world, truth, tmp_path / 'log.npz')
+    result = identify([path], truth.model)
+    few = identify([path], truth.model, IdentifySettings(free=('friction', 'rotor')))
+    mass = result.solution.part('pi')[::10].sum() / truth.model.pi[::10].sum()
+    assert mass == pytest.approx(1.0, abs=0.1)
+    assert result.validation is not None
+    assert few.validation is not None
+    errors, others = result.validation.errors, few.validation.errors
+    assert pooled(errors, errors.after) < 1.05 * pooled(others, others.after)
+    assert pooled(errors, errors.after) < 0.5 * pooled(errors, errors.before)
+
+
+@pytest.mark.parametrize('robot', ['ur5', 'two_link_arm'])
+def test_efforts_in_other_units_are_refused_or_announced(tmp_path: Path, robot: str) -> None:
+    world = World(3, robot, unit=1e-3)
+    truth = worlds.make_robot(world)
+    path = worlds.make_log(world, truth, tmp_path / 'log.npz')
+    try:
+        result = identify([path], truth.model)
+    except ArgumentError as error:
+        told = str(error)
+    else:
+        told = '\n'.join(result.warnings)
+    assert 'effort' in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('world', FOOLED, ids=str)
+def test_nothing_implausible_is_written_without_a_word(tmp_path: Path, world: World) -> None:
+    row = run(world, tmp_path)
+    assert row.announced or not (row.too_heavy or row.worse_held or row.worse_elsewhere)
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_where_friction_is_another(tmp_path: Path) -> None:
+    """Arms whose drives have Stribeck and load-dependent friction."""
+    rows = [
+        run(replace(World(seed, robot, friction=kind), level=0.2), tmp_path, others=False)
+        for seed, (robot, kind) in enumerate(
+            [
+                ('ur5', 'harmonic'),
+                ('kinova', 'stribeck'),
+                ('two_link_arm', 'harmonic'),
+            ]
+        )
+    ]
+    for kind in ('base', 'friction'):
+        hit, of = np.sum([row.covered[kind] for row in rows if kind in row.covered], axis=0)
+        assert hit >= 0.85 * of, kind
