@@ -482,6 +482,7 @@ def test_a_velocity_that_is_not_quite_right_is_noted_and_left_out(tmp_path: Path
     assert report.sources[0].velocity_used == (False, False)
     [note] = report.sources[0].notes
     assert 'not quite 1 for joint1 (1.08), joint2 (1.08); positions are differentiated there' in note
+    assert 'time stamps may be scaled' in note
     rows = np.rint(found['time'] * 500.0).astype(int)
     expected = LowPass(8.0, 4, 500.0)(truth.u)[rows]
     assert np.abs(found['u'] - expected)[8:-8].max() < 1e-4 * np.abs(expected).max()
