@@ -160,7 +160,8 @@ class Experiment:
         self.folder = str(folder.absolute())
         self.summary = parameters_text(result)
         self.results += 1
-        self.progress = '; '.join([*headline_warnings(result), *found_lines(result.solution)])
+        where = f'results are in {self.folder}'
+        self.progress = '; '.join([*headline_warnings(result), *found_lines(result.solution), where])
         self.state = DONE
 
 

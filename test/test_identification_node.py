@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from pathlib import Path
@@ -298,7 +299,7 @@ def test_a_bag_is_identified_at_once(ros_domain: int, tmp_path: Path, excitation
         listener.until(lambda: summaries, 'the summary')
         _, text = node.stop()
     assert yaml.safe_load(summaries[0]) == yaml.safe_load((tmp_path / 'out/001/parameters.yaml').read_text())
-    assert 'done: ' in text
+    assert re.search(rf'done: .*; results are in {tmp_path / "out" / "001"}', text)
     assert np.allclose(load(next((tmp_path / 'out/001').glob('*.urdf'))).coulomb, 0.3, atol=0.02)
 
 
