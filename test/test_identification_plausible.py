@@ -12,8 +12,12 @@ import pytest
 from identification_worlds import World
 
 from benchmarks.plausibility import pooled, run
+from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.pipeline import IdentifySettings, identify
+from quad_dynamics.identification.solvers.freedom import make_freedom
+from quad_dynamics.identification.solvers.solve import solve
 
 # Logs from which robots of 0.8 and of 3 times the true mass came without a word.
 FOOLED = [worlds.draw(seed) for seed in (24, 27)]
@@ -73,3 +77,12 @@ def test_intervals_hold_the_truth_where_friction_is_another(tmp_path: Path) -> N
     for kind in ('base', 'friction'):
         hit, of = np.sum([row.covered[kind] for row in rows if kind in row.covered], axis=0)
         assert hit >= 0.85 * of, kind
+
+
+@pytest.mark.parametrize('n', [0, -3], ids=['none', 'fewer_than_forces'])
+def test_a_log_without_rows_that_count_is_refused(n: int) -> None:
+    """Without foot forces, the number of rows is less by the forces that are unknown: it may be negative."""
+    columns = make_columns(worlds.believed('go2', True))
+    nothing = NormalEquations(np.eye(columns.size), np.zeros(columns.size), 1.0, n)
+    with pytest.raises(ArgumentError, match='no row of any sample'):
+        solve([nothing] * 3, None, columns, make_freedom(columns))

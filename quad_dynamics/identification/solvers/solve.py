@@ -137,8 +137,12 @@ def least_residual(normal: NormalEquations, freedom: Freedom) -> tuple[int, floa
 
 
 def _total(folds: Sequence[NormalEquations], columns: Columns) -> NormalEquations:
-    if not folds or sum(fold.n for fold in folds) == 0:
-        raise ArgumentError('there are no data to identify from: no row of any sample can be used')
+    # Without foot forces, rows count less the forces that are unknown: fewer than none may be left.
+    if not any(fold.n > 0 for fold in folds):
+        raise ArgumentError(
+            'there are no data to identify from: no row of any sample can be used. Rows of joints near rest '
+            'do not count; without foot forces, at least as many joints must move as forces are unknown'
+        )
     total = sum(folds[1:], folds[0])
     if len(total.Yty) != columns.size:
         raise ArgumentError(f'the sums have {len(total.Yty)} unknowns; expected {columns.size}')
