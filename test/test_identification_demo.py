@@ -79,12 +79,17 @@ def test_the_payload_is_a_cube() -> None:
 
 
 @pytest.mark.parametrize(
-    ('name', 'message'),
-    [('two_link_arm', "'two_link_arm' has a fixed base; expected a robot that stands on legs")],
+    ('option', 'value', 'message'),
+    [
+        ('--robot', 'two_link_arm', "'two_link_arm' has a fixed base; expected a robot that stands on legs"),
+        ('--duration', '0.5', 'duration is 0.5; expected a number from 1 to 600 [s]'),
+    ],
 )
-def test_what_cannot_stand_is_refused(name: str, message: str, tmp_path: Path, capsys: Any) -> None:
+def test_what_cannot_be_is_refused(
+    option: str, value: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / 'out'
-    assert main(['demo', 'identify', '--robot', name, '--no-open', '--output', str(output)]) == 1
+    assert main(['demo', 'identify', option, value, '--no-open', '--output', str(output)]) == 1
     assert message in capsys.readouterr().err
     assert not output.exists()
 

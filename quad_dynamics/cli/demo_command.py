@@ -105,9 +105,10 @@ def _teller(terminal: Terminal, begin: float) -> Callable[[str], None]:
 
 
 def _print(terminal: Terminal, shown: Demo, robot: str, arguments: argparse.Namespace) -> None:
-    from quad_dynamics.cli.identify_summary import print_validation
+    from quad_dynamics.cli.identify_summary import print_validation, print_warnings
     from quad_dynamics.identification.demo.comparison import worst_error
 
+    print_warnings(terminal, shown.result)
     validation = shown.result.validation
     if validation is not None:
         print_validation(terminal, validation)
