@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 TRUST = 0.3  # relative error of the masses of links in URDF files, as a standard deviation
 _DEVIATIONS = 3.0  # that the mass of a link may be off
-_WHOLE = 0.5  # most error of the whole robot over that of a link; with many links errors cancel
+_WHOLE = 0.32  # most error of the whole robot over that of a link: makers publish it, and errors cancel
 _SMALL = 0.01  # by which any link may be heavier or lighter, as part of the robot: screws, cables
 _REACHED = 0.02  # part of the way from the prior to a limit that is left where it is reached
 _CARRIED = 1.0  # mass that a floating base may carry, as part of the robot

@@ -28,6 +28,11 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 
 Floats = npt.NDArray[np.float64]
 
+# Where friction needs a form that few robots need, it has forms that the equations lack as well: errors of
+# the fit are so many times larger than they seem.
+_RARE_FRICTION = frozenset({'asymmetric', 'stribeck'})
+_FORMS_MISSED = 1.7
+
 
 @dataclass(frozen=True)
 class SolveSettings(ParameterSet):
@@ -90,6 +95,8 @@ def solve(
         total, freedom.only({*choice.groups, 'inertia', 'viscous', 'coulomb'}), scales, noise
     )
     missed = None if equations is None else discrepancy_scores(equations, x, x_robust)
+    if meat is not None and choice.groups & freedom.optional & _RARE_FRICTION:
+        meat = meat * _FORMS_MISSED**2
     sure = find_confidence(wide, total, x, weight, meat, equations, chosen, missed)
     base = find_base_parameters(total, chosen)
     return _solution(chosen, x, sure, base, weight, (*freedom.notes, *choice.words))

@@ -6,8 +6,8 @@ from __future__ import annotations
 from quad_dynamics.identification.solvers.plausible import Limits, immobile_mass
 from quad_dynamics.identification.solvers.solution import Solution
 
-_MOST, _MEASURED = 0.10, 0.15  # change of the whole mass that is not worth a warning; of a floating base
-_WORTH = 0.2  # part of the robot that must have come to a limit
+_MOST = 0.15  # change of the whole mass that is not worth a warning
+_WORTH = 0.08  # part of the robot that must have come to a limit
 _SHOWN = 4  # limits that are named
 
 
@@ -22,8 +22,7 @@ def implausible(solution: Solution, limits: Limits | None) -> list[str]:
     before, after = (float(x[columns.slices['pi']][::10].sum()) for x in (columns.prior, solution.x))
     fixed = immobile_mass(columns)
     found = []
-    most = _MEASURED if columns.model.floating_base else _MOST
-    if abs(after - before) > most * before:
+    if abs(after - before) > _MOST * before:
         found.append(
             f'the mass of the robot changes by {100.0 * (after / before - 1.0):+.0f} %, from '
             f'{before + fixed:.4g} to {after + fixed:.4g} kg. Weigh it, and give --mass: an unknown payload '
