@@ -97,7 +97,7 @@ def test_intervals_cover_the_truth() -> None:
 @pytest.mark.parametrize(
     ('name', 'sets', 'amount', 'seconds'),
     [
-        ('mini_cheetah_leg', 13, 0.2, 20.0),
+        ('mini_cheetah_leg', 40, 0.2, 20.0),
         ('mini_cheetah_leg', 13, 0.6, 10.0),
         ('mini_cheetah', 3, 0.3, 20.0),
     ],

@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 MODES = ('fixed', 'forces', 'projection', 'base')
 _CHUNK = 256  # samples whose regressors are in memory at once
 _HUBER = 2.0  # residuals beyond so many standard deviations count less
-STRETCH = 0.5  # time over which errors may depend on each other [s]
+STRETCH = 0.2  # time over which errors may depend on each other [s]
 
 
 class Equations:

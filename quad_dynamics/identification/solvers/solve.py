@@ -28,10 +28,7 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 
 Floats = npt.NDArray[np.float64]
 
-# Where friction needs a form that few robots need, it has forms that the equations lack as well: errors of
-# the fit are so many times larger than they seem.
-_RARE_FRICTION = frozenset({'asymmetric', 'stribeck'})
-_FORMS_MISSED = 1.7
+_SMALL_OFFSET = 0.004  # of offsets that did not help, relative to what offsets may be
 
 
 @dataclass(frozen=True)
@@ -90,14 +87,14 @@ def solve(
     problem = ConsistentProblem(total, chosen, scales, noise)
     x = solve_problem(problem, weight)
     meat = None if equations is None else equations.scores(x, x_robust)
-    # Friction that was not freed is there all the same: nobody can be surer than if it had been.
-    wide = ConsistentProblem(
-        total, freedom.only({*choice.groups, 'inertia', 'viscous', 'coulomb'}), scales, noise
-    )
+    # Friction and offsets that were not freed are there all the same: nobody can be surer than if they were.
+    small = scales.copy()
+    if 'offset' not in choice.groups:
+        small[columns.slices['offset']] *= _SMALL_OFFSET
+    wide = freedom.only({*choice.groups, 'inertia', 'viscous', 'coulomb', 'offset'})
+    wide_problem = ConsistentProblem(total, wide, small, noise)
     missed = None if equations is None else discrepancy_scores(equations, x, x_robust)
-    if meat is not None and choice.groups & freedom.optional & _RARE_FRICTION:
-        meat = meat * _FORMS_MISSED**2
-    sure = find_confidence(wide, total, x, weight, meat, equations, chosen, missed)
+    sure = find_confidence(wide_problem, total, x, weight, meat, equations, chosen, missed)
     base = find_base_parameters(total, chosen)
     return _solution(chosen, x, sure, base, weight, (*freedom.notes, *choice.words))
 
