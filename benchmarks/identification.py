@@ -79,7 +79,7 @@ def _equations(count: int, kinds: Sequence[str] | None) -> Equations:
         samples.append(
             samples.layout.join(
                 time=2e-3 * (begin + np.arange(n)),
-                block=np.zeros(n),
+                segment=np.zeros(n),
                 q=q,
                 u=u,
                 du=du,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates while a robot moves: stretches of the recording become samples, and these go through the filter.
+"""Estimates while a robot moves: windows of the recording become samples, and these go through the filter.
 
-The stretches overlap, so that filters that run forwards and backwards have settled where samples are taken.
+The windows overlap, so that filters that run forwards and backwards have settled where samples are taken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quad_dynamics.identification.signals.signals import collect
 from quad_dynamics.identification.solvers.freedom import make_freedom, textbook_freedom
 from quad_dynamics.model.model import Model
 
-_EDGE = 0.5  # of a stretch, where filters have not settled [s]
+_EDGE = 0.5  # of a window, where filters have not settled [s]
 _CUTOFF = 20.0  # [Hz]
 _ADAPT = 0.02  # share of a sample in the variance of the rows
 _CORRELATION = 3.0  # neighbouring samples whose errors depend on each other
@@ -79,12 +79,12 @@ class LiveFilter:
         rows = samples.all()
         time = samples.layout.get(rows, 'time')
         stamps = begin + time * 1e9
-        # the beginning of a stretch was taken with the stretch before, or is left out
+        # the beginning of a window was taken with the window before, or is left out
         fresh = (stamps > max(self._done, begin + _EDGE * 1e9)) & (time < time[-1] - _EDGE)
         if not fresh.any():
             return False
         self._done = int(stamps[fresh][-1])
-        # time that goes on from stretch to stretch
+        # time that goes on from window to window
         chosen = rows[fresh].copy()
         samples.layout.get(chosen, 'time')[:] = stamps[fresh] * 1e-9
         self._filter.update(chosen)

@@ -46,7 +46,7 @@ class IdentificationSettings(ParameterSet):
     live_filter: bool = param(True, 'estimate while recording, and publish on ~/estimate')
     estimate_period: float = param(1.0, 'between two estimates', unit='s', low=0.2, high=60.0)
     estimate_window: float = param(
-        4.0, 'stretch of time that is filtered at once for the estimates', unit='s', low=3.0, high=30.0
+        4.0, 'window of time that is filtered at once for the estimates', unit='s', low=3.0, high=30.0
     )
     cutoff: float = param(
         0.0, 'of the low-pass filter; 0: chosen, and 20 Hz for the estimates', unit='Hz', low=0.0

@@ -68,7 +68,7 @@ def closed_loop_samples(
     samples = Samples(model_true)
     rows = samples.layout.join(
         time=at * dt,
-        block=np.zeros(len(at)),
+        segment=np.zeros(len(at)),
         q=measured[at],
         u=velocity,
         du=acceleration,

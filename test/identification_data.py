@@ -156,7 +156,7 @@ def predicted(columns: Columns, x: Floats, q: Floats, u: Floats, du: Floats) -> 
     """(nv,) generalised forces that the equations say the unknowns x need for a motion in the air."""
     model, samples = columns.model, Samples(columns.model)
     parts: dict[str, Any] = {name: np.zeros((1, size)) for name, size in samples.layout.sizes.items()}
-    parts |= {'time': [0.0], 'block': [0.0], 'q': [q], 'u': [u], 'du': [du]}
+    parts |= {'time': [0.0], 'segment': [0.0], 'q': [q], 'u': [u], 'du': [du]}
     parts['sign'] = np.sign(u[None, model.nv - model.nj :])
     mode = 'projection' if model.floating_base else 'fixed'
     Y, y = equations_of(samples, columns, QUIET, mode).raw(samples.layout.join(**parts))
@@ -257,7 +257,7 @@ def _true_rows(
     tau = needed[:, model.nv - model.nj :] + np.sum(columns.joint_columns(uj, sign) * kinds, axis=2)
     rows = samples.layout.join(
         time=t,
-        block=np.zeros(n),
+        segment=np.zeros(n),
         q=q,
         u=u,
         du=du,

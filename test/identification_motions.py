@@ -98,7 +98,7 @@ def record(model: Any, motion: Motion, unknown: Unknown, seed: int, noise_free: 
     samples.append(
         samples.layout.join(
             time=t,
-            block=np.zeros(len(t)),
+            segment=np.zeros(len(t)),
             q=q,
             u=u,
             du=du,

@@ -428,7 +428,7 @@ def test_rate_too_low(tmp_path: Path, arm: Truth) -> None:
 def test_gaps_everywhere(tmp_path: Path, arm: Truth) -> None:
     """Every second of the recording lacks its end."""
     folder = bag(tmp_path, arm.at((arm.t % 1.0) < 0.9))
-    refused(folder, arm.model, 'has no stretch of 2 s without a gap')
+    refused(folder, arm.model, 'has no segment of 2 s without a gap')
 
 
 def test_topics_that_do_not_overlap(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from states import random_state
 import quad_dynamics as qd
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
-from quad_dynamics.identification.equations.equations import STRETCH, Equations, huber_weights
+from quad_dynamics.identification.equations.equations import CLUSTER, Equations, huber_weights
 from quad_dynamics.identification.equations.noise import Noise, covariance, first_noise, fit_noise
 from quad_dynamics.identification.equations.samples import Samples
 
@@ -133,8 +133,8 @@ def test_scores_are_sums_over_stretches_of_time(name: str, mode: str) -> None:
     rows = equations.samples.all()
     Y, y = equations.whitened(rows)
     s = np.einsum('nrp,nr->np', Y, y - Y @ x)
-    stretch = np.floor(equations.samples.layout.get(rows, 'time') / STRETCH)
-    meat = sum(np.outer(v, v) for v in (s[stretch == k].sum(axis=0) for k in np.unique(stretch)))
+    cluster = np.floor(equations.samples.layout.get(rows, 'time') / CLUSTER)
+    meat = sum(np.outer(v, v) for v in (s[cluster == k].sum(axis=0) for k in np.unique(cluster)))
     assert np.abs(equations.scores(x) - meat).max() < 1e-7 * np.abs(meat).max()
 
 

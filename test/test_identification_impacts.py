@@ -124,7 +124,7 @@ def test_csv_has_flags_and_accelerations_too(tmp_path: Path) -> None:
     log = legged_log(motion='sway', seconds=4.0)
     npz = log.save(tmp_path / 'log.npz', 'force', every=5)
     csv = write_csv(tmp_path / 'log.csv', dict(np.load(npz)))
-    first, second = (next(open_source(path, log.model).segments()) for path in (npz, csv))
+    first, second = (next(open_source(path, log.model).chunks()) for path in (npz, csv))
     assert set(first) == set(second)
     assert {'acceleration', 'base_acceleration', 'contact/FL_foot'} < set(first)
     for key, channel in first.items():

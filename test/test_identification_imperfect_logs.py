@@ -95,7 +95,7 @@ def test_positions_that_come_twice_are_no_impacts(tmp_path: Path, velocity: bool
     path = npz(tmp_path / 'log.npz', truth, position=q, velocity=truth.u if velocity else None)
     samples, report = collect([open_source(path, truth.model)], truth.model)
     assert report.sources[0].impacts == 0
-    assert report.sources[0].counts.blocks == 1
+    assert report.sources[0].counts.segments == 1
     assert samples.layout.get(samples.all(), 'use').mean() > 0.9
 
 
@@ -112,7 +112,7 @@ def test_a_leg_that_is_hit_is_an_impact(tmp_path: Path, velocity: bool) -> None:
     time = samples.layout.get(samples.all(), 'time')
     assert 1 <= report.sources[0].impacts <= 2  # the first and the last row of it
     assert np.abs(time - 2.0).min() > 0.5 / report.cutoff
-    assert report.sources[0].counts.blocks == 2
+    assert report.sources[0].counts.segments == 2
 
 
 def test_delays_are_moved_by_what_a_fit_finds_left(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ from quad_dynamics.identification.signals.signal_settings import SignalSettings
 def whole(source: Source) -> dict[str, Any]:
     """All of each channel: stamps and values."""
     parts: dict[str, list[Any]] = {}
-    for segment in source.segments():
-        for key, channel in segment.items():
+    for chunk in source.chunks():
+        for key, channel in chunk.items():
             parts.setdefault(key, []).append(channel)
     return {
         key: (
@@ -91,7 +91,7 @@ def test_a_simulated_bag_holds_the_log(tmp_path: Path) -> None:
 
 def test_the_length_of_segments_changes_nothing(tmp_path: Path, arm: Truth) -> None:
     folder = bags.arm_bag(tmp_path / 'bag', arm)
-    whole_, parts = (whole(open_source(folder, arm.model, segment=s)) for s in (100.0, 0.37))
+    whole_, parts = (whole(open_source(folder, arm.model, chunk=s)) for s in (100.0, 0.37))
     for key in whole_:
         np.testing.assert_array_equal(whole_[key][0], parts[key][0])
         np.testing.assert_array_equal(whole_[key][1], parts[key][1])
@@ -186,8 +186,8 @@ def test_messages_may_hold_a_part_of_the_joints(tmp_path: Path, quadruped: Truth
     messages += joint_states(truth.stamps, ['wheel'], truth.q[:, :1], None, None)
     source = open_source(write(tmp_path / 'bag', messages + bags.odometry(truth)), truth.model)
     grid, rows = on_grid(source, truth.model)
-    assert len(grid.pieces) == 1
-    exact = quadruped_truth(t=grid.pieces[0].start + np.arange(len(grid)) * grid.period)
+    assert len(grid.segments) == 1
+    exact = quadruped_truth(t=grid.segments[0].start + np.arange(len(grid)) * grid.period)
     # Between samples 2 ms apart a polynomial of degree 5 is off by rounding only, for waves of 1 Hz; the
     # ends, where it does not fit, are left out.
     inner = slice(5, -5)
@@ -248,10 +248,10 @@ def test_topics_may_begin_later_than_others(tmp_path: Path, late: str) -> None:
     rest = truth.at(slice(1250, None))
     joints, base = (truth, rest) if late == 'odom' else (rest, truth)
     folder = write(tmp_path / 'bag', bags.quadruped_messages(joints) + bags.odometry(base))
-    grid, rows = on_grid(open_source(folder, truth.model, segment=1.0), truth.model)
+    grid, rows = on_grid(open_source(folder, truth.model, chunk=1.0), truth.model)
     np.testing.assert_array_equal(grid.get(rows, 'position'), rest.q[:, 7:])
     np.testing.assert_allclose(grid.get(rows, 'base')[:, :3], rest.q[:, :3], atol=1e-15)
-    assert grid.pieces[0].start == pytest.approx(2.5 if late == 'odom' else 0.0)
+    assert grid.segments[0].start == pytest.approx(2.5 if late == 'odom' else 0.0)
 
 
 # ---------------------------------------------------------------- forces
@@ -327,7 +327,7 @@ def test_torque_of_a_pd_law_where_effort_is_missing(
     folder, tau = pd_bag(tmp_path, arm, velocity, kind)
     source = open_source(folder, arm.model, Topics(kp=(40.0, 30.0), kd=(2.0, 1.0)))
     grid, rows = on_grid(source, arm.model)
-    first = round(grid.pieces[0].start * 500.0)
+    first = round(grid.segments[0].start * 500.0)
     count = min(len(rows), len(tau) - first - 10)
     # Without measured velocities they come from differences over 4 ms: off by (w T)^2 / 6 of waves of 1 Hz.
     np.testing.assert_allclose(
@@ -407,7 +407,7 @@ def test_npz_and_csv_of_a_quadruped(tmp_path: Path, quadruped: Truth) -> None:
         columns |= {f'{foot}.f{axis}': truth.force[:, k, i] for i, axis in enumerate('xyz')}
     csv(tmp_path / 'log.csv', columns)
     for name in ('log.npz', 'log.csv'):
-        found = whole(open_source(tmp_path / name, truth.model, segment=0.7))
+        found = whole(open_source(tmp_path / name, truth.model, chunk=0.7))
         np.testing.assert_array_equal(found['position'][1], truth.q[:, 7:])
         np.testing.assert_array_equal(found['base'][1], base)
         np.testing.assert_array_equal(found['force/RL_foot'][1], truth.force[:, 2])
@@ -431,7 +431,7 @@ def test_bad_csv(tmp_path: Path, arm: Truth, text: str, message: str) -> None:
     path = tmp_path / 'log.csv'
     path.write_text(text)
     with pytest.raises(ArgumentError, match=message):
-        list(open_source(path, arm.model).segments())
+        list(open_source(path, arm.model).chunks())
 
 
 def test_bad_npz(tmp_path: Path, arm: Truth) -> None:

@@ -16,7 +16,7 @@ from quad_dynamics.identification.baselines.closed_loop import ClosedLoop
 from quad_dynamics.identification.baselines.closed_loop_settings import ClosedLoopSettings
 from quad_dynamics.identification.baselines.instrumental import instrumental, least_change
 from quad_dynamics.identification.baselines.least_squares import ols
-from quad_dynamics.identification.baselines.smoothing import motion_cutoff, smooth, stretches
+from quad_dynamics.identification.baselines.smoothing import motion_cutoff, segments, smooth
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.samples import Samples
@@ -189,13 +189,13 @@ def test_stretches_are_the_blocks() -> None:
     model = robot('two_link_arm')
     source, _ = make_samples(model, seed=0, seconds=120.0)
     rows = source.all()
-    source.layout.get(rows, 'block')[...] = np.repeat([0, 1, 2, 3], [5000, 1, 4000, 2999])
+    source.layout.get(rows, 'segment')[...] = np.repeat([0, 1, 2, 3], [5000, 1, 4000, 2999])
     samples = Samples(model)
     for part in np.array_split(rows, 7):
         samples.append(part)
-    parts = list(stretches(samples, most=1500))
+    parts = list(segments(samples, most=1500))
     np.testing.assert_array_equal(np.concatenate(parts), rows)
-    assert all(len(np.unique(samples.layout.get(part, 'block'))) == 1 for part in parts)
+    assert all(len(np.unique(samples.layout.get(part, 'segment'))) == 1 for part in parts)
     assert max(len(part) for part in parts) <= 1500
 
 

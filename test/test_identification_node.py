@@ -67,16 +67,16 @@ def recorded(seconds: float, rate: float = 500.0) -> tuple[LiveRecording, np.nda
 @pytest.mark.parametrize('seconds', [0.1, 4.0, 25.0])  # in memory alone, at the edge of it, in the file
 def test_a_live_recording_gives_back_what_came(seconds: float) -> None:
     recording, values = recorded(seconds)
-    segments = list(recording.segments())
-    assert len(segments) == int(np.ceil((seconds - 0.002) / 10.0))
-    joined = np.concatenate([segment['position'].values for segment in segments])
+    chunks = list(recording.chunks())
+    assert len(chunks) == int(np.ceil((seconds - 0.002) / 10.0))
+    joined = np.concatenate([chunk['position'].values for chunk in chunks])
     assert np.array_equal(joined, values)
-    stamps = np.concatenate([segment['velocity'].stamps for segment in segments])
+    stamps = np.concatenate([chunk['velocity'].stamps for chunk in chunks])
     assert np.array_equal(stamps, 5_000_000_000 + np.arange(len(values)) * 2_000_000)
-    assert sum(len(segment['base'].stamps) for segment in segments) == -(-len(values) // 5)
+    assert sum(len(chunk['base'].stamps) for chunk in chunks) == -(-len(values) // 5)
     assert recording.seconds == pytest.approx((len(values) - 1) / 500.0)
-    again = list(recording.segments())  # it is read more than once
-    assert np.array_equal(again[-1]['position'].values, segments[-1]['position'].values)
+    again = list(recording.chunks())  # it is read more than once
+    assert np.array_equal(again[-1]['position'].values, chunks[-1]['position'].values)
 
 
 def test_a_live_recording_knows_what_is_missing() -> None:
@@ -113,9 +113,9 @@ def test_a_whole_recording_has_no_gaps() -> None:
 
 def test_a_window_of_a_live_recording() -> None:
     recording, values = recorded(12.0)
-    [segment] = Window(recording, 6_000_000_000, 7_000_000_000).segments()
-    assert np.array_equal(segment['position'].values, values[500:1000])
-    assert len(segment['base'].stamps) == 100
+    [chunk] = Window(recording, 6_000_000_000, 7_000_000_000).chunks()
+    assert np.array_equal(chunk['position'].values, values[500:1000])
+    assert len(chunk['base'].stamps) == 100
 
 
 def test_stamps_that_do_not_increase_are_refused() -> None:

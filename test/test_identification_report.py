@@ -169,7 +169,7 @@ def small_result(held_out: bool, gaps: bool, resting: bool) -> Any:
         mine, get = rows.copy(), samples.layout.get
         if gaps:  # three segments, of which one is short
             time = get(mine, 'time')
-            get(mine, 'block')[...] = np.searchsorted([1.5, 3.0], time)
+            get(mine, 'segment')[...] = np.searchsorted([1.5, 3.0], time)
             mine = mine[~((time > 1.0) & (time < 2.0)) & ~((time > 2.2) & (time < 4.0))]
         if resting:
             get(mine, 'use')[:, 1] = 0.0

@@ -320,11 +320,9 @@ def test_the_length_of_segments_changes_nothing(tmp_path: Path) -> None:
     truth = arm_truth(duration=30.0, friction=(0.1, 0.3))
     path = arm_bag(tmp_path / 'bag', truth, TYPICAL)
     results = []
-    for segment in (1.7, 7.0, 100.0):
-        source = open_source(path, truth.model, segment=segment)
-        samples, report = collect(
-            [source], truth.model, SignalSettings(segment=segment, cutoff=10.0, delay=0.0)
-        )
+    for chunk in (1.7, 7.0, 100.0):
+        source = open_source(path, truth.model, chunk=chunk)
+        samples, report = collect([source], truth.model, SignalSettings(chunk=chunk, cutoff=10.0, delay=0.0))
         results.append((samples.all(), report))
     for rows, report in results[1:]:
         np.testing.assert_allclose(rows, results[0][0], atol=1e-9)
@@ -343,10 +341,10 @@ def test_gaps_split_blocks_and_jitter_is_reported(tmp_path: Path) -> None:
     assert clock.longest == pytest.approx(0.5, abs=5e-3)
     steps = np.diff(t[kept])
     assert clock.jitter == pytest.approx(np.std(steps[steps < 0.01]), rel=1e-3)
-    blocks = np.unique(found['block'])
+    blocks = np.unique(found['segment'])
     assert len(blocks) == 3
     for block in blocks:
-        mine = found['time'][found['block'] == block]
+        mine = found['time'][found['segment'] == block]
         assert not np.any((mine[:-1] < 5.2) & (mine[1:] > 5.2))
         np.testing.assert_allclose(np.diff(mine), np.diff(mine)[0], atol=1e-6)
     reach = 1.5 / report.cutoff
@@ -373,7 +371,7 @@ def test_two_recordings(tmp_path: Path) -> None:
     ]
     samples, report = collect(sources, model)
     rows = samples.all()
-    time, block = (samples.layout.get(rows, name) for name in ('time', 'block'))
+    time, block = (samples.layout.get(rows, name) for name in ('time', 'segment'))
     assert set(block) == {0.0, 1.0}
     assert np.all(np.diff(block) >= 0.0)
     assert [source.rate for source in report.sources] == pytest.approx([500.0, 250.0])
@@ -515,7 +513,7 @@ def test_no_filter_crosses_an_impact(trotting: tuple[Any, Any, Path]) -> None:
     assert len(hits) > 5
     for hit in hits:
         before, after = found['time'] < hit, found['time'] > hit
-        assert not set(found['block'][before]) & set(found['block'][after])
+        assert not set(found['segment'][before]) & set(found['segment'][after])
         assert np.abs(found['time'] - hit).min() > 0.5 / 40.0
     r, _ = residuals(samples, model, 'forces')
     level = np.sqrt(np.mean(r[:, :6] ** 2, axis=0))
@@ -653,7 +651,7 @@ def test_memory_does_not_grow_with_the_recording() -> None:
             super().__init__('endless', '0' * 64, Topics())
             self.duration = duration
 
-        def segments(self) -> Any:
+        def chunks(self) -> Any:
             for begin in np.arange(0.0, self.duration, 10.0):
                 part = arm_truth(t=begin + np.arange(5000) / 500.0)
                 rng = np.random.default_rng(int(begin))

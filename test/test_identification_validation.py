@@ -155,7 +155,7 @@ def recorded(
     uj = uj + 2.0 * noise * uj.std() * rng.standard_normal(uj.shape)
     n, sizes = len(t), samples.layout.sizes
     parts: dict[str, Any] = {name: np.zeros((n, size)) for name, size in sizes.items()}
-    parts |= {'time': t, 'block': np.zeros(n)}
+    parts |= {'time': t, 'segment': np.zeros(n)}
     parts['q'][:, model.nq - model.nj :] = qj
     parts['u'][:, model.nv - model.nj :] = uj
     samples.append(samples.layout.join(**parts))
@@ -318,7 +318,7 @@ def test_held_out_blocks_are_apart() -> None:
     assert nearest.min() > 0.2
     for part in (train, test):  # no stretch goes on across what was taken out
         rows = part.all()
-        inside = np.diff(get(rows, 'block')) == 0.0
+        inside = np.diff(get(rows, 'segment')) == 0.0
         assert np.diff(get(rows, 'time'))[inside].max() < 0.011
     with pytest.raises(ArgumentError, match='too few'):
         hold_out(data.make_samples(model, seed=1, seconds=0.4)[0], model)

@@ -76,7 +76,7 @@ class CutoffJudge:
         self._columns, self._mode, self._freedom = columns, mode, freedom
         durations = [len(log.grid) * log.grid.period for log in logs.logs]
         self._begins, self._length = np.cumsum([0.0, *durations[:-1]]), sum(durations)
-        self._first_blocks = np.cumsum([0, *(len(log.grid.pieces) for log in logs.logs[:-1])])
+        self._first_segments = np.cumsum([0, *(len(log.grid.segments) for log in logs.logs[:-1])])
         self._bands: dict[float, _Band | None] = {}
 
     def choose(self, samples: Samples) -> tuple[float, tuple[RefusedCutoff, ...]]:
@@ -143,8 +143,8 @@ class CutoffJudge:
 
     def _part_of(self, samples: Samples, rows: Floats) -> npt.NDArray[np.int64]:
         """(n,) in which part of the time samples are: the same with all cutoffs."""
-        block, time = (samples.layout.get(rows, name).reshape(-1) for name in ('block', 'time'))
-        recording = np.searchsorted(self._first_blocks, block, side='right') - 1
+        segment, time = (samples.layout.get(rows, name).reshape(-1) for name in ('segment', 'time'))
+        recording = np.searchsorted(self._first_segments, segment, side='right') - 1
         at = (self._begins[recording] + time) / self._length
         return np.clip((_FOLDS * at).astype(np.int64), 0, _FOLDS - 1)
 

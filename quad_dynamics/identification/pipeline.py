@@ -55,7 +55,7 @@ class IdentifySettings:
         tie_legs: whether legs are alike.
         mass: of the whole robot, where it is known.
         mode: one of MODES, or 'auto'.
-        folds: stretches of time for cross-validation.
+        folds: blocks of time for cross-validation.
         compare: whether all other methods run as well.
         hold_out: whether blocks are held out for validation where there is no other recording.
         stribeck_velocity: of the Stribeck column [rad/s or m/s].

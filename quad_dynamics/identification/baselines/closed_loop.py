@@ -13,7 +13,7 @@ The difference e to the log is integrated, not the motion itself,
     e'' = a(q_log + e, u_log + e', tau_log - K e - D e') - a_log,
 
 which is zero for a perfect model, however coarse the steps are. The loop forgets how it began, so that
-pieces of the log, each with some time to forget, are simulated together.
+parts of the log, each with some time to forget, are simulated together.
 
 With a floating base, base and ground are as logged (position, acceleration, forces), and joints are
 simulated: a controller that holds the base on its feet is not known. Coulomb friction takes its direction
@@ -34,9 +34,9 @@ from quad_dynamics.identification.baselines.closed_loop_settings import ClosedLo
 from quad_dynamics.identification.baselines.smoothing import (
     motion_cutoff,
     period,
+    segments,
     smooth,
     smooth_motion,
-    stretches,
 )
 from quad_dynamics.identification.equations.columns import JOINT_KINDS
 from quad_dynamics.identification.equations.equations import Equations
@@ -101,13 +101,13 @@ class ClosedLoop:
         return self.equations.mode in ('fixed', 'forces')
 
     def smoothed(self) -> Iterator[tuple[Floats, Floats]]:
-        """Rows of each stretch as logged, and with smooth motion."""
+        """Rows of each segment as logged, and with smooth motion."""
         layout = self.equations.samples.layout
-        for rows in stretches(self.equations.samples):
+        for rows in segments(self.equations.samples):
             yield rows, smooth_motion(layout, rows, self.cutoff)
 
     def simulated(self, x: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Rows of each stretch as logged, and with the motion that the model x makes.
+        """Rows of each segment as logged, and with the motion that the model x makes.
 
         Args:
             x: (size,) unknowns.
@@ -124,7 +124,7 @@ class ClosedLoop:
             yield from run.follow(group)
 
     def _groups(self) -> Iterator[list[tuple[Floats, Floats]]]:
-        """Stretches that are simulated together: the same time between samples, and not too many of them."""
+        """Segments that are simulated together: the same time between samples, and not too many of them."""
         group: list[tuple[Floats, Floats]] = []
         layout, step = self.equations.samples.layout, 0.0
         for rows, smoothed in self.smoothed():
@@ -183,7 +183,7 @@ class _Run:
     # ---------------------------------------------------------------- time
 
     def follow(self, group: list[tuple[Floats, Floats]]) -> Iterator[tuple[Floats, Floats]]:
-        """Rows of stretches as logged, and with the motion of the model."""
+        """Rows of segments as logged, and with the motion of the model."""
         dt = period(self.layout, group[0][0])
         if dt <= 0.0:
             yield from group
@@ -255,7 +255,7 @@ class _Run:
 
 
 def _pieces(lengths: list[int], most: int) -> tuple[Ints, Ints, Ints]:
-    """Where pieces of stretches begin that are simulated at once; begin and end of the stretch of each."""
+    """Where parts of segments begin that are simulated at once; begin and end of the segment of each."""
     begins: list[int] = []
     low: list[int] = []
     high: list[int] = []

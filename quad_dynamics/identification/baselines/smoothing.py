@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stretches of samples, and their motion without what is faster than the robot moves.
+"""Segments of samples, and their motion without what is faster than the robot moves.
 
 Smoothing has no phase: a local polynomial is fitted around each sample (Savitzky and Golay), up to the
-ends of a stretch, and never across them.
+ends of a segment, and never across them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _MOST_POWER = 0.99  # part of the power of the velocities that is motion for sur
 _MARGIN = 4.0  # cutoff over the highest frequency of that part
 
 
-def stretches(samples: Samples, most: int = CHUNK) -> Iterator[Floats]:
-    """Rows of one stretch after the other, each evenly spaced; long ones in pieces of `most` rows."""
+def segments(samples: Samples, most: int = CHUNK) -> Iterator[Floats]:
+    """Rows of one segment after the other, each evenly spaced; long ones in chunks of `most` rows."""
     get, rest = samples.layout.get, np.empty((0, samples.layout.width))
     for chunk in samples.chunks():
         rows = np.concatenate([rest, chunk])
-        parts = np.split(rows, _ends(get(rows, 'time'), get(rows, 'block')))
+        parts = np.split(rows, _ends(get(rows, 'time'), get(rows, 'segment')))
         for part in parts[:-1]:
             yield from _pieces(part, most)
         rest = parts[-1]
-        while len(rest) >= 2 * most:  # the end waits for more of the same stretch
+        while len(rest) >= 2 * most:  # the end waits for more of the same segment
             yield rest[:most]
             rest = rest[most:]
     if len(rest):
@@ -39,7 +39,7 @@ def stretches(samples: Samples, most: int = CHUNK) -> Iterator[Floats]:
 
 
 def _ends(time: Floats, block: Floats) -> npt.NDArray[np.int64]:
-    """Where another stretch begins: another block, or rows that were left out of one."""
+    """Where another segment begins: another one, or rows that were left out of one."""
     if len(time) < 3:
         return np.flatnonzero(np.diff(block)) + 1
     step = np.diff(time)
@@ -52,13 +52,13 @@ def _pieces(rows: Floats, most: int) -> Iterator[Floats]:
 
 
 def period(layout: SampleLayout, rows: Floats) -> float:
-    """Time between samples of a stretch [s]; 0 for a single one."""
+    """Time between samples of a segment [s]; 0 for a single one."""
     time = layout.get(rows, 'time')
     return float(time[-1] - time[0]) / (len(time) - 1) if len(time) > 1 else 0.0
 
 
 def motion_cutoff(samples: Samples, nj: int) -> float:
-    """Frequency below which all of the motion is, and not much more [Hz]; inf if no stretch is long enough.
+    """Frequency below which all of the motion is, and not much more [Hz]; inf if no segment is long enough.
 
     It is four times that below which 99 % of the power of the joints' velocities lie.
 
@@ -67,7 +67,7 @@ def motion_cutoff(samples: Samples, nj: int) -> float:
         nj: number of joints.
     """
     highest, weights = [], []
-    for rows in stretches(samples):
+    for rows in segments(samples):
         dt = period(samples.layout, rows)
         if len(rows) < 16 or dt <= 0.0:
             continue
@@ -84,7 +84,7 @@ def motion_cutoff(samples: Samples, nj: int) -> float:
 
 
 def smooth(values: Floats, dt: float, cutoff: float) -> Floats:
-    """(n, k) signals without what is faster than a cutoff; as they are where the stretch is too short.
+    """(n, k) signals without what is faster than a cutoff; as they are where the segment is too short.
 
     Args:
         values: (n, k) evenly spaced.
@@ -102,7 +102,7 @@ def smooth(values: Floats, dt: float, cutoff: float) -> Floats:
 
 
 def smooth_motion(layout: SampleLayout, rows: Floats, cutoff: float) -> Floats:
-    """Rows of one stretch whose q, u and du are smooth.
+    """Rows of one segment whose q, u and du are smooth.
 
     Args:
         layout: of the rows.

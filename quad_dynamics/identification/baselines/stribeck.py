@@ -56,7 +56,7 @@ def search_stribeck_velocity(
 
 
 def _excerpt(equations: Equations) -> Equations:
-    """Equations of pieces from all over the samples; of all where they are few."""
+    """Equations of parts from all over the samples; of all where they are few."""
     samples = equations.samples
     if len(samples) <= _MOST_SAMPLES:
         return equations

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.identification.equations.equations import STRETCH, Equations, huber_weights
+from quad_dynamics.identification.equations.equations import CLUSTER, Equations, huber_weights
 from quad_dynamics.identification.equations.samples import Samples
 
 Floats = npt.NDArray[np.float64]
@@ -63,7 +63,7 @@ class _Evidence:
 
     def __init__(self, nj: int, groups: int) -> None:
         self._sums, self._counts = np.zeros((2, nj, groups))
-        self._squares, self._stretches = np.zeros((2, nj))
+        self._squares, self._clusters = np.zeros((2, nj))
 
     def add(self, r: Floats, use: Floats, group: Ints, time: Floats) -> None:
         """Take in rows (n, nj) of some samples."""
@@ -71,15 +71,15 @@ class _Evidence:
             np.add.at(self._sums[j], group[:, j], r[:, j])
             np.add.at(self._counts[j], group[:, j], use[:, j])
         self._squares += np.sum(r**2, axis=0)
-        begins = np.flatnonzero(np.diff(np.floor(time / STRETCH), prepend=np.nan))
-        self._stretches += np.sum(np.add.reduceat(r, begins, axis=0) ** 2, axis=0)
+        begins = np.flatnonzero(np.diff(np.floor(time / CLUSTER), prepend=np.nan))
+        self._clusters += np.sum(np.add.reduceat(r, begins, axis=0) ** 2, axis=0)
 
     @property
     def is_clear(self) -> npt.NDArray[np.bool_]:
         """(nj,) of which joints."""
         between = np.sum(self._sums**2 / np.maximum(self._counts, 1.0), axis=1)
         variance = self._squares / np.maximum(self._counts.sum(axis=1), 1.0)
-        together = np.maximum(self._stretches / np.maximum(self._squares, 1e-300), 1.0)
+        together = np.maximum(self._clusters / np.maximum(self._squares, 1e-300), 1.0)
         F = between / np.maximum(self._counts.shape[1] * variance * together, 1e-300)
         return np.asarray(F > _CLEAR)
 

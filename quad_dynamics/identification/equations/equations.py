@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 MODES = ('fixed', 'forces', 'projection', 'base')
 _CHUNK = 256  # samples whose regressors are in memory at once
 _HUBER = 2.0  # residuals beyond so many standard deviations count less
-STRETCH = 0.2  # time over which errors may depend on each other [s]
+CLUSTER = 0.2  # time over which errors may depend on each other [s]
 
 
 class Equations:
@@ -92,27 +92,27 @@ class Equations:
     # ---------------------------------------------------------------- sums
 
     def accumulate(self, folds: int = 1, x_robust: Floats | None = None) -> list[NormalEquations]:
-        """Normal equations of the whitened rows, for each of `folds` stretches of time of equal length.
+        """Normal equations of the whitened rows, for each of `folds` blocks of time of equal length.
 
         Args:
-            folds: number of stretches; their sum is that of all samples.
+            folds: number of blocks; their sum is that of all samples.
             x_robust: (size,) a first solution; rows that it does not explain count less (Huber).
         """
         width = self._sums.width
         sums, counts = np.zeros((folds, width, width)), [0] * folds
 
-        def work(piece: tuple[int, Floats]) -> tuple[int, Floats, int]:
-            fold, rows = piece
+        def work(task: tuple[int, Floats]) -> tuple[int, Floats, int]:
+            fold, rows = task
             return fold, self._sums.add(self._gather(rows), x_robust), self._count(rows)
 
-        for fold, YtY, count in in_threads(work, self._pieces(folds)):
+        for fold, YtY, count in in_threads(work, self._fold_chunks(folds)):
             sums[fold] += YtY
             counts[fold] += count
         return [
             NormalEquations(*self._sums.spread(YtY), count) for YtY, count in zip(sums, counts, strict=True)
         ]
 
-    def _pieces(self, folds: int) -> Iterator[tuple[int, Floats]]:
+    def _fold_chunks(self, folds: int) -> Iterator[tuple[int, Floats]]:
         """Chunks of samples, each within one fold."""
         total, done = len(self.samples), 0
         for rows in self.samples.chunks():
@@ -127,9 +127,9 @@ class Equations:
         return int(self.use(rows).sum() - unknown)
 
     def scores(self, x: Floats, x_robust: Floats | None = None) -> Floats:
-        """(size, size) how unsure the sums are: s s^T over stretches of time, s = sum of Y^T (y - Y x).
+        """(size, size) how unsure the sums are: s s^T over clusters in time, s = sum of Y^T (y - Y x).
 
-        Errors of neighbouring samples depend on each other, for everything was filtered; within a stretch
+        Errors of neighbouring samples depend on each other, for everything was filtered; within a cluster
         they may, as they like.
 
         Args:
@@ -139,14 +139,14 @@ class Equations:
         layout = self.samples.layout
 
         def work(rows: Floats) -> tuple[Floats, Floats]:
-            stretch = np.floor(layout.get(rows, 'time') / STRETCH)
-            keys = np.stack([layout.get(rows, 'block'), stretch], axis=1)
+            cluster = np.floor(layout.get(rows, 'time') / CLUSTER)
+            keys = np.stack([layout.get(rows, 'segment'), cluster], axis=1)
             begins = np.flatnonzero(np.any(keys[1:] != keys[:-1], axis=1)) + 1
             s = self._sums.scores(self._gather(rows), x_robust, x)
             return keys[np.r_[0, begins]], np.add.reduceat(s, np.r_[0, begins], axis=0)
 
         meat = np.zeros((self._sums.size, self._sums.size))
-        last = np.empty((0, self._sums.size))  # a stretch may go on in the next chunk
+        last = np.empty((0, self._sums.size))  # a cluster may go on in the next chunk
         last_key: Floats = np.empty(2)
         for keys, s in in_threads(work, self.samples.chunks()):
             if len(last) and np.array_equal(keys[0], last_key):

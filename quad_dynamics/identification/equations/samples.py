@@ -32,7 +32,7 @@ class SampleLayout:
         width: numbers of a row.
         sizes: numbers of each quantity, by name:
             time: since the beginning of its bag [s].
-            block: whole number of the stretch of evenly spaced samples that it belongs to. No stretch crosses
+            segment: whole number of the segment of evenly spaced samples that it belongs to. None crosses
                 a gap, an impact, or the end of a bag.
             q: (nq,) configuration; u: (nv,) velocity; du: (nv,) acceleration.
             tau: (nj,) torque of the motors, after the delay was taken out [N m or N].
@@ -48,7 +48,7 @@ class SampleLayout:
         feet = len(model.foot_names) if model.floating_base else 0
         self.sizes = {
             'time': 1,
-            'block': 1,
+            'segment': 1,
             'q': model.nq,
             'u': model.nv,
             'du': model.nv,
@@ -68,12 +68,12 @@ class SampleLayout:
         self.width = int(ends[-1])
 
     def get(self, rows: Floats, name: str) -> Floats:
-        """(n, size) view of one quantity of n rows; time and block are (n,)."""
+        """(n, size) view of one quantity of n rows; time and segment are (n,)."""
         part = rows[:, self._slices[name]]
-        return part[:, 0] if name in ('time', 'block') else part
+        return part[:, 0] if name in ('time', 'segment') else part
 
     def join(self, **quantities: npt.ArrayLike) -> Floats:
-        """(n, width) rows from all quantities, each (n, size); time and block (n,). Rates may be left out.
+        """(n, width) rows from all quantities, each (n, size); time and segment (n,). Rates may be left out.
 
         Raises:
             ArgumentError: a quantity is missing, unknown, or has another shape.
@@ -83,7 +83,7 @@ class SampleLayout:
         n = len(np.atleast_1d(quantities['time']))
         rows = np.zeros((n, self.width))
         for name, values in quantities.items():
-            wanted = (n,) if name in ('time', 'block') else (n, self.sizes[name])
+            wanted = (n,) if name in ('time', 'segment') else (n, self.sizes[name])
             given = np.asarray(values, dtype=np.float64)
             if given.shape != wanted:
                 raise ArgumentError(f'{name} has the shape {given.shape}; expected {wanted}')

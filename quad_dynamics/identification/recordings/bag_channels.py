@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.bag_messages import Batch, read_batches
-from quad_dynamics.identification.recordings.recording import Channel, Segment, Source
+from quad_dynamics.identification.recordings.recording import Channel, Chunk, Source
 from quad_dynamics.identification.recordings.topics import WORLD_FRAMES, lacking_joints
 from quad_dynamics.model.model import Model
 
@@ -46,7 +46,7 @@ class Reading(abc.ABC):
         """Begin at the first message again."""
         self._stamped = None
 
-    def read(self, received: Ints, raws: Sequence[bytes]) -> Segment:
+    def read(self, received: Ints, raws: Sequence[bytes]) -> Chunk:
         """Channels of some messages, in the order in which they came.
 
         Args:
@@ -69,7 +69,7 @@ class Reading(abc.ABC):
         return {key: _in_order(found) for key, found in parts.items()}
 
     @abc.abstractmethod
-    def channels(self, batch: Batch, stamps: Ints) -> Segment:
+    def channels(self, batch: Batch, stamps: Ints) -> Chunk:
         """Channels of messages of one shape."""
 
 
@@ -93,13 +93,13 @@ class JointReading(Reading):
         self._model, self._names = model, names
         self._parts: list[tuple[int, ...]] = []
 
-    def channels(self, batch: Batch, stamps: Ints) -> Segment:
+    def channels(self, batch: Batch, stamps: Ints) -> Chunk:
         """Channels of a batch of messages."""
         names = batch.shape.texts['name']
         columns, places = joints_of(self._model, names)
         if not columns:  # of other joints: grippers, wheels
             return {}
-        found: Segment = {}
+        found: Chunk = {}
         for field, key in zip(('position', 'velocity', 'effort'), self._names, strict=True):
             values = batch.values.get(field)
             if values is None:
@@ -156,14 +156,14 @@ class TrajectoryReading(Reading):
         super().__init__(source, topic)
         self._model = model
 
-    def channels(self, batch: Batch, stamps: Ints) -> Segment:
+    def channels(self, batch: Batch, stamps: Ints) -> Chunk:
         """Channels of a batch of messages."""
         columns, places = joints_of(self._model, batch.shape.texts['name'])
         if len(columns) < self._model.nj:
             return {}
         points = sum(name.endswith('.time') for name in batch.shape.texts)
         times = np.array([int(batch.shape.texts[f'{k}.time'][0]) for k in range(points)], dtype=np.int64)
-        found: Segment = {}
+        found: Chunk = {}
         fields = {'positions': 'target_position', 'velocities': 'target_velocity', 'effort': 'target_effort'}
         for field, key in fields.items():
             values = [batch.values.get(f'{k}.{field}') for k in range(points)]
@@ -192,7 +192,7 @@ class OdometryReading(Reading):
     kind = ODOMETRY
     promises = ('base',)
 
-    def channels(self, batch: Batch, stamps: Ints) -> Segment:
+    def channels(self, batch: Batch, stamps: Ints) -> Chunk:
         """Channels of a batch of messages."""
         return {'base': Channel(stamps, np.hstack([batch.values['pose'], batch.values['twist']]))}
 
@@ -203,7 +203,7 @@ class ImuReading(Reading):
     kind = IMU
     promises = ('imu',)
 
-    def channels(self, batch: Batch, stamps: Ints) -> Segment:
+    def channels(self, batch: Batch, stamps: Ints) -> Chunk:
         """Channels of a batch of messages."""
         values = batch.values
         # REP-145: what is not estimated has -1 as the first element of its covariance.
@@ -224,7 +224,7 @@ class ForceReading(Reading):
         self._foot, self._model, self._frame = foot, model, frame
         self.promises = (f'force/{foot}',)
 
-    def channels(self, batch: Batch, stamps: Ints) -> Segment:
+    def channels(self, batch: Batch, stamps: Ints) -> Chunk:
         """Channels of a batch of messages."""
         frame = self._frame or batch.shape.texts['frame_id'][0].strip('/')
         if frame not in self._model.frames:

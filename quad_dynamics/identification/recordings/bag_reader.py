@@ -19,7 +19,7 @@ from quad_dynamics.bags.unfinished import is_being_written, is_closed
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.bag_channels import JointReading, Reading
 from quad_dynamics.identification.recordings.bag_topics import make_readings
-from quad_dynamics.identification.recordings.recording import Segment, Source, digest
+from quad_dynamics.identification.recordings.recording import Chunk, Source, digest
 from quad_dynamics.identification.recordings.topics import Topics
 from quad_dynamics.model.model import Model
 
@@ -27,9 +27,9 @@ _LOOK = 200  # messages in which every joint must be found
 
 
 class BagSource(Source):
-    """A ROS 2 bag; it is opened once for each run through its segments."""
+    """A ROS 2 bag; it is opened once for each run through its chunks."""
 
-    def __init__(self, path: Path, model: Model, topics: Topics, segment: float) -> None:
+    def __init__(self, path: Path, model: Model, topics: Topics, chunk: float) -> None:
         """Look into the bag.
 
         Raises:
@@ -53,7 +53,7 @@ class BagSource(Source):
         _, self._suspect = suspects(path)
         if self._suspect:
             self.note('it was damaged and repaired; messages from damaged places are not used')
-        self._model, self._segment = model, round(segment * 1e9)
+        self._model, self._chunk = model, round(chunk * 1e9)
         with self._reader() as reader:
             kinds: dict[str, str] = {}
             counts: dict[str, int] = {}
@@ -111,8 +111,8 @@ class BagSource(Source):
             "'quad_dynamics repair' makes bags whole that are damaged, or whose recorder was killed"
         )
 
-    def segments(self) -> Iterator[Segment]:
-        """Stretches of all channels, in the order of time.
+    def chunks(self) -> Iterator[Chunk]:
+        """Chunks of all channels, in the order of time.
 
         Raises:
             ArgumentError: the bag is damaged, or a message is not as expected.
@@ -124,17 +124,17 @@ class BagSource(Source):
             raws: dict[str, list[tuple[int, bytes]]] = {}
             for topic, received, raw in self._messages(reader, self._readings):
                 if end is None:
-                    end = received + self._segment
+                    end = received + self._chunk
                 if received >= end:
                     yield self._channels(raws)
                     raws = {}
-                    end += ((received - end) // self._segment + 1) * self._segment
+                    end += ((received - end) // self._chunk + 1) * self._chunk
                 raws.setdefault(topic, []).append((received, raw))
             yield self._channels(raws)
 
-    def _channels(self, raws: dict[str, list[tuple[int, bytes]]]) -> Segment:
-        """What the messages of a stretch hold."""
-        channels: Segment = {}
+    def _channels(self, raws: dict[str, list[tuple[int, bytes]]]) -> Chunk:
+        """What the messages of a chunk hold."""
+        channels: Chunk = {}
         for topic, messages in raws.items():
             reading: Reading = self._readings[topic]
             received = np.array([time for time, _ in messages], dtype=np.int64)

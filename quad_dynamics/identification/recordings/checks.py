@@ -27,7 +27,7 @@ def check_channel(name: str, key: str, channel: Channel, last: int | None, start
     Args:
         name: of the recording.
         key: of the channel.
-        channel: its next stretch.
+        channel: its next chunk.
         last: stamp before it [ns]; None at the beginning.
         start: stamp of the beginning of the recording [ns].
         model: robot.

@@ -10,7 +10,7 @@ import numpy as np
 _KEPT, _EVERY = 51, 25  # steps whose median is the period, and how often it is taken anew
 _ENOUGH = 10  # steps that tell a period
 _LOST = 1.5  # periods beyond which at least one message is missing
-GAP = 5.0  # periods beyond which data are not interpolated, but end a piece: as `gap` of SignalSettings
+GAP = 5.0  # periods beyond which data are not interpolated, but end a segment: as `gap` of SignalSettings
 # The topic that a channel comes from, for diagnostics.
 _TOPICS = {'position': 'joint_states', 'base': 'odom', 'imu': 'imu'}
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.gaps import Gaps
-from quad_dynamics.identification.recordings.recording import SEGMENT, Channel, Segment, Source
+from quad_dynamics.identification.recordings.recording import CHUNK_SECONDS, Channel, Chunk, Source
 from quad_dynamics.identification.recordings.topics import Topics
 
 Floats = npt.NDArray[np.float64]
@@ -147,19 +147,19 @@ class LiveRecording(Source):
         """Rows of each channel."""
         return {name: spool.count for name, spool in sorted(self._spools.items())}
 
-    def segments(self) -> Iterator[Segment]:
+    def chunks(self) -> Iterator[Chunk]:
         """See `Source`."""
         if self.first < 0:
             return
-        begin, step = min(spool.stamp(0) for spool in self._spools.values()), round(SEGMENT * 1e9)
+        begin, step = min(spool.stamp(0) for spool in self._spools.values()), round(CHUNK_SECONDS * 1e9)
         end = max(spool.last for spool in self._spools.values())
         while begin <= end:
             yield self.between(begin, begin + step)
             begin += step
 
-    def between(self, begin: int, end: int) -> Segment:
+    def between(self, begin: int, end: int) -> Chunk:
         """All channels, from one stamp up to before another [ns]."""
-        found: Segment = {}
+        found: Chunk = {}
         with self._lock:
             for name, spool in sorted(self._spools.items()):
                 first = spool.since(begin)
@@ -170,14 +170,14 @@ class LiveRecording(Source):
 
 
 class Window(Source):
-    """A stretch of a live recording, as a recording of its own."""
+    """A part of a live recording, as a recording of its own."""
 
     def __init__(self, recording: LiveRecording, begin: int, end: int) -> None:
         """See `LiveRecording.between`."""
         super().__init__(recording.name, '', recording.topics)
         self.force_frames = recording.measured_frames()
-        self._segment = recording.between(begin, end)
+        self._chunk = recording.between(begin, end)
 
-    def segments(self) -> Iterator[Segment]:
+    def chunks(self) -> Iterator[Chunk]:
         """See `Source`."""
-        yield self._segment
+        yield self._chunk

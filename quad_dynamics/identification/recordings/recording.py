@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings: what was measured, as it was measured, in stretches of time.
+"""Recordings: what was measured, as it was measured, in chunks of time.
 
 A recording is a bag or a table. It gives *channels*: numbers with the time of each row. Nothing is filtered,
 interpolated or left out here.
@@ -24,7 +24,7 @@ from quad_dynamics.model.model import Model
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-SEGMENT = 10.0  # length of a stretch of time [s]
+CHUNK_SECONDS = 10.0  # length of a chunk [s]
 _TABLES = ('.csv', '.npz')
 _BAGS = ('.mcap', '.db3')
 
@@ -45,7 +45,7 @@ class Channel:
     columns: tuple[int, ...] = ()
 
 
-Segment = dict[str, Channel]
+Chunk = dict[str, Channel]
 
 
 class Source(abc.ABC):
@@ -62,7 +62,7 @@ class Source(abc.ABC):
     Attributes:
         name: of the recording, for people.
         sha256: of its data.
-        notes: what was assumed about it; complete when all segments were read.
+        notes: what was assumed about it; complete when all chunks were read.
         force_frames: of each foot whose force was measured: the link in whose axes it is, '' for the world.
         topics: how its messages are to be taken.
         promised: quantities that it has, though perhaps not from the beginning.
@@ -75,8 +75,8 @@ class Source(abc.ABC):
         self.promised: frozenset[str] = frozenset({'position'})
 
     @abc.abstractmethod
-    def segments(self) -> Iterator[Segment]:
-        """Stretches of all channels, in the order of time."""
+    def chunks(self) -> Iterator[Chunk]:
+        """Chunks of all channels, in the order of time."""
 
     def note(self, text: str) -> None:
         """Remember what was assumed, once."""
@@ -85,7 +85,7 @@ class Source(abc.ABC):
 
 
 def open_source(
-    path: str | os.PathLike[str], model: Model, topics: Topics | None = None, segment: float = SEGMENT
+    path: str | os.PathLike[str], model: Model, topics: Topics | None = None, chunk: float = CHUNK_SECONDS
 ) -> Source:
     """Open a recording.
 
@@ -93,7 +93,7 @@ def open_source(
         path: folder of a bag, .mcap or .db3 file, .csv or .npz file.
         model: robot; its joints and feet are found by name.
         topics: names of topics; None: the usual ones.
-        segment: length of the stretches in which it is read [s].
+        chunk: length of the chunks in which it is read [s].
 
     Raises:
         ArgumentError: it does not exist, is no recording, is damaged or empty, or lacks a topic or a joint.
@@ -105,7 +105,7 @@ def open_source(
     if place.is_file() and place.suffix.lower() in _TABLES:
         from quad_dynamics.identification.recordings.table_reader import open_table
 
-        table = open_table(place, model, topics, segment)
+        table = open_table(place, model, topics, chunk)
         for name in topics.named:
             table.note(f'{name}={getattr(topics, name)} is not used: tables have no topics')
         return table
@@ -114,14 +114,14 @@ def open_source(
         raise ArgumentError(f'{place}: has the ending {place.suffix!r}; expected {expected}')
     from quad_dynamics.identification.recordings.bag_reader import BagSource
 
-    return BagSource(place, model, topics, segment)
+    return BagSource(place, model, topics, chunk)
 
 
-def joined(segments: Sequence[Segment]) -> Segment:
-    """Stretches that follow each other, as one."""
+def joined(chunks: Sequence[Chunk]) -> Chunk:
+    """Chunks that follow each other, as one."""
     parts: dict[str, list[Channel]] = {}
-    for segment in segments:
-        for key, channel in segment.items():
+    for chunk in chunks:
+        for key, channel in chunk.items():
             parts.setdefault(key, []).append(channel)
     return {
         key: Channel(

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.recordings.recording import Channel, Segment, Source, digest
+from quad_dynamics.identification.recordings.recording import Channel, Chunk, Source, digest
 from quad_dynamics.identification.recordings.topics import WORLD_FRAMES, Topics, lacking_joints
 from quad_dynamics.model.model import Model
 
@@ -52,10 +52,10 @@ FORCE_FIELDS = ('fx', 'fy', 'fz')
 _LINES = 4096  # of a table that are read at once
 
 
-def open_table(path: Path, model: Model, topics: Topics, segment: float) -> Source:
+def open_table(path: Path, model: Model, topics: Topics, chunk: float) -> Source:
     """Open a table; see `open_source`."""
     if path.suffix.lower() == '.npz':
-        return NpzSource(path, model, topics, segment)
+        return NpzSource(path, model, topics, chunk)
     return CsvSource(path, model, topics)
 
 
@@ -72,7 +72,7 @@ class _TableSource(Source):
 
 
 class CsvSource(_TableSource):
-    """A CSV file, read in stretches of lines."""
+    """A CSV file, read in chunks of lines."""
 
     def __init__(self, path: Path, model: Model, topics: Topics) -> None:
         """Read the names of its columns.
@@ -94,8 +94,8 @@ class CsvSource(_TableSource):
     def _open(self) -> TextIO:
         return self._path.open(encoding='utf-8-sig')
 
-    def segments(self) -> Iterator[Segment]:
-        """Stretches of lines.
+    def chunks(self) -> Iterator[Chunk]:
+        """Chunks of lines.
 
         Raises:
             ArgumentError: a line has another number of columns, or something else than numbers.
@@ -107,9 +107,9 @@ class CsvSource(_TableSource):
                 table = self._numbers(lines, line)
                 line += len(lines)
                 if len(table):
-                    yield self._segment(table)
+                    yield self._chunk(table)
 
-    def _segment(self, table: Floats) -> Segment:
+    def _chunk(self, table: Floats) -> Chunk:
         stamps = _stamps(table[:, self._columns['time'][0]], self.name)
         return {
             key: Channel(stamps, table[:, where], self._joints if key in JOINT_FIELDS else ())
@@ -185,14 +185,14 @@ def _stamps(time: Floats, name: str) -> npt.NDArray[np.int64]:
 class NpzSource(_TableSource):
     """An npz file; it is in memory as a whole."""
 
-    def __init__(self, path: Path, model: Model, topics: Topics, segment: float) -> None:
+    def __init__(self, path: Path, model: Model, topics: Topics, chunk: float) -> None:
         """Read it.
 
         Raises:
             ArgumentError: it cannot be read, lacks an array or a joint, or an array has another shape.
         """
         super().__init__(path, model, topics)
-        self._segment = segment
+        self._chunk = chunk
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {key: file[key] for key in file.files}
@@ -257,12 +257,12 @@ class NpzSource(_TableSource):
             raise ArgumentError(f'{self.name}: {key!r} has the shape {array.shape}; expected {shape}')
         return array
 
-    def segments(self) -> Iterator[Segment]:
-        """Stretches of rows."""
+    def chunks(self) -> Iterator[Chunk]:
+        """Chunks of rows."""
         stamps = _stamps(self._arrays['time'], self.name)
         if not len(stamps):
             raise ArgumentError(f'{self.name}: holds no rows; expected one for each time')
-        cuts = np.flatnonzero(np.diff((stamps - stamps[0]) // round(self._segment * 1e9))) + 1
+        cuts = np.flatnonzero(np.diff((stamps - stamps[0]) // round(self._chunk * 1e9))) + 1
         for rows in np.split(np.arange(len(stamps)), cuts):
             yield {
                 key: Channel(stamps[rows], values[rows], self._joints if key in JOINT_FIELDS else ())

@@ -41,20 +41,20 @@ class Timeline:
     def __init__(self, samples: Samples) -> None:
         """Start at the first sample; chunks of samples are added in their order."""
         self._get = samples.layout.get
-        self._time, self._block, self._now = np.nan, np.nan, np.nan
+        self._time, self._segment, self._now = np.nan, np.nan, np.nan
         self.recordings = 0
 
     def add(self, rows: Floats) -> tuple[Floats, Bools]:
         """(n,) times of the next rows [s], and where a segment begins; n may be 0."""
-        time, block = self._get(rows, 'time'), self._get(rows, 'block')
+        time, segment = self._get(rows, 'time'), self._get(rows, 'segment')
         if not len(rows):
             return time, np.zeros(0, dtype=bool)
         steps = np.diff(time, prepend=self._time)
-        starts = (np.diff(block, prepend=self._block) != 0.0) | ~(steps > 0.0)
+        starts = (np.diff(segment, prepend=self._segment) != 0.0) | ~(steps > 0.0)
         self.recordings += int(np.sum(~(steps > 0.0)))
         first = float(time[0]) if np.isnan(self._now) else self._now
         made = first + np.cumsum(np.where(np.isnan(steps), 0.0, np.maximum(steps, 0.0)))
-        self._time, self._block, self._now = float(time[-1]), float(block[-1]), float(made[-1])
+        self._time, self._segment, self._now = float(time[-1]), float(segment[-1]), float(made[-1])
         return made, starts
 
 

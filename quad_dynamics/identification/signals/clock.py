@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One even clock for all channels of a recording: that of the joints.
 
-Stamps are taken as true. What lies between two of them is interpolated; a gap ends a piece.
+Stamps are taken as true. What lies between two of them is interpolated; a gap ends a segment.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.checks import check_channel
-from quad_dynamics.identification.recordings.recording import Channel, Segment, Source
+from quad_dynamics.identification.recordings.recording import Channel, Chunk, Source
 from quad_dynamics.identification.signals.base_motion import continuous
 from quad_dynamics.identification.signals.interpolation import hold, interpolate
 from quad_dynamics.identification.signals.quantities import TARGETS
@@ -123,15 +123,13 @@ class EvenClock:
         lines: channels.
     """
 
-    def __init__(
-        self, source: Source, model: Model, first: Segment, gap: float, slopes: bool = False
-    ) -> None:
-        """Look at the first segment.
+    def __init__(self, source: Source, model: Model, first: Chunk, gap: float, slopes: bool = False) -> None:
+        """Look at the first chunk.
 
         Args:
             source: recording.
             model: robot.
-            first: segment; what is not in it is taken as missing.
+            first: chunk; what is not in it is taken as missing.
             gap: beyond so many periods something is missing.
             slopes: velocities are needed and were not measured; positions are differentiated.
 
@@ -153,11 +151,11 @@ class EvenClock:
         self._anchor, self._next = self.start, 0
         self._open = False
 
-    def rows(self, segment: Segment | None) -> Iterator[tuple[Floats, float | None]]:
-        """Rows that a segment completes; those of all quantities in the order of `sizes`.
+    def rows(self, chunk: Chunk | None) -> Iterator[tuple[Floats, float | None]]:
+        """Rows that a chunk completes; those of all quantities in the order of `sizes`.
 
         Args:
-            segment: None at the end.
+            chunk: None at the end.
 
         Yields:
             (n, width) rows, and the time at which they begin [s], None if they continue the rows before.
@@ -165,7 +163,7 @@ class EvenClock:
         Raises:
             ArgumentError: time goes backwards, or a number is not finite.
         """
-        for key, channel in (segment or {}).items():
+        for key, channel in (chunk or {}).items():
             if key in self.lines:
                 line = self.lines[key]
                 check_channel(self._source.name, key, channel, line._last, self.start, self._model)
@@ -173,7 +171,7 @@ class EvenClock:
         stamps = self._main.stamps
         if not len(stamps):
             return
-        horizon = int(stamps[-1]) - (_MARGIN if segment is not None else 0)
+        horizon = int(stamps[-1]) - (_MARGIN if chunk is not None else 0)
         breaks = np.flatnonzero(np.diff(stamps) > self._main.longest)
         ends = [*stamps[breaks], stamps[-1]]
         begins = [self._anchor, *stamps[breaks + 1]]
@@ -182,11 +180,11 @@ class EvenClock:
                 break
             if begin != self._anchor:
                 self._anchor, self._next, self._open = int(begin), 0, False
-            yield from self._stretch(min(int(end), horizon))
+            yield from self._even_rows(min(int(end), horizon))
         for line in self.lines.values():
             line.forget(horizon - _MARGIN)
 
-    def _stretch(self, end: int) -> Iterator[tuple[Floats, float | None]]:
+    def _even_rows(self, end: int) -> Iterator[tuple[Floats, float | None]]:
         """Rows from where the last ones ended, without a gap of the joints."""
         step = self._main.period
         last = int(np.floor((end - self._anchor) / step + 1e-6))
@@ -242,7 +240,7 @@ class EvenClock:
         return (after - before) / (2e-9 * step), known & known_before
 
 
-def _sizes(source: Source, model: Model, first: Segment) -> dict[str, int]:
+def _sizes(source: Source, model: Model, first: Chunk) -> dict[str, int]:
     """Quantities and their sizes; a quantity that only some joints have is an error, but for still ones."""
     columns: dict[str, list[int]] = {}
     widths: dict[str, int] = {}

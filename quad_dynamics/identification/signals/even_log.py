@@ -90,7 +90,7 @@ def read_log(
     looks = _look(source, grid, model, chosen)
     spectrum = measure_spectrum(grid)
     if spectrum is None:
-        raise ArgumentError(f'{source.name}: has no stretch of 2 s without a gap; expected one')
+        raise ArgumentError(f'{source.name}: has no segment of 2 s without a gap; expected one')
     cutoff = choose_cutoff([spectrum])
     if 'velocity' in grid:
         refuse_velocities(source, grid, model, cutoff)
@@ -105,14 +105,14 @@ def read_log(
 
 def _split(source: Source, grid: Grid, stance: Stance, cutoff: float) -> None:
     """Let no filter run across impacts, unless that would leave next to nothing of the recording."""
-    pieces = list(grid.pieces)
+    segments = list(grid.segments)
     grid.split(stance.impacts)
     ends = 2 * rows_at_end(grid.rate, cutoff)
-    left = sum(max(len(piece) - ends, 0) for piece in grid.pieces)
-    whole = sum(max(len(piece) - ends, 0) for piece in pieces)
+    left = sum(max(len(segment) - ends, 0) for segment in grid.segments)
+    whole = sum(max(len(segment) - ends, 0) for segment in segments)
     if left >= _LEAST_LEFT * whole:
         return
-    grid.pieces, stance.across = pieces, True
+    grid.segments, stance.across = segments, True
     every = len(grid) * grid.period / max(len(stance.impacts), 1)
     help_ = [f'a higher rate than {grid.rate:.4g} Hz', 'slower steps']
     if 'acceleration' not in grid:

@@ -16,8 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A stretch of evenly spaced rows.
+class Segment:
+    """A segment of evenly spaced rows.
 
     Attributes:
         begin: its first row.
@@ -37,14 +37,14 @@ class Grid:
     """Rows of all quantities; a row is a time.
 
     Attributes:
-        period: between rows of a piece [s].
+        period: between rows of a segment [s].
         sizes: of the quantities, by name.
-        pieces: stretches without a gap.
+        segments: rows without a gap.
     """
 
     def __init__(self, period: float, sizes: dict[str, int]) -> None:
         self.period, self.sizes = period, dict(sizes)
-        self.pieces: list[Piece] = []
+        self.segments: list[Segment] = []
         ends = np.cumsum([0, *sizes.values()])
         self._slices = {name: slice(int(ends[i]), int(ends[i + 1])) for i, name in enumerate(self.sizes)}
         self.width = int(ends[-1])
@@ -64,21 +64,21 @@ class Grid:
         return 1.0 / self.period
 
     def append(self, rows: Floats, start: float | None) -> None:
-        """Add rows to the last piece, or begin a new one.
+        """Add rows to the last segment, or begin a new one.
 
         Args:
             rows: (n, width).
-            start: time of a new piece [s]; None: they belong to the last one.
+            start: time of a new segment [s]; None: they belong to the last one.
         """
         if not len(rows):
             return
         self._file.seek(0, 2)
         np.ascontiguousarray(rows).tofile(self._file)
         if start is None:
-            last = self.pieces[-1]
-            self.pieces[-1] = Piece(last.begin, last.end + len(rows), last.start)
+            last = self.segments[-1]
+            self.segments[-1] = Segment(last.begin, last.end + len(rows), last.start)
         else:
-            self.pieces.append(Piece(self._rows, self._rows + len(rows), start))
+            self.segments.append(Segment(self._rows, self._rows + len(rows), start))
         self._rows += len(rows)
 
     def read(self, begin: int, end: int) -> Floats:
@@ -104,28 +104,28 @@ class Grid:
         rows.tofile(self._file)
 
     def split(self, rows: Sequence[int]) -> None:
-        """Begin a new piece at each of some rows."""
+        """Begin a new segment at each of some rows."""
         cuts = sorted(set(rows))
-        made: list[Piece] = []
-        for piece in self.pieces:
-            edges = [piece.begin, *[row for row in cuts if piece.begin < row < piece.end], piece.end]
+        made: list[Segment] = []
+        for segment in self.segments:
+            edges = [segment.begin, *[row for row in cuts if segment.begin < row < segment.end], segment.end]
             for begin, end in itertools.pairwise(edges):
-                made.append(Piece(begin, end, piece.start + (begin - piece.begin) * self.period))
-        self.pieces = made
+                made.append(Segment(begin, end, segment.start + (begin - segment.begin) * self.period))
+        self.segments = made
 
-    def windows(self, size: int, overlap: int = 0) -> Iterator[tuple[Piece, int, int, Floats]]:
-        """Pieces in parts, each with rows of its neighbours in the same piece.
+    def windows(self, size: int, overlap: int = 0) -> Iterator[tuple[Segment, int, int, Floats]]:
+        """Segments in parts, each with rows of its neighbours in the same segment.
 
         Args:
             size: rows of a part.
             overlap: rows of each neighbour.
 
         Yields:
-            The piece, the first row of the part and one after its last, and rows from `overlap` before (or
-            the beginning of the piece) to `overlap` after (or its end).
+            The segment, the first row of the part and one after its last, and rows from `overlap` before (or
+            the beginning of the segment) to `overlap` after (or its end).
         """
-        for piece in self.pieces:
-            for begin in range(piece.begin, piece.end, size):
-                end = min(begin + size, piece.end)
-                low, high = max(begin - overlap, piece.begin), min(end + overlap, piece.end)
-                yield piece, begin, end, self.read(low, high)
+        for segment in self.segments:
+            for begin in range(segment.begin, segment.end, size):
+                end = min(begin + size, segment.end)
+                low, high = max(begin - overlap, segment.begin), min(end + overlap, segment.end)
+                yield segment, begin, end, self.read(low, high)

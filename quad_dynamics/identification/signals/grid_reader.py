@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.recordings.recording import Segment, Source, joined
+from quad_dynamics.identification.recordings.recording import Chunk, Source, joined
 from quad_dynamics.identification.signals.base_motion import ImuPlace, imu_place
 from quad_dynamics.identification.signals.clock import EvenClock
 from quad_dynamics.identification.signals.grid import Grid
@@ -20,7 +20,7 @@ from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
-_PATIENCE = 12  # segments in which all that a recording has must begin
+_PATIENCE = 12  # chunks in which all that a recording has must begin
 
 
 def make_grid(
@@ -39,15 +39,15 @@ def make_grid(
     """
     clock: EvenClock | None = None
     place: ImuPlace | None = None
-    segments = source.segments()
-    for segment in itertools.chain([_beginning(source, segments)], segments):
+    chunks = source.chunks()
+    for chunk in itertools.chain([_beginning(source, chunks)], chunks):
         if clock is None:
-            chosen = choose_quantities(source, model, settings, segment)
+            chosen = choose_quantities(source, model, settings, chunk)
             place = imu_place(model, settings) if chosen.base == 'imu' else None
-            used = {key: channel for key, channel in segment.items() if key in chosen.keys}
+            used = {key: channel for key, channel in chunk.items() if key in chosen.keys}
             clock = EvenClock(source, model, used, settings.gap, chosen.slopes)
             grid = Grid(clock.period, _grid_sizes(clock.sizes, model, chosen))
-        for rows, start in clock.rows(segment):
+        for rows, start in clock.rows(chunk):
             grid.append(_converted(rows, clock, grid, chosen, place), start)
         if tell is not None:
             tell(f'{len(grid) * grid.period:.0f} s of {source.name}')
@@ -58,13 +58,13 @@ def make_grid(
     return grid, clock, chosen
 
 
-def _beginning(source: Source, segments: Iterator[Segment]) -> Segment:
-    """The first segments: so many that everything has begun that the recording has."""
-    held: list[Segment] = []
+def _beginning(source: Source, chunks: Iterator[Chunk]) -> Chunk:
+    """The first chunks: so many that everything has begun that the recording has."""
+    held: list[Chunk] = []
     missing = set(source.promised)
-    for segment in segments:
-        held.append(segment)
-        missing -= {key.split('#', 1)[0] for key in segment}
+    for chunk in chunks:
+        held.append(chunk)
+        missing -= {key.split('#', 1)[0] for key in chunk}
         if not missing or len(held) == _PATIENCE:
             break
     return joined(held)

@@ -65,7 +65,7 @@ def make_plan(
         torque_spread=log.spread,
         idle=log.largest == 0.0,
         frames=log.source.force_frames,
-        segment=max(1, round(settings.segment * grid.rate)),
+        chunk=max(1, round(settings.chunk * grid.rate)),
         across=log.stance.across,
     )
     return plan, joints

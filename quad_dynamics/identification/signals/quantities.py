@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.recordings.recording import Segment, Source
+from quad_dynamics.identification.recordings.recording import Chunk, Source
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.model import Model
 
@@ -66,14 +66,14 @@ class Quantities:
         return tau
 
 
-def choose_quantities(source: Source, model: Model, settings: SignalSettings, first: Segment) -> Quantities:
+def choose_quantities(source: Source, model: Model, settings: SignalSettings, first: Chunk) -> Quantities:
     """Decide what is used.
 
     Args:
         source: recording; it gets notes.
         model: robot.
         settings: what is wanted.
-        first: segment of the recording.
+        first: chunk of the recording.
 
     Raises:
         ArgumentError: the torques, or the motion of the base, are nowhere.

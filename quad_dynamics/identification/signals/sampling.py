@@ -13,7 +13,7 @@ from scipy.ndimage import maximum_filter1d, median_filter
 
 from quad_dynamics.identification.equations.samples import SampleLayout
 from quad_dynamics.identification.signals.filters import HALF, LowPass
-from quad_dynamics.identification.signals.grid import Grid, Piece
+from quad_dynamics.identification.signals.grid import Grid, Segment
 from quad_dynamics.identification.signals.interpolation import shifted
 from quad_dynamics.identification.signals.motion import MotionPlan, differentiate, states
 from quad_dynamics.identification.signals.stance import world_forces
@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _AT_LIMIT = 0.99, 1.01  # torque over its limit at which a drive is taken as saturated
-_TRIM = 1.5  # periods of the cutoff at the ends of pieces that are left out
+_TRIM = 1.5  # periods of the cutoff at the ends of segments that are left out
 # A foot that stands so many periods of the cutoff before or after has a part in a filtered row. Where filters
 # stop at impacts their whole reach counts, for a foot may be set down without one. Where they run across
 # frequent impacts, all feet would stand all the time: what counts there is where most of their weight is.
@@ -42,8 +42,8 @@ class Counts:
     Attributes:
         rows: of the clock.
         samples: that were kept.
-        trimmed: rows at the ends of pieces, where filters begin.
-        blocks: pieces with samples.
+        trimmed: rows at the ends of segments, where filters begin.
+        segments: segments with samples.
         resting: (nj,) samples that do not count, for the joint does not move.
         saturated: (nj,) likewise, for its drive is at its limit.
         stopped: (nj,) likewise, for it is at the end of its range.
@@ -53,7 +53,7 @@ class Counts:
     rows: int = 0
     samples: int = 0
     trimmed: int = 0
-    blocks: int = 0
+    segments: int = 0
     resting: Floats = field(default_factory=lambda: np.zeros(0))
     saturated: Floats = field(default_factory=lambda: np.zeros(0))
     stopped: Floats = field(default_factory=lambda: np.zeros(0))
@@ -75,7 +75,7 @@ class Plan:
         torque_spread: (nj,) standard deviation of the torques themselves.
         idle: (nj,) joints whose torques are not known.
         frames: of foot forces.
-        segment: rows that are worked on at once.
+        chunk: rows that are worked on at once.
         across: filters run across impacts.
     """
 
@@ -89,7 +89,7 @@ class Plan:
     torque_spread: Floats
     idle: Bools
     frames: dict[str, str]
-    segment: int
+    chunk: int
     across: bool = False
 
     @property
@@ -113,13 +113,13 @@ def _window(rate: float, cutoff: float) -> int:
 
 
 def rows_at_end(rate: float, cutoff: float) -> int:
-    """Rows at the ends of pieces that no samples are made of, without those for delays."""
+    """Rows at the ends of segments that no samples are made of, without those for delays."""
     return HALF + math.ceil(_TRIM * _window(rate, cutoff))
 
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """Filtered rows of a part of a piece, every one of them.
+    """Filtered rows of a part of a segment, every one of them.
 
     Attributes:
         begin: row of the grid that the first is.
@@ -150,17 +150,17 @@ class Filtered:
     spikes: Bools
 
 
-def filtered_parts(plan: Plan) -> Iterator[tuple[Piece, int, int, Filtered]]:
-    """All pieces in parts: the piece, first row of the part, one after its last, and filtered rows around.
+def filtered_parts(plan: Plan) -> Iterator[tuple[Segment, int, int, Filtered]]:
+    """All segments in parts: the segment, first row of the part and one after its last, filtered rows.
 
     Results do not depend on where parts begin: each has as many rows of its neighbours as the filters reach.
     """
     grid = plan.grid
     overlap = plan.low_pass.reach + plan.motion.reach(grid.rate) + 2 * plan.window
-    for piece, begin, end, rows in grid.windows(plan.segment, overlap):
-        if len(piece) < 2 * HALF + 2 * plan.window + 2:
+    for segment, begin, end, rows in grid.windows(plan.chunk, overlap):
+        if len(segment) < 2 * HALF + 2 * plan.window + 2:
             continue
-        yield piece, begin, end, _filter(plan, rows, max(begin - overlap, piece.begin) + HALF)
+        yield segment, begin, end, _filter(plan, rows, max(begin - overlap, segment.begin) + HALF)
 
 
 def _filter(plan: Plan, rows: Floats, begin: int) -> Filtered:
@@ -208,7 +208,7 @@ def _around(marks: Bools, window: int) -> Bools:
 
 
 def make_samples(
-    plan: Plan, layout: SampleLayout, delay: float, force_delay: float, block: int, counts: Counts
+    plan: Plan, layout: SampleLayout, delay: float, force_delay: float, number: int, counts: Counts
 ) -> Iterator[tuple[Floats, Filtered, npt.NDArray[np.int64]]]:
     """Samples of one recording, part by part.
 
@@ -217,7 +217,7 @@ def make_samples(
         layout: of samples.
         delay: of torques [s].
         force_delay: of foot forces [s].
-        block: number of the first block.
+        number: of the first segment.
         counts: are added up.
 
     Yields:
@@ -230,22 +230,22 @@ def make_samples(
             setattr(counts, name, np.zeros(nj))
     trim = rows_at_end(grid.rate, plan.low_pass.cutoff)
     trim += math.ceil(max(abs(delay), abs(force_delay)) * grid.rate)
-    numbers = {piece.begin: i for i, piece in enumerate(grid.pieces)}
-    last: Piece | None = None
-    for piece, begin, end, part in filtered_parts(plan):
-        first, stop = piece.begin + trim, piece.end - trim
+    numbers = {segment.begin: i for i, segment in enumerate(grid.segments)}
+    last: Segment | None = None
+    for segment, begin, end, part in filtered_parts(plan):
+        first, stop = segment.begin + trim, segment.end - trim
         wanted = np.arange(first, stop, plan.step)
         wanted = wanted[(wanted >= begin) & (wanted < end)]
         counts.trimmed += max(min(end, first) - begin, 0) + max(end - max(begin, stop), 0)
         if not len(wanted):
             continue
-        if piece is not last:
-            counts.blocks += 1
-            last = piece
+        if segment is not last:
+            counts.segments += 1
+            last = segment
         at = wanted - part.begin
-        time = np.asarray(piece.start + (wanted - piece.begin) * grid.period, dtype=np.float64)
-        number = block + numbers[piece.begin]
-        yield _rows(plan, layout, part, at, time, number, delay, force_delay, counts), part, at
+        time = np.asarray(segment.start + (wanted - segment.begin) * grid.period, dtype=np.float64)
+        which = number + numbers[segment.begin]
+        yield _rows(plan, layout, part, at, time, which, delay, force_delay, counts), part, at
 
 
 def _rows(
@@ -254,7 +254,7 @@ def _rows(
     part: Filtered,
     at: npt.NDArray[np.int64],
     time: Floats,
-    block: int,
+    number: int,
     delay: float,
     force_delay: float,
     counts: Counts,
@@ -270,7 +270,7 @@ def _rows(
     counts.spikes += part.spikes[at].sum(axis=0)
     return layout.join(
         time=time,
-        block=np.full(len(at), float(block)),
+        segment=np.full(len(at), float(number)),
         q=part.q[at],
         u=part.u[at],
         du=part.du[at],

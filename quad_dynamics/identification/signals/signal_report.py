@@ -70,7 +70,7 @@ class SourceReport:
         """Lines for people."""
         lines = [
             f'{self.name}: {self.duration:.1f} s of joint states at {self.rate:.4g} Hz, '
-            f'{self.counts.samples} samples at {self.sample_rate:.4g} Hz in {self.counts.blocks} blocks',
+            f'{self.counts.samples} samples at {self.sample_rate:.4g} Hz in {self.counts.segments} segments',
             f'  sha256 {self.sha256}',
         ]
         lines += self._clocks()
@@ -163,7 +163,7 @@ class SourceReport:
             'duration': self.duration,
             'sample_rate': self.sample_rate,
             'samples': self.counts.samples,
-            'blocks': self.counts.blocks,
+            'segments': self.counts.segments,
             'rows_at_ends': self.counts.trimmed,
             'clocks': clocks,
             'base': self.base,

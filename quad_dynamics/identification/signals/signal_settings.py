@@ -80,7 +80,7 @@ class SignalSettings(ParameterSet):
         0.015, 'a foot that stands is lifted below so much of the weight', unit='-', low=0.0, high=1.0
     )
     shortest: float = param(1.0, 'recording with moving joints that is accepted', unit='s', above=0.0)
-    segment: float = param(20.0, 'time that is worked on at once', unit='s', low=1.0, high=600.0)
+    chunk: float = param(20.0, 'time that is worked on at once', unit='s', low=1.0, high=600.0)
 
     def _across(self) -> list[str]:
         if self.lift > self.touch:

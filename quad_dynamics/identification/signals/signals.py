@@ -119,13 +119,13 @@ class Logs:
         Raises:
             ArgumentError: nothing is left, or nothing moves.
         """
-        samples, reports, block = Samples(self.model), [], 0
+        samples, reports, number = Samples(self.model), [], 0
         for log, (plan, joints) in zip(self.logs, self._plans_of(cutoff), strict=True):
             counts = Counts()
             shifts = delays.torque.value, delays.force.value
-            for rows, _, _ in make_samples(plan, samples.layout, *shifts, block, counts):
+            for rows, _, _ in make_samples(plan, samples.layout, *shifts, number, counts):
                 samples.append(rows)
-            block += len(plan.grid.pieces)
+            number += len(plan.grid.segments)
             reports.append(_source_report(log, plan, joints, counts))
         _check_samples(samples, reports, cutoff)
         return samples, SignalReport(

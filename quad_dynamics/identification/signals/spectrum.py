@@ -16,7 +16,7 @@ from quad_dynamics.identification.signals.grid import Grid
 
 Floats = npt.NDArray[np.float64]
 
-_WINDOW = 2.0  # length of the stretches whose spectra are averaged [s]
+_WINDOW = 2.0  # length of the windows whose spectra are averaged [s]
 _BAND = 1.0  # over which spectra are smoothed [Hz]
 _CLEAR = 3.0  # spectrum over that of the noise up to which there is motion
 _ENERGY = 0.999  # of the squared velocities that must be below the cutoff over _ABOVE
@@ -65,7 +65,7 @@ class Spectrum:
 
 
 def measure_spectrum(grid: Grid) -> Spectrum | None:
-    """Noise and spectra of a recording; None if it has no stretch that is long enough."""
+    """Noise and spectra of a recording; None if it has no segment that is long enough."""
     size = round(_WINDOW * grid.rate)
     levels: dict[str, list[Floats]] = {'position': [], 'velocity': [], 'effort': []}
     total: Floats | None = None

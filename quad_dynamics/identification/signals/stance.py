@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which feet stand on the ground, and when something hits: rows at which pieces are cut in two.
+"""Which feet stand on the ground, and when something hits: rows at which segments are cut in two.
 
 No filter may run across an impact: what happens in a millisecond would be spread over its whole window, and
 positions and torques do not show it alike.
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.identification.signals.base_motion import rotate
-from quad_dynamics.identification.signals.grid import Grid, Piece
+from quad_dynamics.identification.signals.grid import Grid, Segment
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.standing_checks import quiet_contact_points
@@ -117,18 +117,18 @@ def find_stance(
     weight = model.total_mass * float(np.linalg.norm(model.gravity))
     up = -model.gravity / max(float(np.linalg.norm(model.gravity)), 1e-300)
     vertical = 0.0
-    size = max(1, round(settings.segment * grid.rate))
+    size = max(1, round(settings.chunk * grid.rate))
     jumps = _JumpFinder(grid, bool(method))
     before: Bools | None = None
-    last: Piece | None = None
+    last: Segment | None = None
     # a few rows more, so that rises across the border of two parts are seen
     ahead = math.ceil(_RISE_TIME * grid.rate) + 2
-    for piece, begin, end, rows in grid.windows(size, ahead):
-        if piece is not last:
-            before, last = None, piece
-        low = max(begin - ahead, piece.begin)
+    for segment, begin, end, rows in grid.windows(size, ahead):
+        if segment is not last:
+            before, last = None, segment
+        low = max(begin - ahead, segment.begin)
         inner = slice(begin - low, end - low)
-        found.impacts += [low + i for i in jumps(rows) if begin <= low + i < end and low + i > piece.begin]
+        found.impacts += [low + i for i in jumps(rows) if begin <= low + i < end and low + i > segment.begin]
         if not method:
             continue
         if method == 'forces':

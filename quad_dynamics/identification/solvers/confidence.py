@@ -6,7 +6,7 @@ Near the truth, an estimate that weighs data (Hessian H) and prior (Hessian W) i
     A (noise of the sums + W (model - truth)),    A = (H + W)^-1,
 
 so that its covariance is A (meat + W Sigma W) A. The meat of the sandwich is estimated from residuals,
-stretch of time by stretch, for errors that were filtered depend on their neighbours. Sigma is how far
+cluster by cluster, for errors that were filtered depend on their neighbours. Sigma is how far
 models are from the truth, estimated from how far this one was found to be.
 """
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from quad_dynamics.api.regression import NormalEquations
-from quad_dynamics.identification.equations.equations import STRETCH, Equations
+from quad_dynamics.identification.equations.equations import CLUSTER, Equations
 from quad_dynamics.identification.solvers.consistent import least_weight
 from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
 from quad_dynamics.identification.solvers.freedom import Freedom
@@ -89,7 +89,7 @@ def find_confidence(
         x: (size,) the solution.
         weight: of the prior of the bodies.
         meat: (size, size) from `Equations.scores`; None for errors that do not depend on each other.
-        equations: whose stretches of time are counted; None likewise.
+        equations: whose clusters in time are counted; None likewise.
         chosen: what was free.
         discrepancy: (size, size) from `discrepancy_scores`; None: friction is of the form that is fitted.
     """
@@ -99,8 +99,8 @@ def find_confidence(
     weights = np.where(held, _HOLD, max(weight, least_weight(problem)))
     W = problem.curvature(np.sqrt(weights)[:, None, None] * np.eye(4)) + problem.ridge
     A = _inverse(H + W)
-    stretches = float(normal.n) if equations is None else count_stretches(equations)
-    noise = _noise_of_sums(problem, H, A, meat, normal.n, stretches)
+    clusters = float(normal.n) if equations is None else count_clusters(equations)
+    noise = _noise_of_sums(problem, H, A, meat, normal.n, clusters)
     before = _spread_of_models(problem, x, A @ H, A @ noise @ A, chosen)
     by_data, by_prior = Z @ A @ noise @ A @ Z.T, Z @ A @ W @ before @ W @ A @ Z.T
     if discrepancy is not None:
@@ -110,7 +110,7 @@ def find_confidence(
     free = freedom.free
     std = np.where(free, np.sqrt(v_data + v_prior), np.nan)
     known = free & (v_data + v_prior < _NEWS**2 * v_before)
-    reach = float(stdtrit(max(stretches - 1.0, _LEAST_FREEDOM), _LEVEL)) * std
+    reach = float(stdtrit(max(clusters - 1.0, _LEAST_FREEDOM), _LEVEL)) * std
     low, high = x - reach, x + reach
     _cut(problem, low)
     return Confidence(std, low, high, known, by_data + by_prior, freedom).of(chosen)
@@ -121,11 +121,11 @@ def _variances(freedom: Freedom, covariance: Floats) -> Floats:
     return np.asarray(np.maximum(np.einsum('ij,jk,ik->i', freedom.T, covariance, freedom.T), 0.0))
 
 
-def count_stretches(equations: Equations) -> float:
-    """Number of stretches of time whose errors are taken as independent."""
+def count_clusters(equations: Equations) -> float:
+    """Number of clusters in time whose errors are taken as independent."""
     layout, count, last = equations.samples.layout, 0, None
     for rows in equations.samples.chunks():
-        keys = np.stack([layout.get(rows, 'block'), np.floor(layout.get(rows, 'time') / STRETCH)], axis=1)
+        keys = np.stack([layout.get(rows, 'segment'), np.floor(layout.get(rows, 'time') / CLUSTER)], axis=1)
         count += int(np.count_nonzero(np.any(keys[1:] != keys[:-1], axis=1)))
         count += int(last is None or not np.array_equal(last, keys[0]))
         last = keys[-1]
@@ -165,7 +165,7 @@ def _spread_of_models(
 
 
 def _noise_of_sums(
-    problem: ConsistentProblem, H: Floats, A: Floats, meat: Floats | None, n: int, stretches: float
+    problem: ConsistentProblem, H: Floats, A: Floats, meat: Floats | None, n: int, clusters: float
 ) -> Floats:
     """(nz, nz) covariance of Y^T r, in y, with what the fit itself takes from the residuals put back."""
     directions = float(np.trace(A @ H))
@@ -176,7 +176,7 @@ def _noise_of_sums(
     inflation = max(float(np.trace(A @ M)) / max(directions, 1e-300), 1e-3)
     effective = n / inflation
     correction = effective / max(effective - directions, 0.2 * effective)
-    return np.asarray(M * correction * stretches / max(stretches - 1.0, 1.0))
+    return np.asarray(M * correction * clusters / max(clusters - 1.0, 1.0))
 
 
 def _in_y(problem: ConsistentProblem, meat: Floats) -> Floats:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocked cross-validation: what is freed, and how far the model is trusted, by data that were left out.
 
-The data are cut into stretches of time. Each is predicted from the sums of all others. Everything is
+The data are cut into folds, blocks of time. Each is predicted from the sums of all others. Everything is
 algebra on sums, so that many choices can be compared.
 """
 
@@ -69,10 +69,10 @@ class Choice:
 
 
 class CrossValidation:
-    """Errors of prediction on stretches that were left out, for any choice of groups and weights.
+    """Errors of prediction on folds that were left out, for any choice of groups and weights.
 
     Attributes:
-        folds: sums of each stretch.
+        folds: sums of each fold.
         freedom: all that may be free.
         seen: groups that the data depend on at all.
     """
@@ -83,7 +83,7 @@ class CrossValidation:
         """Set it up; nothing is computed yet.
 
         Args:
-            folds: sums of each stretch.
+            folds: sums of each fold.
             freedom: all that may be free.
             scales: (size,) standard deviations of friction and the like before the data.
             noise: variance of the whitened rows.
@@ -122,7 +122,7 @@ class CrossValidation:
 
 
 def _minus(total: NormalEquations, fold: NormalEquations) -> NormalEquations:
-    """The sums of all but one stretch."""
+    """The sums of all but one fold."""
     return NormalEquations(
         total.YtY - fold.YtY, total.Yty - fold.Yty, max(total.yty - fold.yty, 0.0), total.n - fold.n
     )
@@ -206,7 +206,7 @@ def _choose_groups(
 def is_better(new: Floats, old: Floats, sure: float = 1.0) -> bool:
     """Whether errors fall by enough to matter, and by more than `sure` standard errors of how much they fall.
 
-    How much is a factor: stretches differ, and one that is hard to predict must not make the others unsure.
+    How much is a factor: folds differ, and one that is hard to predict must not make the others unsure.
     """
     factors = np.log(np.maximum(old, 1e-300) / np.maximum(new, 1e-300))
     return bool(

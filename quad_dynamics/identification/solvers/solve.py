@@ -63,7 +63,7 @@ def solve(
     """Identify: choose by cross-validation, solve, and say how sure the result is.
 
     Args:
-        folds: sums over stretches of time.
+        folds: sums over blocks of time.
         equations: where the sums come from, for errors that depend on each other; None takes them as
             independent.
         columns: the unknowns.

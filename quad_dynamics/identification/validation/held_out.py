@@ -57,7 +57,7 @@ def hold_out(samples: Samples, model: Model) -> tuple[Samples, Samples, tuple[st
         gap = min(int(_GAP / dt) if dt > 0.0 else 0, size // 4)
         near = ((index - gap) // size != index // size) | ((index + gap) // size != index // size)
         # What is not next to each other any more is another segment.
-        get(rows, 'block')[...] = get(rows, 'block') * (_MOST_BLOCKS + 1) + index // size
+        get(rows, 'segment')[...] = get(rows, 'segment') * (_MOST_BLOCKS + 1) + index // size
         train.append(rows[~held])
         test.append(rows[held & ~near])
         done += len(rows)

@@ -153,7 +153,7 @@ def _on_grid(samples: Samples, model: Model) -> Iterator[tuple[Floats, Floats, F
     for chunk in samples.chunks():
         rows = np.concatenate([rest, chunk])
         steps = np.diff(get(rows, 'time'))
-        apart = (steps <= 0.0) | (steps > _GAP * np.median(steps)) | (np.diff(get(rows, 'block')) != 0.0)
+        apart = (steps <= 0.0) | (steps > _GAP * np.median(steps)) | (np.diff(get(rows, 'segment')) != 0.0)
         ends = [*(np.flatnonzero(apart) + 1), len(rows)]
         for begin, end in zip([0, *ends[:-1]], ends, strict=True):
             if begin and steps[begin - 1] <= 0.0 and cells:
@@ -168,7 +168,7 @@ def _on_grid(samples: Samples, model: Model) -> Iterator[tuple[Floats, Floats, F
 
 
 def _between_samples(time: Floats, values: Floats) -> list[tuple[int, Floats]]:
-    """Number of the first point of the grid in a stretch of samples, and (n, k) values on it."""
+    """Number of the first point of the grid in a segment of samples, and (n, k) values on it."""
     first, last = math.ceil(time[0] * _RATE - 1e-6), math.floor(time[-1] * _RATE + 1e-6)
     if last < first or len(time) < 2:
         return []
@@ -191,7 +191,7 @@ def _filled(cells: list[tuple[int, Floats]], nj: int) -> tuple[Floats, Floats, F
 
 
 def _windows(track: _Track) -> Iterator[_Track]:
-    """Stretches of a recording, each half over the one before; the whole of a short one."""
+    """Windows of a recording, each half over the one before; the whole of a short one."""
     n, size = len(track.known), min(int(_WINDOW * _RATE), len(track.known))
     for begin in range(0, n - size + 1, max(size // 2, 1)):
         part = slice(begin, begin + size)

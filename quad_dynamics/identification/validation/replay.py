@@ -75,7 +75,7 @@ def replay(equations: Equations, before: Floats, after: Floats, window: float = 
         window: length of a window [s].
 
     Returns:
-        None if the log has no stretch of that length.
+        None if the log has no segment of that length.
     """
     columns = equations.columns
     nj = columns.model.nj
@@ -114,7 +114,7 @@ def _batches(equations: Equations, window: float) -> Iterator[tuple[Floats, floa
 
 
 def _windows(equations: Equations, window: float) -> Iterator[tuple[Floats, float]]:
-    """Rows of windows that lie within one stretch, evenly over the log, and the time between rows."""
+    """Rows of windows that lie within one segment, evenly over the log, and the time between rows."""
     samples, get = equations.samples, equations.samples.layout.get
     rest = np.empty((0, samples.layout.width))
     possible = _count(equations, window)
@@ -122,7 +122,7 @@ def _windows(equations: Equations, window: float) -> Iterator[tuple[Floats, floa
     for chunk in samples.chunks():
         rows = np.concatenate([rest, chunk])
         begin = 0
-        for end in [*(np.flatnonzero(np.diff(get(rows, 'block'))) + 1), len(rows)]:
+        for end in [*(np.flatnonzero(np.diff(get(rows, 'segment'))) + 1), len(rows)]:
             part = rows[begin:end]
             size, dt = _size(get(part, 'time'), window)
             while size and len(part) > size:
@@ -141,13 +141,13 @@ def _count(equations: Equations, window: float) -> int:
     get, total = equations.samples.layout.get, 0.0
     for chunk in equations.samples.chunks():
         step = np.diff(get(chunk, 'time'))
-        inside = (np.diff(get(chunk, 'block')) == 0.0) & (step > 0.0)
+        inside = (np.diff(get(chunk, 'segment')) == 0.0) & (step > 0.0)
         total += float(step[inside].sum())
     return int(total / window)
 
 
 def _size(time: Floats, window: float) -> tuple[int, float]:
-    """Steps of a window, and the time between rows; 0 for a stretch of one row."""
+    """Steps of a window, and the time between rows; 0 for a segment of one row."""
     if len(time) < 2:
         return 0, 0.0
     dt = round(float(time[1] - time[0]), 9)

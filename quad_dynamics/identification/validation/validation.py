@@ -131,7 +131,7 @@ class Validation:
         before: (size,) unknowns of the model as it was; with the bias of these force sensors.
         after: (size,) unknowns of the solution; likewise.
         errors: of torques.
-        replay: simulated beside the log; None where there is no stretch long enough, or no joint rows.
+        replay: simulated beside the log; None where there is no segment long enough, or no joint rows.
         spreads: how much the legs differ; empty for robots with fewer than two legs.
         notes: what must be known to judge them.
     """
