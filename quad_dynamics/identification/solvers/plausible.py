@@ -9,7 +9,7 @@ centre of mass stays inside the geometry of its body. All of this is linear in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,39 +74,72 @@ def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRa
         trust: relative error of the masses in the model, as a standard deviation.
         mass: of the robot, where the user knows it.
     """
-    model = columns.model
-    masses = x0[columns.slices['pi']][::10]
-    whole, factor = float(masses.sum()), 1.0 + _DEVIATIONS * trust
-    rows, floor, shares, texts = [], [], [], []
+    found = [
+        *_mass_limits(columns, x0, 1.0 + _DEVIATIONS * trust),
+        *_whole_limits(columns, x0, trust, mass),
+        *_com_limits(columns, x0),
+    ]
+    rows, floor, shares = (
+        np.array([getattr(one, name) for one in found]) for name in ('row', 'floor', 'share')
+    )
+    return Limits(rows, floor, rows @ x0 - floor, shares, tuple(one.text for one in found))
 
-    def bound(name: str, row: Floats, low: float, high: float, shown: float = 0.0) -> None:
-        rows.extend([row, -row])
-        shares.extend([float(row @ x0) / whole] * 2)
-        floor.extend([low, -high])
-        texts.extend([f'{name} below {low + shown:.3g} kg', f'{name} above {high + shown:.3g} kg'])
 
+@dataclass(frozen=True, eq=False)
+class _Limit:
+    """One of `Limits`."""
+
+    row: Floats
+    floor: float
+    share: float
+    text: str
+
+
+def _between(
+    row: Floats, low: float, high: float, share: float, name: str, shown: float = 0.0
+) -> list[_Limit]:
+    """A mass is between two limits; `shown` is added to them in texts [kg]."""
+    return [
+        _Limit(row, low, share, f'{name} below {low + shown:.3g} kg'),
+        _Limit(-row, -high, share, f'{name} above {high + shown:.3g} kg'),
+    ]
+
+
+def _mass_limits(columns: Columns, x0: Floats, factor: float) -> Iterator[_Limit]:
+    """Masses of links within a factor, small ones within a part of the robot; a floating base may carry."""
+    model, masses = columns.model, x0[columns.slices['pi']][::10]
+    whole = float(masses.sum())
     for i, (name, m) in enumerate(zip(model.body_names, masses, strict=True)):
         low, high = min(m / factor, max(m - _SMALL * whole, 0.1 * m)), max(m * factor, m + _SMALL * whole)
         carried = _CARRIED * whole if i == 0 and model.floating_base else 0.0
-        bound(f'mass of {name}', _mass_row(columns, [i]), low, high + carried)
-    fixed = immobile_mass(columns)
-    # Errors of links are independent: their sum has the error of one over the root of how many count.
-    part = 1.0 + trust * min(float(np.sqrt(np.sum(masses**2))) / whole, _WHOLE)
-    low, high = (whole / factor, whole * factor) if model.floating_base else (whole / part, whole * part)
+        yield from _between(_mass_row(columns, [i]), low, high + carried, m / whole, f'mass of {name}')
+
+
+def _whole_limits(columns: Columns, x0: Floats, trust: float, mass: MassRange | None) -> list[_Limit]:
+    """The mass of the robot: as the user knows it, or within its error; a floating base shows it."""
+    model, masses = columns.model, x0[columns.slices['pi']][::10]
+    whole, fixed = float(masses.sum()), immobile_mass(columns)
     if mass is not None:
         low, high = mass.low - fixed, mass.high - fixed
-    bound('mass of the robot', _mass_row(columns, range(model.nb)), low, high, fixed)
+    elif model.floating_base:
+        low, high = (whole * (1.0 + _DEVIATIONS * trust) ** sign for sign in (-1, 1))
+    else:
+        # Errors of links are independent: their sum has the error of one over the root of how many count.
+        error = trust * min(float(np.sqrt(np.sum(masses**2))) / whole, _WHOLE)
+        low, high = whole / (1.0 + error), whole * (1.0 + error)
+    return _between(_mass_row(columns, range(model.nb)), low, high, 1.0, 'mass of the robot', fixed)
+
+
+def _com_limits(columns: Columns, x0: Floats) -> Iterator[_Limit]:
+    """Centres of mass c inside boxes: h - low m >= 0 and high m - h >= 0, with h = m c."""
+    model, masses = columns.model, x0[columns.slices['pi']][::10]
     for i, (name, box) in enumerate(zip(model.body_names, link_extents(model), strict=True)):
-        for k, corner in np.ndindex(3, 2):
-            sign = (1.0, -1.0)[corner]
-            row = _mass_row(columns, [i]) * (-sign * box[corner, k])
-            row[columns.slices['pi'].start + 10 * i + 1 + k] = sign
-            rows.append(row)
-            floor.append(0.0)
-            shares.append(float(masses[i]) / whole)
-            texts.append(f'centre of mass of {name} outside of its geometry')
-    room = np.array(rows) @ x0 - np.array(floor)
-    return Limits(np.array(rows), np.array(floor), room, np.array(shares), tuple(texts))
+        for sign, corner in zip((1.0, -1.0), box, strict=True):
+            for k in range(3):
+                row = _mass_row(columns, [i]) * (-sign * corner[k])
+                row[columns.slices['pi'].start + 10 * i + 1 + k] = sign
+                text = f'centre of mass of {name} outside of its geometry'
+                yield _Limit(row, 0.0, float(masses[i] / masses.sum()), text)
 
 
 def within(columns: Columns, x0: Floats, mass: MassRange) -> tuple[Floats, list[str]]:
