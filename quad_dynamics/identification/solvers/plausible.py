@@ -127,7 +127,8 @@ def _whole_limits(columns: Columns, x0: Floats, trust: float, mass: MassRange | 
         # Errors of links are independent: their sum has the error of one over the root of how many count.
         error = trust * min(float(np.sqrt(np.sum(masses**2))) / whole, _WHOLE)
         low, high = whole / (1.0 + error), whole * (1.0 + error)
-    return _between(_mass_row(columns, range(model.nb)), low, high, 1.0, 'mass of the robot', fixed)
+    name = 'mass of the robot' + (' and its fixed base' if fixed > 0.0 and not model.floating_base else '')
+    return _between(_mass_row(columns, range(model.nb)), low, high, 1.0, name, fixed)
 
 
 def _com_limits(columns: Columns, x0: Floats) -> Iterator[_Limit]:
