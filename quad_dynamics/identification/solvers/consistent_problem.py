@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 # Eigenvalues of the data term, in units of the prior, below this part of the largest are rounding.
 _RANK = 1e-12
+_INWARD = 0.8  # part of the way from the prior to a start that is taken
 _START = 1e-2  # friction that a start from zero has, in standard deviations of its prior
 
 
@@ -160,6 +161,8 @@ class ConsistentProblem:
     def start(self, x: Floats | None = None) -> Floats:
         """(nz,) y of the prior or of x, with a little friction where there is none."""
         z = np.zeros(self.freedom.nz) if x is None else (x - self.freedom.x0)[self.freedom.lead]
+        if x is not None and self.freedom.limits is not None:
+            z = _INWARD * z  # a step from where limits are reached would be short; the prior is inside
         for row, x0 in zip(self.bounded, self.floor[: len(self.bounded)], strict=True):
             k = int(np.flatnonzero(self.freedom.T[row])[0])
             least = _START / np.sqrt(self.weak[k])
