@@ -138,7 +138,7 @@ def test_samples_with_another_cutoff_need_no_second_reading(tmp_path: Path) -> N
     truth = arm_truth(duration=5.0)
     source = open_source(npz(tmp_path / 'log.npz', truth), truth.model)
     logs = Logs([source], truth.model)
-    source.segments = None  # type: ignore[method-assign, assignment]
+    source.chunks = None  # type: ignore[method-assign, assignment]
     delays = logs.find_delays(10.0)
     for cutoff in (6.0, 12.0):
         samples, report = logs.samples(cutoff, delays)
