@@ -45,7 +45,7 @@ from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.pipeline import IdentifySettings, Result, identify
 from quad_dynamics.identification.solvers.base_parameters import find_base_parameters
 from quad_dynamics.identification.solvers.freedom import make_freedom
-from quad_dynamics.identification.validation.validation import Errors, torque_errors, with_own_bias
+from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, with_own_bias
 
 Floats = npt.NDArray[np.float64]
 
@@ -149,19 +149,10 @@ def _judge(row: Row, world: worlds.World, robot: worlds.Robot, result: Result) -
     row.freed = sorted(kinds)
     if result.validation is not None:
         errors = result.validation.errors
-        row.held = [pooled(errors, errors.before), pooled(errors, errors.after)]
+        row.held = list(pooled(errors).relative[:2])
         if 'base force' in errors.names:
             row.base = [float(errors.before[0]), float(errors.after[0])]
     _cover(row, world, robot, result)
-
-
-def pooled(errors: Errors, values: Floats) -> float:
-    """Errors of all joints as one part of what was measured."""
-    joints = [i for i, name in enumerate(errors.names) if not name.startswith('base ')]
-    count = errors.samples[joints]
-    known = count > 0
-    power = [float(np.sum((each[joints] ** 2 * count)[known])) for each in (values, errors.measured)]
-    return float(np.sqrt(power[0] / max(power[1], 1e-300)))
 
 
 def _elsewhere(result: Result, model: Any, path: Path, other: Path) -> dict[str, float]:
@@ -178,7 +169,7 @@ def _elsewhere(result: Result, model: Any, path: Path, other: Path) -> dict[str,
         found['ols'] = ols(result.equations, make_freedom(result.solution.columns)).x
     errors = {name: _errors(equations, x) for name, x in found.items()}
     before = errors['default']
-    return {'before': pooled(before, before.before)} | {n: pooled(e, e.after) for n, e in errors.items()}
+    return {'before': pooled(before).relative[0]} | {n: pooled(e).relative[1] for n, e in errors.items()}
 
 
 def _errors(equations: Equations, x: Floats) -> Errors:

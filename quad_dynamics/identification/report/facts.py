@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.identification.solvers.pseudo_inertia import pseudo_inertia
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Validation, pooled
-from quad_dynamics.model.inertia import full_inertia
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.standing_checks import contact_warnings
 
@@ -71,12 +71,7 @@ def consistent_bodies(solution: Solution) -> tuple[int, int]:
     definite, and the other way round (Wensing, Kim and Slotine, 2018).
     """
     pi = solution.part('pi').reshape(-1, 10)
-    P = np.empty((len(pi), 4, 4))
-    inertia = full_inertia(pi[:, 4:])
-    P[:, :3, :3] = 0.5 * np.trace(inertia, axis1=1, axis2=2)[:, None, None] * np.eye(3) - inertia
-    P[:, :3, 3] = P[:, 3, :3] = pi[:, 1:4]
-    P[:, 3, 3] = pi[:, 0]
-    return int(np.sum(np.linalg.eigvalsh(P)[:, 0] > 0.0)), len(pi)
+    return int(np.sum(np.linalg.eigvalsh(pseudo_inertia(pi))[:, 0] > 0.0)), len(pi)
 
 
 def counts(solution: Solution) -> tuple[int, int, int]:
