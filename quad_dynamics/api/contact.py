@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from numpy import empty
 
 from quad_dynamics.api.door import States, packed_form, vector
+from quad_dynamics.api.links import Point, converted_offsets, points_of_links
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels.contact_inertia import FORCE_WORDS
+from quad_dynamics.kernels.contact_inertia import ROWS
 from quad_dynamics.kernels.contact_inertia import contact_inertia as _contact_inertia
 from quad_dynamics.kernels.contact_inertia import contact_propagators as _propagators
+from quad_dynamics.kernels.contact_inertia import directional_inertia as _directional
 from quad_dynamics.kernels.contact_inertia import unit_response as _unit_response
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
-
-# A contact point: the name of a link, or a link and a position in its frame [m].
-Point = str | tuple[str, npt.ArrayLike]
 
 # Beyond this condition number, the links' freedom to move is taken as lost in some direction.
 _SINGULAR = 1e12
@@ -40,13 +40,18 @@ def contact_inertia(model: Model, q: npt.ArrayLike, points: Sequence[Point]) -> 
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    if isinstance(points, str) or not isinstance(points, Sequence):
-        raise ArgumentError(f'points is {points!r}; expected a list of links or (link, offset)')
-    forces = np.zeros((len(points), 3, FORCE_WORDS))
-    for force, point in zip(forces, points, strict=True):
-        force[:, :5] = _place(model, point, 'points')
-    forces[:, :, 5:8] = np.eye(3)
-    return _inverse_inertia(model, q, forces.reshape(-1, FORCE_WORDS))
+    packed = model._packed if type(model) is Model else packed_form(model)
+    links, offsets = points_of_links(packed, points)
+    rows = ROWS * len(links)
+    work: Floats = empty(packed.group * len(links))
+    G: Floats = empty((rows, rows))
+    if not _contact_inertia.run(packed.address, 0, q, links, offsets, 0, work, G):
+        return G
+    offsets = converted_offsets(points, offsets)
+    s = States(model, q=q)
+    G = s.empty(rows, rows)
+    s.run(_contact_inertia, s['q'], links, offsets, 0, work, G)
+    return G
 
 
 def directional_inertia(
@@ -67,9 +72,17 @@ def directional_inertia(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a direction of length zero.
     """
-    force = _unit_force(model, link, offset, direction)
-    inverse: Floats = _inverse_inertia(model, q, force).T[0, 0]
-    return inverse
+    packed = model._packed if type(model) is Model else packed_form(model)
+    frame = packed.frame(link, 'link')
+    work: Floats = empty(packed.nv)
+    inverse: Floats = empty(1)
+    if not _directional.run(packed.address, 0, q, frame, offset, direction, work, inverse):
+        return inverse[0]  # type: ignore[no-any-return]
+    place = _checked_place(link, offset, direction)
+    s = States(model, q=q)
+    inverse = s.empty(1)
+    s.run(_directional, s['q'], frame, *place, work, inverse)
+    return inverse.T[0]  # type: ignore[no-any-return]
 
 
 def operational_space_inertia(model: Model, q: npt.ArrayLike, frame: str) -> Floats:
@@ -87,10 +100,11 @@ def operational_space_inertia(model: Model, q: npt.ArrayLike, frame: str) -> Flo
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, or a link that cannot move
             in all directions.
     """
-    forces = np.empty((6, FORCE_WORDS))
-    forces[:, :5] = _place(model, frame, 'frame')
-    forces[:, 5:] = np.eye(6)
-    inverse = _inverse_inertia(model, q, forces)
+    packed = model._packed if type(model) is Model else packed_form(model)
+    links = (packed.frame(frame),)
+    s = States(model, q=q)
+    inverse = s.empty(6, 6)
+    s.run(_contact_inertia, s['q'], links, None, 1, empty(2 * packed.group), inverse)
     if inverse.size and np.max(np.linalg.cond(inverse)) > _SINGULAR:
         rank = int(np.min(np.linalg.matrix_rank(inverse, rtol=1.0 / _SINGULAR)))
         raise ArgumentError(f"link '{frame}' can move in {rank} directions here; its inertia needs all 6")
@@ -117,11 +131,15 @@ def unit_response(
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a direction of length zero.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    force = _unit_force(model, link, offset, direction)
+    frame = packed.frame(link, 'link')
+    work: Floats = empty(packed.nv + packed.nj * (6 + packed.nj))
+    du: Floats = empty(packed.nv)
+    if not _unit_response.run(packed.address, 0, q, frame, offset, direction, work, du):
+        return du
+    place = _checked_place(link, offset, direction)
     s = States(model, q=q)
     du = s.empty(packed.nv)
-    room = np.empty((packed.nj, packed.nj)), np.empty((packed.nj, 6)), np.empty(packed.nv)
-    s.run(_unit_response, s['q'], force, *room, du)
+    s.run(_unit_response, s['q'], frame, *place, work, du)
     return du
 
 
@@ -170,46 +188,13 @@ def contact_propagators(model: Model, q: npt.ArrayLike) -> ContactPropagators:
     return ContactPropagators(S, U, d_inv, Q, W)
 
 
-# Lane, joint and p_KF among the words of a frame.
-_PLACE = np.array([0, 13, 1, 2, 3])
+def _checked_place(link: str, offset: npt.ArrayLike, direction: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Point of action and direction of a force, as arrays (3,) that the kernels take.
 
-
-def _place(model: Model, point: Point, argument: str) -> Floats:
-    """Where a force acts, as the kernels read it: lane and joint of the body, p_K (3).
-
-    Args:
-        model: robot.
-        point: the point.
-        argument: what an error message calls it.
+    Raises:
+        ArgumentError: a wrong shape, a value that is not finite, a direction of length zero.
     """
-    try:
-        link, offset = (point, None) if isinstance(point, str) else point
-    except (TypeError, ValueError) as error:
-        expected = 'the name of a link or (link, offset)'
-        raise ArgumentError(f'{argument} has {point!r}; expected {expected}') from error
-    frame = packed_form(model).frame(link, argument)
-    place: Floats = frame[_PLACE]
-    if not isinstance(point, str):
-        place[2:] += frame[4:13].reshape(3, 3) @ vector(f"offset on '{link}'", offset, 3)  # type: ignore[arg-type]
-    return place
-
-
-def _unit_force(model: Model, link: str, offset: npt.ArrayLike, direction: npt.ArrayLike) -> Floats:
-    """A unit force at a point of a link, as the kernels read it: (1, FORCE_WORDS)."""
     d = vector('direction', direction, 3)
-    largest = np.abs(d).max()
-    if largest == 0.0:
+    if not d.any():
         raise ArgumentError('direction has the length 0; expected a direction in world axes')
-    d = d / largest  # so that its square does not overflow
-    force: Floats = np.zeros((1, FORCE_WORDS))
-    force[0, :5] = _place(model, (link, offset), 'link')
-    force[0, 5:8] = d / np.linalg.norm(d)
-    return force
-
-
-def _inverse_inertia(model: Model, q: npt.ArrayLike, forces: Floats) -> Floats:
-    s = States(model, q=q)
-    r = len(forces)
-    G = s.empty(r, r)
-    s.run(_contact_inertia, s['q'], forces, np.empty((r, packed_form(model).nv)), G)
-    return G
+    return vector(f"offset on '{link}'", offset, 3), d

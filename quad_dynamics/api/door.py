@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.door import QUATERNION_TOLERANCE
-from quad_dynamics.kernels.external import WRENCH_WORDS
 from quad_dynamics.model.model import Model
 
 if TYPE_CHECKING:
@@ -72,17 +71,23 @@ class States:
         """Room for a result of the given shape for each state."""
         return np.empty((self.n, *shape) if self.batched else shape)
 
-    def run(self, kernel: Kernel, *arguments: object) -> None:
+    def run(self, kernel: Kernel, *arguments: object) -> int:
         """Call a kernel; where it refuses an argument, find out what is wrong with it.
+
+        Returns:
+            The status of the kernel, 0 or less.
 
         Raises:
             ArgumentError: an argument is not good.
         """
         if self.batched and self.n == 0:
             self.check()
-        elif status := kernel.run(self._packed.address, self.n, *arguments):
+            return 0
+        status = kernel.run(self._packed.address, self.n, *arguments)
+        if status > 0:
             self.check()
             raise AssertionError(f'{kernel.name} refused argument {status}, in which nothing wrong was found')
+        return status
 
     def check(self) -> None:
         """Raise an ArgumentError about the first argument that is not good."""
@@ -97,27 +102,31 @@ class States:
                     f'as {first} has the shape {leader.shape}'
                 )
 
-    def wrenches(self, f_ext: Mapping[str, npt.ArrayLike] | None) -> Floats | None:
-        """External wrenches as the kernels read them: (n, k, WRENCH_WORDS), or None."""
+    def wrenches(
+        self, f_ext: Mapping[str, npt.ArrayLike] | None
+    ) -> tuple[tuple[Floats, ...] | None, tuple[Floats, ...] | None]:
+        """External wrenches as the kernels read them: frames of the links, and arrays (6,) or (n, 6).
+
+        Raises:
+            ArgumentError: not a mapping, a wrong shape, a value that is not finite, an unknown link.
+        """
         if f_ext is None:
-            return None
+            return None, None
         if not isinstance(f_ext, Mapping):
             raise ArgumentError(
                 f'f_ext is a {type(f_ext).__name__}; expected a dict of link names to wrenches'
             )
-        items = list(f_ext.items())  # a mapping may count otherwise than it lists
-        rows = np.empty((self.n if self.batched else 1, len(items), WRENCH_WORDS))
-        for k, (link, wrench) in enumerate(items):
+        frames, wrenches = [], []
+        for link, wrench in f_ext.items():
             name = f"f_ext['{link}']"
             values = to_floats(name, wrench)
             if values.shape != (6,) and (not self.batched or values.shape != (self.n, 6)):
                 expected = _shapes(6, self.n if self.batched else 0)
                 raise ArgumentError(f'{name} has the shape {values.shape}; expected {expected}')
             check_finite(name, values)
-            frame = self._packed.frame(link, 'f_ext')
-            rows[:, k, :4] = frame[:4]
-            rows[:, k, 4:] = values
-        return rows
+            frames.append(self._packed.frame(link, 'f_ext'))
+            wrenches.append(values)
+        return tuple(frames), tuple(wrenches)
 
     def _sizes(self, name: str) -> tuple[int, ...]:
         packed = self._packed

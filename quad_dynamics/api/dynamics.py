@@ -14,9 +14,11 @@ import numpy.typing as npt
 from numpy import empty
 
 from quad_dynamics.api.door import States, packed_form
-from quad_dynamics.api.factorization import solve_all
+from quad_dynamics.api.factorization import report_failure
+from quad_dynamics.api.links import external_wrenches
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.aba import forward_dynamics as _aba
+from quad_dynamics.kernels.cholesky import forward_dynamics_cholesky as _cholesky
 from quad_dynamics.kernels.coriolis import coriolis_matrix as _coriolis
 from quad_dynamics.kernels.crba import mass_matrix as _crba
 from quad_dynamics.kernels.hybrid import hybrid_dynamics as _hybrid
@@ -53,12 +55,14 @@ def inverse_dynamics(
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
+    links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)
+    flags = FRICTION if friction else 0
     tau: Floats = empty(packed.nv)
-    if f_ext is None and not _rnea.run(packed.address, 0, q, u, du, None, FRICTION if friction else 0, tau):
+    if not _rnea.run(packed.address, 0, q, u, du, links, wrenches, flags, tau):
         return tau
     s = States(model, q=q, u=u, du=du)
     tau = s.empty(packed.nv)
-    s.run(_rnea, s['q'], s['u'], s['du'], s.wrenches(f_ext), FRICTION if friction else 0, tau)
+    s.run(_rnea, s['q'], s['u'], s['du'], *s.wrenches(f_ext), flags, tau)
     return tau
 
 
@@ -91,24 +95,27 @@ def forward_dynamics(
         ArgumentError: a wrong shape, a value that is not finite, an unknown link or method.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
+    links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)
     flags = FRICTION if friction else 0
+    du: Floats = empty(packed.nv)
     if method == 'aba':
-        du: Floats = empty(packed.nv)
-        if f_ext is None and not _aba.run(packed.address, 0, q, u, tau, None, flags, du):
+        if not _aba.run(packed.address, 0, q, u, tau, links, wrenches, flags, du):
             return du
-    elif method != 'cholesky':
-        raise ArgumentError(f"method is '{method}'; expected 'aba' or 'cholesky'")
-    s = States(model, joint_torques=True, q=q, u=u, tau=tau)
-    du = s.empty(packed.nv)
-    if method == 'aba':
-        s.run(_aba, s['q'], s['u'], s['tau'], s.wrenches(f_ext), flags, du)
+        s = States(model, joint_torques=True, q=q, u=u, tau=tau)
+        du = s.empty(packed.nv)
+        s.run(_aba, s['q'], s['u'], s['tau'], *s.wrenches(f_ext), flags, du)
         return du
-    s.check()
-    s.run(_rnea, s['q'], s['u'], None, s.wrenches(f_ext), flags | NO_ACCELERATION, du)
-    forces = s['tau']
-    np.negative(du, out=du)
-    du[..., packed.nv - forces.shape[-1] :] += forces
-    return solve_all(mass_matrix(model, s['q']), du)
+    if method != 'cholesky':
+        raise ArgumentError(f"method is '{method}'; expected 'aba' or 'cholesky'")
+    work = empty((packed.nv + 1, packed.nv))
+    status = _cholesky.run(packed.address, 0, q, u, tau, links, wrenches, flags, work, du)
+    if status > 0:
+        s = States(model, joint_torques=True, q=q, u=u, tau=tau)
+        du = s.empty(packed.nv)
+        status = s.run(_cholesky, s['q'], s['u'], s['tau'], *s.wrenches(f_ext), flags, work, du)
+    if status:
+        report_failure(-1 - status, packed.nv)
+    return du
 
 
 def mass_matrix(model: Model, q: npt.ArrayLike) -> Floats:
@@ -173,11 +180,11 @@ def gravity(model: Model, q: npt.ArrayLike) -> Floats:
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     g: Floats = empty(packed.nv)
-    if not _rnea.run(packed.address, 0, q, None, None, None, AT_REST | NO_ACCELERATION, g):
+    if not _rnea.run(packed.address, 0, q, None, None, None, None, AT_REST | NO_ACCELERATION, g):
         return g
     s = States(model, q=q)
     g = s.empty(packed.nv)
-    s.run(_rnea, s['q'], None, None, None, AT_REST | NO_ACCELERATION, g)
+    s.run(_rnea, s['q'], None, None, None, None, AT_REST | NO_ACCELERATION, g)
     return g
 
 
@@ -197,11 +204,11 @@ def nonlinear_effects(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Float
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     h: Floats = empty(packed.nv)
-    if not _rnea.run(packed.address, 0, q, u, None, None, NO_ACCELERATION, h):
+    if not _rnea.run(packed.address, 0, q, u, None, None, None, NO_ACCELERATION, h):
         return h
     s = States(model, q=q, u=u)
     h = s.empty(packed.nv)
-    s.run(_rnea, s['q'], s['u'], None, None, NO_ACCELERATION, h)
+    s.run(_rnea, s['q'], s['u'], None, None, None, NO_ACCELERATION, h)
     return h
 
 
@@ -258,20 +265,20 @@ def hybrid_dynamics(
             in part.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
+    links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)
+    flags = FRICTION if friction else 0
+    du_out: Floats = empty(packed.nv)
+    tau_out: Floats = empty(packed.nv)
+    arguments = q, u, du, tau, prescribed, links, wrenches, flags, du_out, tau_out
+    if not _hybrid.run(packed.address, 0, *arguments):
+        return du_out, tau_out
     mask = _mask(prescribed, packed.nv)
     if model.floating_base and len(set(mask[:6])) > 1:
         raise ArgumentError(f'prescribed[:6] is {mask[:6]}; expected all True or all False')
     s = States(model, joint_torques=True, q=q, u=u, du=du, tau=tau)
     s.check()
-    forces = s['tau']
-    if forces.shape[-1] != packed.nv:
-        forces = np.concatenate([np.zeros((*forces.shape[:-1], packed.nv - packed.nj)), forces], axis=-1)
     du_out, tau_out = s.empty(packed.nv), s.empty(packed.nv)
-    wrenches, given, flags = s.wrenches(f_ext), mask.astype(np.float64), FRICTION if friction else 0
-    s.run(_hybrid, s['q'], s['u'], s['du'], forces, given, wrenches, flags, du_out, tau_out)
-    # What was given comes back as it was, without the rounding of the way through the base and the joints.
-    np.copyto(du_out, s['du'], where=mask)
-    np.copyto(tau_out, forces, where=~mask)
+    s.run(_hybrid, s['q'], s['u'], s['du'], s['tau'], mask, *s.wrenches(f_ext), flags, du_out, tau_out)
     return du_out, tau_out
 
 
@@ -305,7 +312,7 @@ def velocity_product_matrices(model: Model, q: npt.ArrayLike) -> tuple[Floats, F
         u=np.tile(velocities, (len(configurations), 1)),
     )
     products = every.empty(nv)
-    every.run(_rnea, every['q'], every['u'], None, None, NO_GRAVITY | NO_ACCELERATION, products)
+    every.run(_rnea, every['q'], every['u'], None, None, None, NO_GRAVITY | NO_ACCELERATION, products)
     products = products.reshape(-1, len(velocities), nv).transpose(0, 2, 1)
     C = products[:, :, :nv].copy()
     B = products[:, :, nv:] - C[:, :, i] - C[:, :, j]
@@ -320,4 +327,6 @@ def _mask(prescribed: npt.ArrayLike, nv: int) -> npt.NDArray[np.bool_]:
         raise ArgumentError(f'prescribed is not an array: {error}') from error
     if mask.shape != (nv,) or mask.dtype != np.bool_:
         raise ArgumentError(f'prescribed is an array {mask.shape} of {mask.dtype}; expected ({nv},) of bool')
-    return mask
+    plain = np.empty(nv, dtype=np.bool_)  # contiguous, and of the type that the kernels know
+    plain[:] = mask
+    return plain

@@ -114,15 +114,24 @@ def solve_all(M: Floats, b: Floats) -> Floats:
     n, x = M.shape[-1], np.array(b, order='C')
     matrices = np.ascontiguousarray(M.reshape(-1, n, n))
     failed = np.zeros(len(matrices))
-    singular = solve_symmetric.run(n, len(matrices), matrices, x, np.empty((n + 1, n)), failed)
-    if singular:
-        raise ArgumentError('the matrix is singular; expected one that can be inverted')
+    if solve_symmetric.run(n, len(matrices), matrices, x, np.empty((n + 1, n)), failed):
+        report_failure(n, n)
     if failed.any():
-        row = int(failed[np.argmax(failed > 0.0)]) - 1
-        warnings.warn(
-            f'the mass matrix is not positive definite: LLT failed at row {row}, LDLT was used. '
-            'The inertial parameters are not those of real bodies.',
-            FactorizationWarning,
-            stacklevel=3,
-        )
+        report_failure(int(failed[np.argmax(failed > 0.0)]) - 1, n)
     return x
+
+
+def report_failure(row: int, n: int) -> None:
+    """Warn that LLT of an n x n mass matrix failed at a row and that LDLT was used; row n: it failed too.
+
+    Raises:
+        ArgumentError: the matrix is singular.
+    """
+    if row == n:
+        raise ArgumentError('the matrix is singular; expected one that can be inverted')
+    warnings.warn(
+        f'the mass matrix is not positive definite: LLT failed at row {row}, LDLT was used. '
+        'The inertial parameters are not those of real bodies.',
+        FactorizationWarning,
+        stacklevel=3,
+    )

@@ -18,6 +18,9 @@ from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
 
+_SQUARE = (3, 3)
+_TWO_ROWS = (2, 6)
+
 
 def frame_pose(model: Model, q: npt.ArrayLike, frame: str) -> tuple[Floats, Floats]:
     """Pose of a link in the world.
@@ -35,12 +38,14 @@ def frame_pose(model: Model, q: npt.ArrayLike, frame: str) -> tuple[Floats, Floa
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     words = packed.frame(frame)
-    pose: Floats = empty(12)
-    if _pose.run(packed.address, 0, q, words, pose):
-        s = States(model, q=q)
-        pose = s.empty(12)
-        s.run(_pose, s['q'], words, pose)
-    return pose[..., :9].reshape(*pose.shape[:-1], 3, 3), pose[..., 9:]
+    R_WF: Floats = empty(_SQUARE)
+    p_WF: Floats = empty(3)
+    if not _pose.run(packed.address, 0, q, words, R_WF, p_WF):
+        return R_WF, p_WF
+    s = States(model, q=q)
+    R_WF, p_WF = s.empty(3, 3), s.empty(3)
+    s.run(_pose, s['q'], words, R_WF, p_WF)
+    return R_WF, p_WF
 
 
 def frame_jacobian(model: Model, q: npt.ArrayLike, frame: str) -> Floats:
@@ -83,7 +88,7 @@ def frame_velocity(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str)
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    return _frame_motion(model, q, u, frame)[..., :6]
+    return _frame_motion(model, q, u, frame, 0)
 
 
 def frame_bias_acceleration(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str) -> Floats:
@@ -102,19 +107,20 @@ def frame_bias_acceleration(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, fr
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    return _frame_motion(model, q, u, frame)[..., 6:]
+    return _frame_motion(model, q, u, frame, 1)
 
 
-def _frame_motion(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str) -> Floats:
+def _frame_motion(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str, row: int) -> Floats:
+    """Velocity (row 0) or bias acceleration (row 1) of a link."""
     packed = model._packed if type(model) is Model else packed_form(model)
     words = packed.frame(frame)
-    motion: Floats = empty(12)
+    motion: Floats = empty(_TWO_ROWS)
     if not _motion.run(packed.address, 0, q, u, words, motion):
-        return motion
+        return motion[row]  # type: ignore[no-any-return]
     s = States(model, q=q, u=u)
-    motion = s.empty(12)
+    motion = s.empty(2, 6)
     s.run(_motion, s['q'], s['u'], words, motion)
-    return motion
+    return motion[..., row, :]
 
 
 def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Floats:

@@ -86,7 +86,7 @@ class FootPoints:
         model, room = self._model, self._room
         J = np.empty((3 * len(feet), model.nv))
         for row, foot in enumerate(feet):
-            _run(model, _jacobian, q, self._frames[foot], room)
+            _run(model, _jacobian, (q,), self._frames[foot], room)
             # the velocity of the lowest point is v + w x r = v - [r] w
             J[3 * row : 3 * row + 3] = room[:3] - self._levers[foot] @ room[3:]
         return J
@@ -99,7 +99,7 @@ class FootPoints:
         """
         room, found = np.empty(12), np.empty(3 * len(feet))
         for row, foot in enumerate(feet):
-            _run(self._model, _motion, q, u, self._frames[foot], room)
+            _run(self._model, _motion, (q, u), self._frames[foot], room)
             found[3 * row : 3 * row + 3] = room[6:9] - self._levers[foot] @ room[9:]
         return found
 
@@ -107,16 +107,15 @@ class FootPoints:
         """(3 feet, nv) Jacobian of `positions`."""
         J = np.empty((3 * self.count, self._model.nv))
         for foot, frame in enumerate(self._frames):
-            _run(self._model, _jacobian, q, frame, self._room)
+            _run(self._model, _jacobian, (q,), frame, self._room)
             J[3 * foot : 3 * foot + 3] = self._room[:3]
         return J
 
     def positions(self, q: Floats) -> Floats:
         """(feet, 3) centres of the feet's contact spheres, in world axes [m]."""
-        room, found = np.empty(12), np.empty((self.count, 3))
+        rotation, found = np.empty((3, 3)), np.empty((self.count, 3))
         for foot, frame in enumerate(self._frames):
-            _run(self._model, _pose, q, frame, room)
-            found[foot] = room[9:]
+            _run(self._model, _pose, (q,), frame, rotation, found[foot])
         return found
 
     def indices(self, feet: Sequence[int] | Sequence[str]) -> list[int]:
@@ -286,10 +285,10 @@ def _cross_matrix(r: Floats) -> Floats:
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
-def _run(model: Model, kernel: Kernel, *arguments: Floats) -> None:
-    """Run a kernel whose last two arguments are a frame and the result, the others a state."""
-    if kernel.run(model._packed.address, 0, *arguments):
-        state = [np.ascontiguousarray(x, dtype=np.float64) for x in arguments[:-2]]
+def _run(model: Model, kernel: Kernel, state: tuple[Floats, ...], *others: Floats) -> None:
+    """Run a kernel that takes a state, a frame and arrays for its results."""
+    if kernel.run(model._packed.address, 0, *state, *others):
+        state = tuple(np.ascontiguousarray(x, dtype=np.float64) for x in state)
         # the public functions say what is wrong with it
         nonlinear_effects(model, *state) if len(state) > 1 else gravity(model, state[0])
-        kernel.run(model._packed.address, 0, *state, *arguments[-2:])
+        kernel.run(model._packed.address, 0, *state, *others)

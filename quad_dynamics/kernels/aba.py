@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
-from quad_dynamics.kernels.external import subtract_wrenches, wrench_count
+from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import FRICTION
 from quad_dynamics.kernels.spatial import (
@@ -50,9 +50,17 @@ from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
 def forward_dynamics(
-    A: Address, n: Int, q: Object, u: Object, tau: Object, wrenches: Object, flags: Int, du: Object
+    A: Address,
+    n: Int,
+    q: Object,
+    u: Object,
+    tau: Object,
+    links: Object,
+    wrenches: Object,
+    flags: Int,
+    du: Object,
 ) -> Int:
     """Accelerations of n states.
 
@@ -62,7 +70,7 @@ def forward_dynamics(
         q: (n, nq) configurations.
         u: (n, nv) velocities.
         tau: (n, nv) generalised forces, or (n, nj) joint torques.
-        wrenches: (n, k, WRENCH_WORDS) external wrenches, or None.
+        links, wrenches: external wrenches, see `external`.
         flags: FRICTION takes joint friction into account.
         du: (n, nv) out.
     """
@@ -74,14 +82,15 @@ def forward_dynamics(
     nt = nv if has_shape(A, n, nv, tau) else load_int(A, L.NJ)
     if not good_vector(A, n, nt, tau):
         return 3
+    if not good_wrenches(A, n, links, wrenches):
+        return 4
     q, u, tau, du = data(q), data(u), data(tau), data(du)
-    count = wrench_count(A, wrenches)
     for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         move_bodies(A, u, i * nv)
         for k in range(load_int(A, L.PACKS)):
             start_pack(A, pack_at(A, k))
-        subtract_wrenches(A, wrenches, i, count)
+        subtract_wrenches(A, links, wrenches, i)
         apply_torques(A, u, i * nv, tau, (i + 1) * nt - load_int(A, L.NJ), flags)
         solve_articulated(A, tau, i * nt, nt == nv, du, i * nv)
     return 0

@@ -7,8 +7,10 @@ much again. With both, a call would take longer than the computation. What is re
 NumPy's array object (PyArrayObject_fields in its C header), which is part of its binary interface;
 `check_layout` makes sure of it, once, before the first kernel runs.
 
-The addresses of what an object may be (the array type, the float64 type, None) stand in the header of the
-arena.
+The addresses of what an object may be (the array type, the float64 and bool types, None) stand in the header
+of the arena.
+
+Several arrays come as a tuple, which the public functions make: kernels do not check that it is one.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import functools
 
 import numpy as np
 
-from quad_dynamics.kernels.trace import formula, load_int, memory_at, routine
+from quad_dynamics.kernels.trace import formula, load_byte, load_int, memory_at, routine
 from quad_dynamics.kernels.types import Address, Bool, Int, Object
 from quad_dynamics.model import layout as L
 
@@ -27,6 +29,8 @@ _HEAD = object.__basicsize__  # every Python object begins with this; its type i
 _TYPE = _HEAD - _WORD
 _DATA, _NDIM, _SHAPE, _DTYPE, _FLAGS = (_HEAD + _WORD * i for i in (0, 1, 2, 5, 6))
 _CONTIGUOUS_ALIGNED = 0x0101
+_WRITEABLE = 0x0400
+_SIZE, _ITEMS = _HEAD, tuple.__basicsize__  # of a tuple
 
 
 @formula
@@ -65,6 +69,39 @@ def is_array(A: Address, obj: Object, ndim: Int) -> Bool:
 
 
 @routine
+def is_writeable(A: Address, obj: Object, ndim: Int) -> Bool:
+    """As `is_array`, and it may be written to."""
+    return is_array(A, obj, ndim) and (word(obj, _FLAGS) & _WRITEABLE) != 0
+
+
+@routine
+def is_mask(A: Address, obj: Object, size: Int) -> Bool:
+    """Whether an argument is a contiguous array (size,) of bool."""
+    if word(obj, _TYPE) != load_int(A, L.ARRAY_TYPE) or word(obj, _DTYPE) != load_int(A, L.BOOL_DTYPE):
+        return False
+    flags = word(obj, _FLAGS) & _CONTIGUOUS_ALIGNED
+    return (word(obj, _NDIM) & 0xFFFFFFFF) == 1 and flags == _CONTIGUOUS_ALIGNED and extent(obj, 0) == size
+
+
+@formula
+def mask_at(array: Object, i: Int) -> Int:
+    """Element i of an array of bool: 0 or 1."""
+    return load_byte(word(array, _DATA) + i)
+
+
+@formula
+def length(items: Object) -> Int:
+    """Number of elements of a tuple."""
+    return word(items, _SIZE)
+
+
+@formula
+def item(items: Object, i: Int) -> Int:
+    """Address of element i of a tuple."""
+    return word(items, _ITEMS + i * _WORD)
+
+
+@routine
 def extent(obj: Object, axis: Int) -> Int:
     """Length of an array along an axis."""
     return word(word(obj, _SHAPE), 8 * axis)
@@ -72,25 +109,29 @@ def extent(obj: Object, axis: Int) -> Int:
 
 @functools.cache
 def check_layout() -> None:
-    """Make sure that arrays look as this module thinks, on an example; raises RuntimeError if not."""
+    """Compare examples of arrays and tuples with the layout that is assumed; RuntimeError if they differ."""
     example = np.arange(6.0).reshape(2, 3)
 
-    def at(offset: int) -> int:
-        return ctypes.c_int64.from_address(id(example) + offset).value
+    def at(offset: int, obj: object = example) -> int:
+        return ctypes.c_int64.from_address(id(obj) + offset).value
 
     shape = (ctypes.c_int64 * 2).from_address(at(_SHAPE))
+    flags = _CONTIGUOUS_ALIGNED | _WRITEABLE
     found = (
         at(_TYPE),
         at(_DATA),
         at(_NDIM) & 0xFFFFFFFF,
         tuple(shape),
         at(_DTYPE),
-        at(_FLAGS) & _CONTIGUOUS_ALIGNED,
+        at(_FLAGS) & flags,
     )
     dtype = id(np.dtype(np.float64))
-    expected = (id(np.ndarray), example.ctypes.data, 2, (2, 3), dtype, _CONTIGUOUS_ALIGNED)
+    expected = (id(np.ndarray), example.ctypes.data, 2, (2, 3), dtype, flags)
     if found != expected:
         raise RuntimeError(
             f'quad_dynamics does not know how NumPy {np.__version__} lays out its arrays on this Python: '
             f'expected {expected}, found {found}'
         )
+    pair = (example, None)
+    if [at(_SIZE, pair), at(_ITEMS, pair), at(_ITEMS + _WORD, pair)] != [2, id(example), id(None)]:
+        raise RuntimeError('quad_dynamics does not know how this Python lays out its tuples')

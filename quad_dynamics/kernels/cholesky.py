@@ -10,10 +10,16 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.kernels.arrays import data
+from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
+from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
+from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
-from quad_dynamics.kernels.registry import INT, OBJECT, kernel
-from quad_dynamics.kernels.trace import routine
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.kernels.rnea import FRICTION, accelerate_bodies, store_wrenches, sum_inward, write_forces
+from quad_dynamics.kernels.trace import load_int, routine
+from quad_dynamics.kernels.tree import base_rows, friction, move_bodies, place_bodies
 from quad_dynamics.kernels.types import Address, Int, Object
+from quad_dynamics.model import layout as L
 
 
 @kernel(INT, OBJECT)
@@ -85,6 +91,90 @@ def copy_matrix(M: Address, start: Int, n: Int, to: Address) -> None:
     """Copy the n x n matrix at M[start]."""
     for k in range(n * n):
         to[k] = M[start + k]
+
+
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+def forward_dynamics_cholesky(
+    A: Address,
+    n: Int,
+    q: Object,
+    u: Object,
+    tau: Object,
+    links: Object,
+    wrenches: Object,
+    flags: Int,
+    work: Object,
+    du: Object,
+) -> Int:
+    """Accelerations of n states: M du = tau - h, by LLT, and by LDLT where LLT fails.
+
+    Args:
+        A: arena.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities.
+        tau: (n, nv) generalised forces, or (n, nj) joint torques.
+        links, wrenches: external wrenches, see `external`.
+        flags: FRICTION takes joint friction into account.
+        work: (nv + 1, nv) workspace.
+        du: (n, nv) out.
+
+    Returns:
+        0; the number of an argument that is wrong; or -(1 + row) with the row at which LLT failed first, and
+        row nv for a matrix that is singular.
+    """
+    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(A, n, nv, u):
+        return 2
+    nt = nv if has_shape(A, n, nv, tau) else load_int(A, L.NJ)
+    if not good_vector(A, n, nt, tau):
+        return 3
+    if not good_wrenches(A, n, links, wrenches):
+        return 4
+    q, u, tau, work, du = data(q), data(u), data(tau), data(work), data(du)
+    status = 0
+    for i in range(max(n, 1)):
+        place_bodies(A, q, i * nq)
+        move_bodies(A, u, i * nv)
+        accelerate_bodies(A, False, u, 0, flags)
+        store_wrenches(A)
+        subtract_wrenches(A, links, wrenches, i)
+        sum_inward(A)
+        write_forces(A, du, i * nv)
+        if flags & FRICTION:
+            add_friction(A, du, u, i * nv + base_rows(A))
+        subtract_from_forces(du, i * nv, nv, tau, i * nt, nt)
+        composite_inertias(A)
+        write_mass_matrix(A, work, 0)
+        row = factor(work, 0, nv)
+        if row == 0:
+            solve(work, 0, nv, du, i * nv)
+            continue
+        status = -row if status == 0 else status
+        write_mass_matrix(A, work, 0)
+        if not factor_ldlt(work, 0, nv, nv * nv):
+            return -1 - nv
+        solve_ldlt(work, 0, nv, nv * nv, du, i * nv)
+    return status
+
+
+@routine
+def add_friction(A: Address, h: Address, u: Address, i: Int) -> None:
+    """Add the friction of the joints at the speeds u[i : i + nj] to h[i : i + nj]."""
+    for j in range(load_int(A, L.NJ)):
+        h[i + j] += friction(A, j, u[i + j])
+
+
+@routine
+def subtract_from_forces(h: Address, i: Int, nv: Int, tau: Address, it: Int, nt: Int) -> None:
+    """h[i : i + nv] = tau - h, with tau[it : it + nt] for the last nt rows and zeros before."""
+    for k in range(nv - nt):
+        h[i + k] = -h[i + k]
+    for k in range(nt):
+        row = i + nv - nt + k
+        h[row] = tau[it + k] - h[row]
 
 
 @routine

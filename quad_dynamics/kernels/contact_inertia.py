@@ -14,18 +14,30 @@ which is 1/Lambda for a single direction. The acceleration of every joint is
 where Q_ii = 1, and the rest of row i follows from F = -U_i / d_i, that is (chi_i - 1)^T s with S_i . s = 1:
 Q_ij = S_j . F, then F <- chi_j^T F, up to the base; what remains there is W_i.
 
-A force comes as FORCE_WORDS numbers: the address of its body's lane and the index of its joint (whole
-numbers, -1 for the base), the point p_K in the frame of the body, and [force; moment] in world axes.
+Points come as two tuples: `links` holds the frames of their links (see `frames`), `offsets` for each of them
+its position (3,) in the frame of its link [m], or None for the origin. Three unit forces at a point, or three
+unit moments, form a group: they travel to the base together, one in each lane.
 """
 
 from __future__ import annotations
 
 from quad_dynamics.kernels.aba import factor_base, reduce_inertia, solve_factored_base, store_rigid
-from quad_dynamics.kernels.arrays import data, extent
-from quad_dynamics.kernels.door import good_configuration
+from quad_dynamics.kernels.arrays import data, is_none, item, length
+from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale, sub, unrotate
-from quad_dynamics.kernels.trace import fill_zero, formula, load_int, routine
+from quad_dynamics.kernels.spatial import add, cross, dot, read3, rotate, scale, sub, unrotate
+from quad_dynamics.kernels.trace import (
+    fill_zero,
+    formula,
+    load,
+    load_int,
+    routine,
+    split,
+    square_root,
+    store,
+    unit_lanes,
+    zero_lanes,
+)
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -37,48 +49,245 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     point_of_body,
 )
-from quad_dynamics.kernels.types import Address, Int, Number, Object, Vec3, Vec6
+from quad_dynamics.kernels.types import Address, Bool, Int, Lanes, Number, Object, Vec3, Vec6
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
-FORCE_WORDS = 11
+ROWS = 3  # of a group
+JOINT = 13  # where the index of its joint is in a frame
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
-def contact_inertia(A: Address, n: Int, q: Object, forces: Object, T: Object, G: Object) -> Int:
-    """J M^-1 J^T for given forces, in n configurations.
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+def contact_inertia(
+    A: Address, n: Int, q: Object, links: Object, offsets: Object, moments: Int, T: Object, G: Object
+) -> Int:
+    """J M^-1 J^T of points in n configurations.
 
     Args:
         A: arena.
         n: number of configurations, 0 for a single one without leading axis.
         q: (n, nq) configurations.
-        forces: (r, FORCE_WORDS) forces on links.
-        T: (r, nv) room to work in: what each force leaves at the base and the joints.
-        G: (n, r, r) out.
+        links: tuple of the links' frames.
+        offsets: tuple of the points' positions, or None if all are origins of links.
+        moments: 1 if rotations of the links count as well, after the three directions of each point; else 0.
+        T: (groups, nv, LANES) workspace: what the forces of each group leave at the base and the joints.
+        G: (n, r, r) out; r is ROWS times the number of groups.
     """
     if not good_configuration(A, n, q):
         return 1
-    nv, skip = load_int(A, L.NV), base_rows(A)
-    r = extent(forces, 0)
-    q, forces, T, G = data(q), data(forces), data(T), data(G)
+    if not good_offsets(A, links, offsets):
+        return 3
+    nv, kinds = load_int(A, L.NV), 1 + moments
+    groups = length(links) * kinds
+    q, T, G = data(q), data(T), data(G)
     for i in range(max(n, 1)):
         place_bodies(A, q, i * load_int(A, L.NQ))
         articulate(A)
-        for a in range(r):
-            propagate(A, forces, a * FORCE_WORDS, T, a * nv)
-            if skip > 0:
-                halfway_base(A, T, a * nv)
-        for a in range(r):
+        for a in range(groups):
+            frame = data(item(links, a // kinds))
+            p_K = point_in_body(A, frame, item_or_none(A, offsets, a // kinds))
+            propagate_group(A, frame, p_K, a % kinds, T, a * nv * LANES)
+        for a in range(groups):
+            joint = int(data(item(links, a // kinds))[JOINT])
             for b in range(a + 1):
-                g = 0.0
-                for c in range(skip):
-                    g += T[a * nv + c] * T[b * nv + c] * A[load_int(A, L.SCRATCH) + L.BASE_D_INV + c]
-                for j in range(load_int(A, L.NJ)):
-                    c = skip + j
-                    g += T[a * nv + c] * T[b * nv + c] * A[lane_of(A, j) + L.D_INV]
-                G[(i * r + a) * r + b] = g
-                G[(i * r + b) * r + a] = g
+                rows = multiply_groups(A, joint, T, a * nv * LANES, b * nv * LANES)
+                write_block(rows, G, ROWS * ROWS * groups * (i * groups + a), a, b, ROWS * groups)
     return 0
+
+
+@routine
+def good_offsets(A: Address, links: Object, offsets: Object) -> Bool:
+    """Whether there is a finite position, or None, for each link."""
+    if is_none(A, offsets):
+        return True
+    if length(offsets) != length(links):
+        return False
+    for k in range(length(links)):
+        offset = item(offsets, k)
+        if not (is_none(A, offset) or good_vector(A, 0, 3, offset)):
+            return False
+    return True
+
+
+@routine
+def item_or_none(A: Address, items: Object, i: Int) -> Int:
+    """Address of element i of a tuple; None if there is no tuple."""
+    return load_int(A, L.NONE_OBJECT) if is_none(A, items) else item(items, i)
+
+
+@routine
+def point_in_body(A: Address, frame: Address, offset: Object) -> Vec3:
+    """p_K of a point that is given in the frame of a link."""
+    if is_none(A, offset):
+        return (frame[1], frame[2], frame[3])
+    return shift_point(frame, data(offset))
+
+
+@formula
+def shift_point(frame: Address, x: Address) -> Vec3:
+    """p_KF + R_KF x."""
+    R_KF = tuple(frame[4 + k] for k in range(9))
+    return add((frame[1], frame[2], frame[3]), rotate(R_KF, (x[0], x[1], x[2])))
+
+
+@routine
+def propagate_group(A: Address, frame: Address, p_K: Vec3, kind: Int, T: Address, to: Int) -> None:
+    """Write what unit forces (kind 0) or moments (1) at a point leave to T[to : to + nv LANES]."""
+    nv, skip = load_int(A, L.NV), base_rows(A)
+    fill_zero(T, to, nv * LANES)
+    if kind == 0:
+        f, n = start_forces(A, int(frame[0]), p_K)
+    else:
+        f, n = start_moments(A)
+    j = int(frame[JOINT])
+    while j >= 0:
+        left, f, n = pass_joint(A, lane_of(A, j), f, n)
+        store(T, to + (skip + j) * LANES, left)
+        j = load_int(A, joint_entry(A, j) + L.J_PARENT)
+    if skip > 0:
+        store_base(A, T, to, f, n)
+
+
+@formula
+def start_forces(A: Address, lane: Int, p_K: Vec3) -> tuple[Vec3, Vec3]:
+    """Unit forces at a point, as wrenches about the origin of A; one in each lane."""
+    return place_force(A, lane, p_K, unit_lanes(A), (0.0, 0.0, 0.0))
+
+
+@formula
+def start_moments(A: Address) -> tuple[Vec3, Vec3]:
+    """Unit moments as wrenches; one in each lane."""
+    zero = zero_lanes(A)
+    return (zero, zero, zero), unit_lanes(A)
+
+
+@formula
+def store_base(A: Address, T: Address, to: Int, f: Vec3, n: Vec3) -> None:
+    """L^-1 F_b, so that F_a . (I^A)^-1 F_b is a product of two of them with 1/D in between."""
+    for k, x in enumerate(halfway_base(A, f + n)):
+        store(T, to + k * LANES, x)
+
+
+@routine
+def multiply_groups(A: Address, joint: Int, T: Address, a: Int, b: Int) -> tuple[Lanes, Lanes, Lanes]:
+    """Rows of group a times columns (lanes) of group b; only what is above the joint of a can count."""
+    skip = base_rows(A)
+    rows = (zero_lanes(A), zero_lanes(A), zero_lanes(A))
+    j = joint
+    while j >= 0:
+        c = (skip + j) * LANES
+        rows = add_product(rows, T, a + c, b + c, A[lane_of(A, j) + L.D_INV])
+        j = load_int(A, joint_entry(A, j) + L.J_PARENT)
+    if skip > 0:
+        rows = add_base_products(A, rows, T, a, b)
+    return rows
+
+
+@formula
+def add_product(
+    rows: tuple[Lanes, Lanes, Lanes], T: Address, a: Int, b: Int, factor: Number
+) -> tuple[Lanes, Lanes, Lanes]:
+    """Add factor T_a T_b^T of one column."""
+    scaled = load(T, b) * factor
+    x, y, z = (row + T[a + i] * scaled for i, row in enumerate(rows))
+    return x, y, z
+
+
+@formula
+def add_base_products(
+    A: Address, rows: tuple[Lanes, Lanes, Lanes], T: Address, a: Int, b: Int
+) -> tuple[Lanes, Lanes, Lanes]:
+    """Add F_a . (I^A)^-1 F_b of the base."""
+    at = load_int(A, L.SCRATCH) + L.BASE_D_INV
+    for c in range(6):
+        rows = add_product(rows, T, a + c * LANES, b + c * LANES, A[at + c])
+    return rows
+
+
+@formula
+def write_block(rows: tuple[Lanes, Lanes, Lanes], G: Address, at: Int, a: Int, b: Int, r: Int) -> None:
+    """Write the block of groups a and b, and its transpose, which makes G symmetric bit by bit.
+
+    Args:
+        rows: the block.
+        G: where to.
+        at: place of the first row of group a.
+        a, b: the groups.
+        r: length of a row of G.
+    """
+    first = at - a * ROWS * r
+    for i, row in enumerate(rows):
+        for k, x in enumerate(split(row)[:ROWS]):
+            G[first + (a * ROWS + i) * r + b * ROWS + k] = x
+            G[first + (b * ROWS + k) * r + a * ROWS + i] = x
+
+
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+def directional_inertia(
+    A: Address, n: Int, q: Object, frame: Object, offset: Object, direction: Object, T: Object, out: Object
+) -> Int:
+    """1/Lambda of a point in a direction, in n configurations.
+
+    Args:
+        A: arena.
+        n: number of configurations, 0 for a single one.
+        q: (n, nq) configurations.
+        frame: of the link.
+        offset: (3,) position of the point in that frame.
+        direction: (3,) not zero, world axes.
+        T: (nv,) workspace.
+        out: (max(n, 1),) out.
+    """
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(A, 0, 3, offset):
+        return 3
+    if not good_direction(A, direction):
+        return 4
+    p_K, force = shift_point(data(frame), data(offset)), unit_vector(data(direction))
+    q, frame, T, out = data(q), data(frame), data(T), data(out)
+    for i in range(max(n, 1)):
+        place_bodies(A, q, i * load_int(A, L.NQ))
+        articulate(A)
+        propagate(A, frame, p_K, force, T)
+        out[i] = sum_squares(A, T)
+    return 0
+
+
+@routine
+def sum_squares(A: Address, T: Address) -> Number:
+    """1/Lambda, the sum of (S . F)^2 / d and of F_b . (I^A_b)^-1 F_b, of what a force leaves in T (nv)."""
+    skip, total = base_rows(A), 0.0
+    if skip > 0:
+        at = load_int(A, L.SCRATCH) + L.BASE_D_INV
+        x = halfway_base(A, (T[0], T[1], T[2], T[3], T[4], T[5]))
+        for k in range(6):
+            total += x[k] * x[k] * A[at + k]
+    for j in range(load_int(A, L.NJ)):
+        total += T[skip + j] * T[skip + j] * A[lane_of(A, j) + L.D_INV]
+    return total
+
+
+@routine
+def good_direction(A: Address, direction: Object) -> Bool:
+    """Whether it is a finite vector (3,) that is not zero."""
+    if not good_vector(A, 0, 3, direction):
+        return False
+    x = data(direction)
+    return x[0] != 0.0 or x[1] != 0.0 or x[2] != 0.0
+
+
+@routine
+def unit_vector(x: Address) -> Vec3:
+    """The direction of x; its square must not overflow, nor vanish."""
+    largest = max(abs(x[0]), abs(x[1]), abs(x[2]))
+    return normalize((x[0] / largest, x[1] / largest, x[2] / largest))
+
+
+@formula
+def normalize(x: Vec3) -> Vec3:
+    """A unit vector."""
+    return scale(x, 1.0 / square_root(dot(x, x)))
 
 
 @routine
@@ -99,21 +308,18 @@ def start_rigid(A: Address, at: Int) -> None:
 
 
 @routine
-def propagate(A: Address, forces: Address, at: Int, T: Address, to: Int) -> None:
-    """Write what the force at forces[at] leaves at the base (6) and at each joint to T[to : to + nv]."""
-    nv, skip = load_int(A, L.NV), base_rows(A)
-    fill_zero(T, to, nv)
-    x = forces
-    p_K, force = (x[at + 2], x[at + 3], x[at + 4]), (x[at + 5], x[at + 6], x[at + 7])
-    f, n = place_force(A, int(x[at]), p_K, force, (x[at + 8], x[at + 9], x[at + 10]))
-    j = int(x[at + 1])
+def propagate(A: Address, frame: Address, p_K: Vec3, force: Vec3, T: Address) -> None:
+    """Write what a force at a point of a link leaves at the base (6) and at each joint to T (nv)."""
+    skip = base_rows(A)
+    fill_zero(T, 0, load_int(A, L.NV))
+    f, n = place_force(A, int(frame[0]), p_K, force, (0.0, 0.0, 0.0))
+    j = int(frame[JOINT])
     while j >= 0:
-        lane = lane_of(A, j)
-        left, f, n = pass_joint(A, lane, f, n)
-        T[to + skip + j] = left
+        left, f, n = pass_joint(A, lane_of(A, j), f, n)
+        T[skip + j] = left
         j = load_int(A, joint_entry(A, j) + L.J_PARENT)
     if skip > 0:
-        write_wrench(T, to, f, n)
+        write_wrench(T, 0, f, n)
 
 
 @formula
@@ -138,14 +344,14 @@ def write_wrench(T: Address, to: Int, f: Vec3, n: Vec3) -> None:
 
 
 @formula
-def halfway_base(A: Address, T: Address, to: Int) -> None:
-    """L^-1 F_b in place, so that F_a . (I^A)^-1 F_b is a product of two of them with 1/D in between."""
+def halfway_base(A: Address, wrench: Vec6) -> Vec6:
+    """L^-1 F_b, with the factor L of the base's system."""
     at = load_int(A, L.SCRATCH) + L.BASE_L
-    x = [T[to + i] for i in range(6)]
+    x = list(wrench)
     for i in range(6):
         for k in range(i):
             x[i] = x[i] - A[at + 6 * i + k] * x[k]
-        T[to + i] = x[i]
+    return tuple(x)
 
 
 # ---------------------------------------------------------------- responses by Q and W
@@ -209,46 +415,54 @@ def start_row(A: Address, lane: Int) -> tuple[Vec3, Vec3]:
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
 def unit_response(
-    A: Address, n: Int, q: Object, forces: Object, Q: Object, W: Object, T: Object, du: Object
+    A: Address, n: Int, q: Object, frame: Object, offset: Object, direction: Object, work: Object, du: Object
 ) -> Int:
-    """Accelerations M^-1 J^T f that forces cause, each on its own, in n configurations.
+    """Acceleration M^-1 J^T f that a unit force causes, in n configurations.
 
     Args:
         A: arena.
         n: number of configurations, 0 for a single one without leading axis.
         q: (n, nq) configurations.
-        forces: (r, FORCE_WORDS) forces on links.
-        Q, W, T: (nj, nj), (nj, 6), (nv,) room to work in.
-        du: (n, r, nv) out.
+        frame: of the link.
+        offset: (3,) point of action in that frame.
+        direction: (3,) not zero, world axes.
+        work: (nv + 6 nj + nj nj,) workspace: T, W and Q.
+        du: (n, nv) out.
     """
     if not good_configuration(A, n, q):
         return 1
-    r = extent(forces, 0)
-    q, forces, Q, W, T, du = data(q), data(forces), data(Q), data(W), data(T), data(du)
+    if not good_vector(A, 0, 3, offset):
+        return 3
+    if not good_direction(A, direction):
+        return 4
+    nv, to_Q = load_int(A, L.NV), load_int(A, L.NV) + 6 * load_int(A, L.NJ)
+    p_K, force = shift_point(data(frame), data(offset)), unit_vector(data(direction))
+    q, frame, work, du = data(q), data(frame), data(work), data(du)
     for i in range(max(n, 1)):
         place_bodies(A, q, i * load_int(A, L.NQ))
         articulate(A)
-        write_Q_W(A, Q, 0, W, 0)
-        for a in range(r):
-            propagate(A, forces, a * FORCE_WORDS, T, 0)
-            respond(A, Q, W, T, du, (i * r + a) * load_int(A, L.NV))
+        write_Q_W(A, work, to_Q, work, nv)
+        propagate(A, frame, p_K, force, work)
+        respond(A, work, nv, to_Q, du, i * nv)
     return 0
 
 
 @routine
-def respond(A: Address, Q: Address, W: Address, T: Address, du: Address, to: Int) -> None:
-    """qdd_i = sum_j Q_ij (S_j . F) / d_j + W_i a_b."""
-    nj, skip = load_int(A, L.NJ), base_rows(A)
+def respond(A: Address, work: Address, to_W: Int, to_Q: Int, du: Address, to: Int) -> None:
+    """qdd_i = sum_j Q_ij (S_j . F) / d_j + W_i a_b, with S . F at the front of the workspace."""
+    nj, skip, T = load_int(A, L.NJ), base_rows(A), work
     a_b = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     if skip > 0:
         a_b = solve_factored_base(A, (T[0], T[1], T[2], T[3], T[4], T[5]))
         write_base_response(A, a_b, du, to)
+    for j in range(nj):
+        T[skip + j] *= A[lane_of(A, j) + L.D_INV]
     for i in range(nj):
         qdd = 0.0
         for k in range(6):
-            qdd += W[6 * i + k] * a_b[k]
+            qdd += work[to_W + 6 * i + k] * a_b[k]
         for j in range(nj):
-            qdd += Q[i * nj + j] * T[skip + j] * A[lane_of(A, j) + L.D_INV]
+            qdd += work[to_Q + i * nj + j] * T[skip + j]
         du[to + skip + i] = qdd
 
 

@@ -1,38 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""External wrenches on the links, as the door hands them to the kernels.
+"""External wrenches on the links.
 
-A row of `wrenches` has WRENCH_WORDS numbers: the address of the lane of the link's body (a whole number), the
-position of the link's origin in frame K of that body, and the wrench [force; moment] at that origin in world
-axes.
+They come as two tuples of the same length: `links` holds the frames of the links (see `frames`), `wrenches`
+for each of them an array (6,) or (n, 6), [force; moment] at the link's origin in world axes. Without external
+wrenches, `links` is None.
 """
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data, extent, is_none
+from quad_dynamics.kernels.arrays import data, is_array, is_none, item, length
+from quad_dynamics.kernels.door import good_vector
 from quad_dynamics.kernels.spatial import add, cross
 from quad_dynamics.kernels.trace import formula, routine
 from quad_dynamics.kernels.tree import point_of_body
-from quad_dynamics.kernels.types import Address, Int, Object, Vec3
+from quad_dynamics.kernels.types import Address, Bool, Int, Object, Vec3
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
-WRENCH_WORDS = 10
+
+@routine
+def good_wrenches(A: Address, n: Int, links: Object, wrenches: Object) -> Bool:
+    """Whether there is a finite wrench for each link; one (6,) may serve all states."""
+    if is_none(A, links):
+        return True
+    if length(links) != length(wrenches):
+        return False
+    for k in range(length(links)):
+        wrench = item(wrenches, k)
+        if not (good_vector(A, 0, 6, wrench) or (n > 0 and good_vector(A, n, 6, wrench))):
+            return False
+    return True
 
 
 @routine
-def wrench_count(A: Address, wrenches: Object) -> Int:
-    """Number of wrenches for each state, from the argument: None, or an array (n, count, WRENCH_WORDS)."""
-    return 0 if is_none(A, wrenches) else extent(wrenches, 1)
-
-
-@routine
-def subtract_wrenches(A: Address, wrenches: Object, state: Int, count: Int) -> None:
+def subtract_wrenches(A: Address, links: Object, wrenches: Object, state: Int) -> None:
     """Subtract the external wrenches of a state from the wrenches that the bodies need."""
-    x = data(wrenches)
-    for k in range(state * count, (state + 1) * count):
-        i = k * WRENCH_WORDS
-        offset = (x[i + 1], x[i + 2], x[i + 3])
-        subtract_wrench(A, int(x[i]), offset, (x[i + 4], x[i + 5], x[i + 6]), (x[i + 7], x[i + 8], x[i + 9]))
+    if is_none(A, links):
+        return
+    for k in range(length(links)):
+        frame, x = data(item(links, k)), data(item(wrenches, k))
+        i = 6 * state if is_array(A, item(wrenches, k), 2) else 0
+        offset = (frame[1], frame[2], frame[3])
+        force, moment = (x[i], x[i + 1], x[i + 2]), (x[i + 3], x[i + 4], x[i + 5])
+        subtract_wrench(A, int(frame[0]), offset, force, moment)
 
 
 @formula

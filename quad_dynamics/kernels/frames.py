@@ -29,19 +29,17 @@ from quad_dynamics.kernels.types import Address, Int, Object, Vec3
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def frame_pose(A: Address, n: Int, q: Object, frame: Object, pose: Object) -> Int:
-    """Poses of a frame in n configurations; pose: (n, 12) out, R_WF row by row, then p_WF."""
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+def frame_pose(A: Address, n: Int, q: Object, frame: Object, R: Object, p: Object) -> Int:
+    """Poses of a frame in n configurations; R: (n, 3, 3) out, R_WF; p: (n, 3) out, p_WF."""
     nq = load_int(A, L.NQ)
     if not good_configuration(A, n, q):
         return 1
-    q, frame, pose = data(q), data(frame), data(pose)
+    q, frame, R, p = data(q), data(frame), data(R), data(p)
     for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
-        write_pose(A, int(frame[0]), frame, pose, 12 * i)
-        if load_int(A, L.FLOATING) != 0:
-            for k in range(3):
-                pose[12 * i + 9 + k] += q[i * nq + k]
+        write_rotation(A, int(frame[0]), frame, R, 9 * i)
+        write_position(A, frame, q, i * nq, p, 3 * i)
     return 0
 
 
@@ -52,11 +50,22 @@ def frame_position(A: Address, lane: Int, frame: Address) -> Vec3:
 
 
 @formula
-def write_pose(A: Address, lane: Int, frame: Address, pose: Address, at: Int) -> None:
-    """R_AF and p_AF."""
-    R = matmul(read9(A, lane + L.ROT), tuple(frame[4 + k] for k in range(9)))
-    for k, x in enumerate(R + frame_position(A, lane, frame)):
-        pose[at + k] = x
+def write_rotation(A: Address, lane: Int, frame: Address, R: Address, at: Int) -> None:
+    """Write R_WF to R[at : at + 9]."""
+    R_KF = tuple(frame[4 + k] for k in range(9))
+    for k, x in enumerate(matmul(read9(A, lane + L.ROT), R_KF)):
+        R[at + k] = x
+
+
+@routine
+def write_position(A: Address, frame: Address, q: Address, iq: Int, p: Address, at: Int) -> None:
+    """Write p_WF to p[at : at + 3], at the configuration q[iq : iq + nq]."""
+    p_AF = frame_position(A, int(frame[0]), frame)
+    for k in range(3):
+        p[at + k] = p_AF[k]
+    if load_int(A, L.FLOATING) != 0:
+        for k in range(3):
+            p[at + k] += q[iq + k]
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)

@@ -10,19 +10,18 @@ is given, the wrench f_0 = I^A_0 a_0 + p^A_0 that the environment must supply co
 from __future__ import annotations
 
 from quad_dynamics.kernels.aba import (
-    accelerate_base,
     add_articulated,
     articulated_mul,
-    factor_base,
     hold_root,
     load_articulated,
     rotor_bias,
+    solve_base,
     start_pack,
     write_accelerations,
 )
-from quad_dynamics.kernels.arrays import data
-from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.external import subtract_wrenches, wrench_count
+from quad_dynamics.kernels.arrays import data, is_mask, mask_at
+from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
+from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import FRICTION, write_forces
 from quad_dynamics.kernels.rnea import accelerate_base as give_base_acceleration
@@ -49,11 +48,11 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     take,
 )
-from quad_dynamics.kernels.types import Address, Int, Number, Object
+from quad_dynamics.kernels.types import Address, Bool, Int, Number, Object
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
 def hybrid_dynamics(
     A: Address,
     n: Int,
@@ -61,7 +60,8 @@ def hybrid_dynamics(
     u: Object,
     du: Object,
     tau: Object,
-    given: Object,
+    prescribed: Object,
+    links: Object,
     wrenches: Object,
     flags: Int,
     du_out: Object,
@@ -74,51 +74,103 @@ def hybrid_dynamics(
         n: number of states, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         u: (n, nv) velocities.
-        du: (n, nv) accelerations, used where `given` is 1.
-        tau: (n, nv) generalised forces, used where `given` is 0.
-        given: (nv,) 1 where the acceleration is given, 0 where the force is; the same for all six base rows.
-        wrenches: (n, k, WRENCH_WORDS) external wrenches, or None.
+        du: (n, nv) accelerations, used where they are prescribed.
+        tau: (n, nv) generalised forces, or (n, nj) joint torques; used where du is not prescribed.
+        prescribed: (nv,) bool, where du is prescribed; the same for all six base rows.
+        links, wrenches: external wrenches, see `external`.
         flags: FRICTION takes joint friction into account.
-        du_out: (n, nv) out.
-        tau_out: (n, nv) out.
+        du_out: (n, nv) out; what was prescribed, bit for bit.
+        tau_out: (n, nv) out; what was given, bit for bit.
     """
     nq, nv, skip = load_int(A, L.NQ), load_int(A, L.NV), base_rows(A)
     if not good_configuration(A, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not (good_vector(A, n, nv, u) and good_vector(A, n, nv, du)):
         return 2
-    if not good_vector(A, n, nv, du):
-        return 3
-    if not good_vector(A, n, nv, tau):
+    nt = nv if has_shape(A, n, nv, tau) else load_int(A, L.NJ)
+    if not good_vector(A, n, nt, tau):
         return 4
-    if not good_vector(A, 0, nv, given):
+    if not good_mask(A, prescribed):
         return 5
-    q, u, du, tau, given = data(q), data(u), data(du), data(tau), data(given)
+    if not good_wrenches(A, n, links, wrenches):
+        return 6
+    q, u, du, tau = data(q), data(u), data(du), data(tau)
     du_out, tau_out = data(du_out), data(tau_out)
-    count = wrench_count(A, wrenches)
+    store_mask(A, prescribed)
     for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         move_bodies(A, u, i * nv)
         for k in range(load_int(A, L.PACKS)):
             start_pack(A, pack_at(A, k))
-        subtract_wrenches(A, wrenches, i, count)
+        subtract_wrenches(A, links, wrenches, i)
         for k in range(1, load_int(A, L.PACKS)):
             at = pack_at(A, k)
-            store(A, at + L.GIVEN, take(A, at, given, skip))
             store(A, at + L.QDD, take(A, at, du, i * nv + skip))
-            store(A, at + L.TAU, take(A, at, tau, i * nv + skip))
+            store(A, at + L.TAU, take(A, at, tau, (i + 1) * nt - load_int(A, L.NJ)))
         if flags & FRICTION:
             add_friction(A, u, i * nv + skip, -1.0)
         for k in range(load_int(A, L.PACKS) - 1, 0, -1):
             reduce_pack(A, pack_at(A, k), parent_of(A, k))
-        settle_base(A, du, tau, given, i * nv)
+        settle_base(A, du, i * nv, tau, i * nt, nt == nv, prescribed)
         for k in range(1, load_int(A, L.PACKS)):
             resolve_pack(A, pack_at(A, k), parent_of(A, k))
         if flags & FRICTION:
             add_friction(A, u, i * nv + skip, 1.0)
         write_accelerations(A, du_out, i * nv)
         write_forces(A, tau_out, i * nv)
+        restore_given(prescribed, nv, du, du_out, i * nv, tau, (i + 1) * nt - nv, tau_out, nv - nt)
     return 0
+
+
+@routine
+def good_mask(A: Address, prescribed: Object) -> Bool:
+    """Whether it is an array (nv,) of bool with equal base rows."""
+    if not is_mask(A, prescribed, load_int(A, L.NV)):
+        return False
+    for i in range(1, base_rows(A)):
+        if mask_at(prescribed, i) != mask_at(prescribed, 0):
+            return False
+    return True
+
+
+@routine
+def store_mask(A: Address, prescribed: Object) -> None:
+    """Put 1 into the row GIVEN where the acceleration of a joint is prescribed, else 0."""
+    for j in range(load_int(A, L.NJ)):
+        A[lane_of(A, j) + L.GIVEN] = float(mask_at(prescribed, base_rows(A) + j))
+
+
+@routine
+def restore_given(
+    prescribed: Object,
+    nv: Int,
+    du: Address,
+    du_out: Address,
+    i: Int,
+    tau: Address,
+    it: Int,
+    tau_out: Address,
+    missing: Int,
+) -> None:
+    """Copy what was given to the results, without the rounding of the way through the base and the joints.
+
+    Args:
+        prescribed: (nv,) bool.
+        nv: number of rows.
+        du, du_out: accelerations; row 0 of the state is at i.
+        i: see du; also for tau_out.
+        tau: generalised forces; row 0 is at it, if there are base rows.
+        it: see tau.
+        tau_out: generalised forces.
+        missing: number of base rows that tau does not have; they are zero.
+    """
+    for row in range(nv):
+        if mask_at(prescribed, row) != 0:
+            du_out[i + row] = du[i + row]
+        elif row < missing:
+            tau_out[i + row] = 0.0
+        else:
+            tau_out[i + row] = tau[it + row]
 
 
 @routine
@@ -154,14 +206,15 @@ def reduce_pack(A: Address, at: Int, up: Int) -> None:
 
 
 @routine
-def settle_base(A: Address, du: Address, tau: Address, given: Address, i: Int) -> None:
+def settle_base(
+    A: Address, du: Address, i: Int, tau: Address, it: Int, has_base_rows: Bool, prescribed: Object
+) -> None:
     """Solve for the base's acceleration, or take it and find the wrench that it needs."""
     base = pack_at(A, 0)
     if load_int(A, L.FLOATING) == 0:
         hold_root(A, base)
-    elif given[0] == 0.0:
-        factor_base(A)
-        accelerate_base(A, base, (tau[i], tau[i + 1], tau[i + 2]), (tau[i + 3], tau[i + 4], tau[i + 5]))
+    elif mask_at(prescribed, 0) == 0:
+        solve_base(A, tau, it, has_base_rows)
         find_base_wrench(A, base)
     else:
         give_base_acceleration(A, base, 1.0, (du[i], du[i + 1], du[i + 2]), (du[i + 3], du[i + 4], du[i + 5]))

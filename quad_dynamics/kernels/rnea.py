@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from quad_dynamics.kernels.arrays import data
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.external import subtract_wrenches, wrench_count
+from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
     add,
@@ -52,9 +52,17 @@ AT_REST = 4
 NO_ACCELERATION = 8
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
 def inverse_dynamics(
-    A: Address, n: Int, q: Object, u: Object, du: Object, wrenches: Object, flags: Int, tau: Object
+    A: Address,
+    n: Int,
+    q: Object,
+    u: Object,
+    du: Object,
+    links: Object,
+    wrenches: Object,
+    flags: Int,
+    tau: Object,
 ) -> Int:
     """Generalised forces of n states.
 
@@ -64,7 +72,7 @@ def inverse_dynamics(
         q: (n, nq) configurations.
         u: (n, nv) velocities; not read with AT_REST.
         du: (n, nv) accelerations; not read with NO_ACCELERATION.
-        wrenches: (n, k, WRENCH_WORDS) external wrenches, or None.
+        links, wrenches: external wrenches, see `external`.
         flags: sum of FRICTION, which adds joint friction, NO_GRAVITY, AT_REST and NO_ACCELERATION.
         tau: (n, nv) out.
     """
@@ -76,8 +84,9 @@ def inverse_dynamics(
         return 2
     if accelerates and not good_vector(A, n, nv, du):
         return 3
+    if not good_wrenches(A, n, links, wrenches):
+        return 4
     q, u, du, tau = data(q), data(u), data(du), data(tau)
-    count = wrench_count(A, wrenches)
     for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         if moves:
@@ -86,7 +95,7 @@ def inverse_dynamics(
             stop_bodies(A)
         accelerate_bodies(A, accelerates, du, i * nv, flags)
         store_wrenches(A)
-        subtract_wrenches(A, wrenches, i, count)
+        subtract_wrenches(A, links, wrenches, i)
         sum_inward(A)
         write_forces(A, tau, i * nv)
         if flags & FRICTION and moves:

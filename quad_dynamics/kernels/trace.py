@@ -306,6 +306,14 @@ def apart(A: Address) -> None:
 
 
 @formula
+def load_byte(address: Int) -> Int:
+    """The byte at an address that is given as an integer."""
+    builder = address.builder
+    pointer = builder.inttoptr(address.value, ir.IntType(8).as_pointer())
+    return Placeholder(builder, builder.zext(builder.load(pointer, align=1), _INT))
+
+
+@formula
 def store_int(A: Address, at: Int, value: Int) -> None:
     """Write an int64 to the bits of A[at]."""
     A.builder.store(_as_type(A.builder, value, _INT), A.pointer(at, _INT), align=8)
@@ -324,6 +332,16 @@ def square_root(x: Number) -> Number:
 def zero_lanes(A: Address) -> Lanes:
     """Four zeros; the memory only says where they are used."""
     return Placeholder(A.builder, ir.Constant(VECTOR, [0.0] * LANES))
+
+
+@formula
+def unit_lanes(A: Address) -> tuple[Lanes, Lanes, Lanes]:
+    """Lanes (1 0 0 0), (0 1 0 0) and (0 0 1 0); the memory only says where they are used."""
+    x, y, z = (
+        Placeholder(A.builder, ir.Constant(VECTOR, [float(i == lane) for lane in range(LANES)]))
+        for i in range(3)
+    )
+    return x, y, z
 
 
 @formula

@@ -26,8 +26,9 @@ LANES = 4
 NJ, PACKS, FLOATING, NQ, NV, NB, ROTORS = range(7)
 GRAVITY = 7  # [m/s^2], world axes
 JOINTS, FIRST_PACK, SCRATCH = range(10, 13)
-ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT = range(13, 16)  # addresses of Python objects in this process
-HEADER = 16
+# Addresses of Python objects in this process:
+ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT, BOOL_DTYPE = range(13, 17)
+HEADER = 24
 
 # Joint table: offsets within the entry of one joint.
 J_LANE = 0  # address of the first row of its body's lane

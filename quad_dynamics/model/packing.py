@@ -32,17 +32,43 @@ class Packed:
         nq: as in the model; likewise nv, nj, nb.
         mass: of all that moves [kg].
         square: (nv, nv), the shape of the mass matrix.
+        group: nv LANES, what a group of forces needs of the workspace of `contact_inertia`.
+        frames: what `frame` returned so far, by name. To look here first is cheap.
     """
 
-    __slots__ = ('_axes', '_frames', '_known', 'address', 'arena', 'mass', 'nb', 'nj', 'nq', 'nv', 'square')
+    __slots__ = (
+        '_axes',
+        '_feet',
+        '_foot_names',
+        '_links',
+        'address',
+        'arena',
+        'frames',
+        'group',
+        'mass',
+        'nb',
+        'nj',
+        'nq',
+        'nv',
+        'square',
+    )
 
     def __init__(self, model: Model) -> None:
         self.arena = build_arena(model)
         self.address = self.arena.ctypes.data
         self.nq, self.nv, self.nj, self.nb = model.nq, model.nv, model.nj, model.nb
         self.mass, self.square = model.total_mass, (model.nv, model.nv)
-        self._axes, self._frames = model.joint_axis, model.frames
-        self._known: dict[str, Floats] = {}
+        self.group = LANES * model.nv
+        self._axes, self._links, self._foot_names = model.joint_axis, model.frames, model.foot_names
+        self._feet: tuple[Floats, ...] | None = None
+        self.frames: dict[str, Floats] = {}
+
+    @property
+    def feet(self) -> tuple[Floats, ...]:
+        """Frames of the feet."""
+        if self._feet is None:
+            self._feet = tuple(map(self.frame, self._foot_names))
+        return self._feet
 
     def frame(self, name: str, argument: str = 'frame') -> Floats:
         """A link's frame as the kernels read it: lane of its body, p_KF (3), R_KF (9), joint (-1: the base).
@@ -55,9 +81,9 @@ class Packed:
             ArgumentError: no link has that name.
         """
         try:
-            return self._known[name]
+            return self.frames[name]
         except KeyError:
-            words = self._known[name] = self._make_frame(name, argument)
+            words = self.frames[name] = self._make_frame(name, argument)
             return words
         except TypeError as error:
             raise ArgumentError(f'{argument} is {name!r}; expected the name of a link') from error
@@ -66,10 +92,10 @@ class Packed:
         raise TypeError('a packed model is tied to its place in memory; copy the model instead')
 
     def _make_frame(self, name: str, argument: str) -> Floats:
-        frame = self._frames.get(name)
+        frame = self._links.get(name)
         if frame is None:
-            near = difflib.get_close_matches(str(name), self._frames, n=3)
-            known = f'did you mean {near}?' if near else f'expected one of {list(self._frames)}'
+            near = difflib.get_close_matches(str(name), self._links, n=3)
+            known = f'did you mean {near}?' if near else f'expected one of {list(self._links)}'
             raise ArgumentError(f'{argument} names {name!r}, which is no link of the robot; {known}')
         self._check_frame(name, frame)
         joint = frame.body - (self.nb - self.nj)  # with a floating base, body 0 is the base
@@ -114,6 +140,7 @@ def build_arena(model: Model) -> Floats:
         (L.ARRAY_TYPE, id(np.ndarray)),
         (L.FLOAT64_DTYPE, id(np.dtype(np.float64))),
         (L.NONE_OBJECT, id(None)),
+        (L.BOOL_DTYPE, id(np.dtype(np.bool_))),
     ):
         ints[word] = count
     arena[L.GRAVITY : L.GRAVITY + 3] = model.gravity
