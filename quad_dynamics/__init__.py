@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         operational_space_inertia,
         unit_response,
     )
+    from quad_dynamics.api.controller import ControllerTerms, controller_terms
     from quad_dynamics.api.dynamics import (
         coriolis_matrix,
         forward_dynamics,
@@ -94,6 +95,7 @@ _HOMES = {
         'operational_space_inertia',
         'unit_response',
     ),
+    'quad_dynamics.api.controller': ('ControllerTerms', 'controller_terms'),
     'quad_dynamics.api.dynamics': (
         'coriolis_matrix',
         'forward_dynamics',
@@ -156,6 +158,7 @@ __all__ = [
     'Box',
     'ContactPoint',
     'ContactPropagators',
+    'ControllerTerms',
     'Factorization',
     'FactorizationWarning',
     'HeightMap',
@@ -184,6 +187,7 @@ __all__ = [
     'com_jacobian',
     'contact_inertia',
     'contact_propagators',
+    'controller_terms',
     'coriolis_matrix',
     'difference',
     'directional_inertia',

@@ -7,7 +7,7 @@ What the kernels refuse is converted by `States.wrenches` and `converted_offsets
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -55,12 +55,14 @@ def known_frames(packed: Packed, links: Sequence[str], argument: str) -> Frames:
     Raises:
         ArgumentError: not a list of names, or an unknown link.
     """
-    try:
-        return tuple(map(packed.frames.__getitem__, links))
-    except (KeyError, TypeError):
-        if isinstance(links, str | Mapping) or not isinstance(links, Sequence):
-            raise ArgumentError(f'{argument} is {links!r}; expected a list of links') from None
-        return tuple(packed.frame(link, argument) for link in links)
+    if type(links) is list or type(links) is tuple:
+        try:
+            return tuple(map(packed.frames.__getitem__, links))
+        except (KeyError, TypeError):  # not known yet
+            pass
+    elif isinstance(links, str) or not isinstance(links, Sequence):
+        raise ArgumentError(f'{argument} is {links!r}; expected a list of links')
+    return tuple(packed.frame(link, argument) for link in links)
 
 
 def points_of_links(packed: Packed, points: Sequence[Point]) -> tuple[Frames, Offsets]:

@@ -6,6 +6,7 @@ from quad_dynamics.kernels import (  # noqa: F401
     centroidal,
     cholesky,
     contact_inertia,
+    controller_terms,
     coriolis,
     crba,
     frames,

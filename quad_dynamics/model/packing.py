@@ -41,6 +41,7 @@ class Packed:
         '_feet',
         '_foot_names',
         '_links',
+        '_term_shapes',
         'address',
         'arena',
         'frames',
@@ -61,6 +62,7 @@ class Packed:
         self.group = LANES * model.nv
         self._axes, self._links, self._foot_names = model.joint_axis, model.frames, model.foot_names
         self._feet: tuple[Floats, ...] | None = None
+        self._term_shapes: dict[int, tuple[tuple[int, ...], ...]] = {}
         self.frames: dict[str, Floats] = {}
 
     @property
@@ -69,6 +71,17 @@ class Packed:
         if self._feet is None:
             self._feet = tuple(map(self.frame, self._foot_names))
         return self._feet
+
+    def term_shapes(self, frames: int) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the results of `controller_terms`, in their order, for a number of frames."""
+        try:
+            return self._term_shapes[frames]
+        except KeyError:
+            nv, k = self.nv, frames
+            centroidal = (3,), (3, nv), (3,), (6, nv), (6,)
+            shapes = (nv, nv), (nv,), (k, 3), (k, 3, 3), (k, 6), (k, 6, nv), (k, 6), *centroidal
+            self._term_shapes[frames] = shapes
+            return shapes
 
     def frame(self, name: str, argument: str = 'frame') -> Floats:
         """A link's frame as the kernels read it: lane of its body, p_KF (3), R_KF (9), joint (-1: the base).

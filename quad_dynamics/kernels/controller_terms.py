@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that a model-based controller needs at one state, with the bodies placed once.
+
+The composite-rigid-body algorithm gives M, the centre of mass and the momentum matrix A_G. One pass of the
+recursive Newton-Euler algorithm at du = 0 gives all terms that are quadratic in u: with gravity g as an
+acceleration -g of the base, the joints take h, a point of a body accelerates by dJ/dt u - g, and the whole
+robot needs the wrench dA_G/dt u - [m g; 0] about the centre of mass.
+"""
+
+from __future__ import annotations
+
+from quad_dynamics.kernels.arrays import data, extent, is_writeable, item, length
+from quad_dynamics.kernels.centroidal import write_base_columns as write_base_momentum
+from quad_dynamics.kernels.centroidal import write_column, write_com
+from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia, write_mass_matrix
+from quad_dynamics.kernels.door import good_configuration, good_vector
+from quad_dynamics.kernels.frames import frame_position, write_jacobian, write_position, write_rotation
+from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.kernels.rnea import accelerate_bodies, store_wrenches, sum_inward, write_forces
+from quad_dynamics.kernels.spatial import add, cross, load3, read3, scale, sub
+from quad_dynamics.kernels.trace import formula, lane_sum, load_int, routine
+from quad_dynamics.kernels.tree import base_rows, lane_of, move_bodies, pack_at, place_bodies
+from quad_dynamics.kernels.types import Address, Bool, Int, Number, Object, Vec3
+from quad_dynamics.model import layout as L
+
+# Order of the results.
+M, H, P_WF, R_WF, V_WF, J_F, DJ_F_U, P_WG, J_G, DJ_G_U, A_G, DA_G_U = range(12)
+RESULTS = 12
+
+
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+def controller_terms(A: Address, n: Int, q: Object, u: Object, frames: Object, out: Object) -> Int:
+    """All terms of n states.
+
+    Args:
+        A: arena.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities.
+        frames: tuple of k frames.
+        out: tuple of RESULTS arrays, out: M (n, nv, nv), h (n, nv); p_WF (n, k, 3), R_WF (n, k, 3, 3), v_WF
+            (n, k, 6), J_F (n, k, 6, nv), dJ_F/dt u (n, k, 6); p_WG (n, 3), J_G (n, 3, nv), dJ_G/dt u (n, 3);
+            A_G (n, 6, nv), dA_G/dt u (n, 6).
+    """
+    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(A, n, nv, u):
+        return 2
+    if not good_results(A, n, length(frames), out):
+        return 4
+    q, u = data(q), data(u)
+    for i in range(max(n, 1)):
+        place_bodies(A, q, i * nq)
+        composite_inertias(A)
+        write_mass_matrix(A, data(item(out, M)), i * nv * nv)
+        write_centroidal(A, q, i * nq, i, out)
+        write_frames(A, q, i * nq, frames, i, out)
+        move_bodies(A, u, i * nv)
+        accelerate_bodies(A, False, u, 0, 0)
+        store_wrenches(A)
+        sum_inward(A)
+        write_forces(A, data(item(out, H)), i * nv)
+        write_frame_motions(A, u, i * nv, frames, i, out)
+        write_centroidal_bias(
+            A, pack_at(A, 0), data(item(out, DJ_G_U)), 3 * i, data(item(out, DA_G_U)), 6 * i
+        )
+    return 0
+
+
+# ---------------------------------------------------------------- validation of the results' arrays
+
+
+@routine
+def good_results(A: Address, n: Int, k: Int, out: Object) -> Bool:
+    """Whether all results fit n states of a robot and k frames."""
+    nv = load_int(A, L.NV)
+    return (
+        length(out) == RESULTS
+        and fits(A, n, item(out, M), 2, (nv, nv, 0))
+        and fits(A, n, item(out, H), 1, (nv, 0, 0))
+        and fits(A, n, item(out, P_WF), 2, (k, 3, 0))
+        and fits(A, n, item(out, R_WF), 3, (k, 3, 3))
+        and fits(A, n, item(out, V_WF), 2, (k, 6, 0))
+        and fits(A, n, item(out, J_F), 3, (k, 6, nv))
+        and fits(A, n, item(out, DJ_F_U), 2, (k, 6, 0))
+        and fits(A, n, item(out, P_WG), 1, (3, 0, 0))
+        and fits(A, n, item(out, J_G), 2, (3, nv, 0))
+        and fits(A, n, item(out, DJ_G_U), 1, (3, 0, 0))
+        and fits(A, n, item(out, A_G), 2, (6, nv, 0))
+        and fits(A, n, item(out, DA_G_U), 1, (6, 0, 0))
+    )
+
+
+@routine
+def fits(A: Address, n: Int, array: Int, ndim: Int, shape: tuple[Int, Int, Int]) -> Bool:
+    """Whether it is an array to write to, of shape[:ndim], after an axis of length n if n > 0."""
+    batched = 1 if n > 0 else 0
+    if not is_writeable(A, array, batched + ndim) or (n > 0 and extent(array, 0) != n):
+        return False
+    for axis in range(ndim):
+        if extent(array, batched + axis) != shape[axis]:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------- after the composite inertias
+
+
+@routine
+def write_centroidal(A: Address, q: Address, iq: Int, i: Int, out: Object) -> None:
+    """Write p_WG, A_G and J_G of state i."""
+    nv, skip = load_int(A, L.NV), base_rows(A)
+    com, momentum, J = data(item(out, P_WG)), data(item(out, A_G)), data(item(out, J_G))
+    c = write_com(A, com, 3 * i)
+    for j in range(load_int(A, L.NJ)):
+        write_column(A, lane_of(A, j), c, momentum, i * 6 * nv + skip + j, nv)
+    if skip > 0:
+        write_base_momentum(A, c, momentum, i * 6 * nv, nv)
+        for k in range(3):
+            com[3 * i + k] += q[iq + k]
+    per_mass = 1.0 / total_mass(A)
+    for k in range(3 * nv):
+        J[i * 3 * nv + k] = momentum[i * 6 * nv + k] * per_mass
+
+
+@formula
+def total_mass(A: Address) -> Number:
+    """Mass of all that moves."""
+    return sum_base_inertia(A)[0]
+
+
+@routine
+def write_frames(A: Address, q: Address, iq: Int, frames: Object, i: Int, out: Object) -> None:
+    """Write p_WF, R_WF and J_F of state i."""
+    nv, count = load_int(A, L.NV), length(frames)
+    p, R, J = data(item(out, P_WF)), data(item(out, R_WF)), data(item(out, J_F))
+    for k in range(count):
+        frame, at = data(item(frames, k)), i * count + k
+        write_position(A, frame, q, iq, p, 3 * at)
+        write_rotation(A, int(frame[0]), frame, R, 9 * at)
+        write_jacobian(A, frame, J, 6 * nv * at)
+
+
+# ---------------------------------------------------------------- after Newton-Euler
+
+
+@routine
+def write_frame_motions(A: Address, u: Address, iu: Int, frames: Object, i: Int, out: Object) -> None:
+    """Write v_WF and dJ_F/dt u of state i."""
+    count, v, bias = length(frames), data(item(out, V_WF)), data(item(out, DJ_F_U))
+    v_WB = (0.0, 0.0, 0.0)
+    if load_int(A, L.FLOATING) != 0:
+        v_WB = (u[iu], u[iu + 1], u[iu + 2])
+    for k in range(count):
+        frame = data(item(frames, k))
+        write_frame_motion(A, int(frame[0]), frame, v_WB, v, bias, 6 * (i * count + k))
+
+
+@formula
+def write_frame_motion(
+    A: Address, lane: Int, frame: Address, v_WB: Vec3, v_WF: Address, bias: Address, at: Int
+) -> None:
+    """Velocity, and acceleration when du is zero; the observer of the bodies moves with v_WB."""
+    p = frame_position(A, lane, frame)
+    v, w = read3(A, lane + L.VEL_V), read3(A, lane + L.VEL_W)
+    a, alpha = read3(A, lane + L.ACC_V), read3(A, lane + L.ACC_W)
+    seen = add(v, cross(w, p))
+    a_F = add(add(add(a, gravity(A)), cross(alpha, p)), cross(w, seen))
+    for k, x in enumerate(add(v_WB, seen) + w):
+        v_WF[at + k] = x
+    for k, x in enumerate(a_F + alpha):
+        bias[at + k] = x
+
+
+@formula
+def gravity(A: Address) -> Vec3:
+    """Acceleration of gravity."""
+    return A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2]
+
+
+@formula
+def write_centroidal_bias(A: Address, at: Int, J_bias: Address, j: Int, A_bias: Address, a: Int) -> None:
+    """Write dJ_G/dt u and dA_G/dt u from the wrench that the base takes; gravity has no moment about G."""
+    m, h, _ = sum_base_inertia(A)
+    f = tuple(lane_sum(x) for x in load3(A, at + L.FORCE_F))
+    n = tuple(lane_sum(x) for x in load3(A, at + L.FORCE_N))
+    per_mass = 1.0 / m
+    moment = sub(n, cross(scale(h, per_mass), f))
+    f = add(f, scale(gravity(A), m))
+    for k, x in enumerate(scale(f, per_mass)):
+        J_bias[j + k] = x
+    for k, x in enumerate(f + moment):
+        A_bias[a + k] = x
