@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 import quad_dynamics as qd
+from benchmarks import controller_calls
 from benchmarks.timing import Calls, Contest
 
 ROBOTS = Path(pin.__file__).parents[4] / 'share' / 'example-robot-data' / 'robots'
@@ -64,4 +65,5 @@ def contests() -> list[Contest]:
         batch('aba_batch', qd.forward_dynamics, pin.aba, q, u, x),
         batch('rnea_batch', qd.inverse_dynamics, pin.rnea, q, u, x),
         batch('crba_batch', qd.mass_matrix, pin.crba, q),
+        *controller_calls.contests(model, peer, (q, u, x)),
     ]
