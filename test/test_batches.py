@@ -39,7 +39,9 @@ def test_batch_is_a_loop(qd: Any, case: Case, name: str) -> None:
         expected = np.array([single[part] for single in alone])
         assert found.shape == expected.shape
         # the same operations, perhaps in another vector width and order: a few ulp of the largest entry
-        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * max(1e-3, np.abs(expected).max()))
+        np.testing.assert_allclose(
+            found, expected, rtol=0.0, atol=1e-12 * max(1e-3, np.abs(expected).max(initial=0.0))
+        )
 
 
 @pytest.mark.parametrize('count', [0, 1, 2, 3, 4, 5, 8, 9])

@@ -13,6 +13,8 @@ from numpy import empty
 from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.kernels.centroidal import centroidal_bias as _bias
 from quad_dynamics.kernels.centroidal import centroidal_map as _map
+from quad_dynamics.kernels.centroidal import centroidal_momentum as _momentum
+from quad_dynamics.kernels.centroidal import com_jacobian as _com_jacobian
 from quad_dynamics.kernels.centroidal import energy as _energy
 from quad_dynamics.model.model import Model
 
@@ -48,8 +50,15 @@ def com_jacobian(model: Model, q: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    A_G = _centroidal(model, q)[1]
-    return A_G[..., :3, :] / model._packed.mass
+    packed = model._packed if type(model) is Model else packed_form(model)
+    work: Floats = empty((6, packed.nv))
+    J: Floats = empty((3, packed.nv))
+    if not _com_jacobian.run(packed.address, 0, q, work, J):
+        return J
+    s = States(model, q=q)
+    J = s.empty(3, packed.nv)
+    s.run(_com_jacobian, s['q'], work, J)
+    return J
 
 
 def centroidal_momentum_matrix(model: Model, q: npt.ArrayLike) -> Floats:
@@ -82,9 +91,14 @@ def centroidal_momentum(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Flo
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
+    packed = model._packed if type(model) is Model else packed_form(model)
+    work: Floats = empty((6, packed.nv))
+    momentum: Floats = empty(6)
+    if not _momentum.run(packed.address, 0, q, u, work, momentum):
+        return momentum
     s = States(model, q=q, u=u)
-    s.check()
-    momentum: Floats = np.einsum('...ij,...j->...i', _centroidal(model, s['q'])[1], s['u'])
+    momentum = s.empty(6)
+    s.run(_momentum, s['q'], s['u'], work, momentum)
     return momentum
 
 

@@ -51,31 +51,111 @@ def centroidal_map(A: Address, n: Int, q: Object, com: Object, A_G: Object) -> I
         com: (n, 3) out, p_WG.
         A_G: (n, 6, nv) out, [linear; angular] momentum about the centre of mass = A_G u, world axes.
     """
-    nq, nv, skip = load_int(A, L.NQ), load_int(A, L.NV), base_rows(A)
+    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
     if not good_configuration(A, n, q):
         return 1
     q, com, A_G = data(q), data(com), data(A_G)
     for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         composite_inertias(A)
-        c = write_com(A, com, 3 * i)
-        for j in range(load_int(A, L.NJ)):
-            write_column(A, lane_of(A, j), c, A_G, i * 6 * nv + skip + j, nv)
-        if skip > 0:
-            for k in range(3):
-                com[3 * i + k] += q[i * nq + k]
-            write_base_columns(A, c, A_G, i * 6 * nv, nv)
+        write_com(A, q, i * nq, com, 3 * i)
+        write_momentum_matrix(A, A_G, i * 6 * nv)
     return 0
 
 
-@formula
-def write_com(A: Address, com: Address, at: Int) -> Vec3:
-    """Centre of mass from the base's origin, also returned."""
-    m, h, _ = sum_base_inertia(A)
-    c = scale(h, 1.0 / m)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+def com_jacobian(A: Address, n: Int, q: Object, work: Object, J: Object) -> Int:
+    """Jacobians of the centre of mass in n configurations.
+
+    Args:
+        A: arena.
+        n: number of configurations, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        work: (6, nv) workspace.
+        J: (n, 3, nv) out.
+    """
+    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    if not good_configuration(A, n, q):
+        return 1
+    q, work, J = data(q), data(work), data(J)
+    for i in range(max(n, 1)):
+        place_bodies(A, q, i * nq)
+        composite_inertias(A)
+        write_momentum_matrix(A, work, 0)
+        write_com_jacobian(A, work, 0, J, i * 3 * nv)
+    return 0
+
+
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+def centroidal_momentum(A: Address, n: Int, q: Object, u: Object, work: Object, momentum: Object) -> Int:
+    """Centroidal momentum A_G u of n states.
+
+    Args:
+        A: arena.
+        n: number of states, 0 for a single one without leading axis.
+        q: (n, nq) configurations.
+        u: (n, nv) velocities.
+        work: (6, nv) workspace.
+        momentum: (n, 6) out.
+    """
+    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    if not good_configuration(A, n, q):
+        return 1
+    if not good_vector(A, n, nv, u):
+        return 2
+    q, u, work, momentum = data(q), data(u), data(work), data(momentum)
+    for i in range(max(n, 1)):
+        place_bodies(A, q, i * nq)
+        composite_inertias(A)
+        write_momentum_matrix(A, work, 0)
+        for row in range(6):
+            total = 0.0
+            for k in range(nv):
+                total += work[row * nv + k] * u[i * nv + k]
+            momentum[6 * i + row] = total
+    return 0
+
+
+@routine
+def write_com(A: Address, q: Address, iq: Int, com: Address, at: Int) -> None:
+    """Write p_WG to com[at : at + 3], at the configuration q[iq : iq + nq]."""
+    c = com_from_base(A)
     for k in range(3):
         com[at + k] = c[k]
-    return c
+    if load_int(A, L.FLOATING) != 0:
+        for k in range(3):
+            com[at + k] += q[iq + k]
+
+
+@routine
+def write_momentum_matrix(A: Address, A_G: Address, at: Int) -> None:
+    """Write A_G[at : at + 6 nv], after `composite_inertias`."""
+    nv, skip, c = load_int(A, L.NV), base_rows(A), com_from_base(A)
+    for j in range(load_int(A, L.NJ)):
+        write_column(A, lane_of(A, j), c, A_G, at + skip + j, nv)
+    if skip > 0:
+        write_base_columns(A, c, A_G, at, nv)
+
+
+@routine
+def write_com_jacobian(A: Address, A_G: Address, at: Int, J: Address, to: Int) -> None:
+    """Write J[to : to + 3 nv]: the linear rows of A_G[at], for unit mass."""
+    per_mass = 1.0 / total_mass(A)
+    for k in range(3 * load_int(A, L.NV)):
+        J[to + k] = A_G[at + k] * per_mass
+
+
+@formula
+def total_mass(A: Address) -> Number:
+    """Mass of all that moves."""
+    return sum_base_inertia(A)[0]
+
+
+@formula
+def com_from_base(A: Address) -> Vec3:
+    """Centre of mass from the base's origin, in world axes."""
+    m, h, _ = sum_base_inertia(A)
+    return scale(h, 1.0 / m)
 
 
 @formula

@@ -10,8 +10,7 @@ robot needs the wrench dA_G/dt u - [m g; 0] about the centre of mass.
 from __future__ import annotations
 
 from quad_dynamics.kernels.arrays import data, extent, is_writeable, item, length
-from quad_dynamics.kernels.centroidal import write_base_columns as write_base_momentum
-from quad_dynamics.kernels.centroidal import write_column, write_com
+from quad_dynamics.kernels.centroidal import write_com, write_com_jacobian, write_momentum_matrix
 from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia, write_mass_matrix
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.frames import frame_position, write_jacobian, write_position, write_rotation
@@ -19,8 +18,8 @@ from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import accelerate_bodies, store_wrenches, sum_inward, write_forces
 from quad_dynamics.kernels.spatial import add, cross, load3, read3, scale, sub
 from quad_dynamics.kernels.trace import formula, lane_sum, load_int, routine
-from quad_dynamics.kernels.tree import base_rows, lane_of, move_bodies, pack_at, place_bodies
-from quad_dynamics.kernels.types import Address, Bool, Int, Number, Object, Vec3
+from quad_dynamics.kernels.tree import move_bodies, pack_at, place_bodies
+from quad_dynamics.kernels.types import Address, Bool, Int, Object, Vec3
 from quad_dynamics.model import layout as L
 
 # Order of the results.
@@ -54,7 +53,9 @@ def controller_terms(A: Address, n: Int, q: Object, u: Object, frames: Object, o
         place_bodies(A, q, i * nq)
         composite_inertias(A)
         write_mass_matrix(A, data(item(out, M)), i * nv * nv)
-        write_centroidal(A, q, i * nq, i, out)
+        write_com(A, q, i * nq, data(item(out, P_WG)), 3 * i)
+        write_momentum_matrix(A, data(item(out, A_G)), i * 6 * nv)
+        write_com_jacobian(A, data(item(out, A_G)), i * 6 * nv, data(item(out, J_G)), i * 3 * nv)
         write_frames(A, q, i * nq, frames, i, out)
         move_bodies(A, u, i * nv)
         accelerate_bodies(A, False, u, 0, 0)
@@ -105,29 +106,6 @@ def fits(A: Address, n: Int, array: Int, ndim: Int, shape: tuple[Int, Int, Int])
 
 
 # ---------------------------------------------------------------- after the composite inertias
-
-
-@routine
-def write_centroidal(A: Address, q: Address, iq: Int, i: Int, out: Object) -> None:
-    """Write p_WG, A_G and J_G of state i."""
-    nv, skip = load_int(A, L.NV), base_rows(A)
-    com, momentum, J = data(item(out, P_WG)), data(item(out, A_G)), data(item(out, J_G))
-    c = write_com(A, com, 3 * i)
-    for j in range(load_int(A, L.NJ)):
-        write_column(A, lane_of(A, j), c, momentum, i * 6 * nv + skip + j, nv)
-    if skip > 0:
-        write_base_momentum(A, c, momentum, i * 6 * nv, nv)
-        for k in range(3):
-            com[3 * i + k] += q[iq + k]
-    per_mass = 1.0 / total_mass(A)
-    for k in range(3 * nv):
-        J[i * 3 * nv + k] = momentum[i * 6 * nv + k] * per_mass
-
-
-@formula
-def total_mass(A: Address) -> Number:
-    """Mass of all that moves."""
-    return sum_base_inertia(A)[0]
 
 
 @routine

@@ -30,7 +30,6 @@ class Packed:
         arena: (words,) float64.
         address: of the arena in memory.
         nq: as in the model; likewise nv, nj, nb.
-        mass: of all that moves [kg].
         square: (nv, nv), the shape of the mass matrix.
         group: nv LANES, what a group of forces needs of the workspace of `contact_inertia`.
         frames: what `frame` returned so far, by name. To look here first is cheap.
@@ -46,7 +45,6 @@ class Packed:
         'arena',
         'frames',
         'group',
-        'mass',
         'nb',
         'nj',
         'nq',
@@ -58,8 +56,7 @@ class Packed:
         self.arena = build_arena(model)
         self.address = self.arena.ctypes.data
         self.nq, self.nv, self.nj, self.nb = model.nq, model.nv, model.nj, model.nb
-        self.mass, self.square = model.total_mass, (model.nv, model.nv)
-        self.group = LANES * model.nv
+        self.square, self.group = (model.nv, model.nv), LANES * model.nv
         self._axes, self._links, self._foot_names = model.joint_axis, model.frames, model.foot_names
         self._feet: tuple[Floats, ...] | None = None
         self._term_shapes: dict[int, tuple[tuple[int, ...], ...]] = {}
