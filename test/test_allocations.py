@@ -50,8 +50,7 @@ def test_an_allocation_would_be_seen() -> None:
 
 
 @pytest.mark.usefixtures('statistics')
-# friction_torque is a line of numpy
-@pytest.mark.parametrize('name', [name for name in CALLS if name != 'friction_torque'])
+@pytest.mark.parametrize('name', CALLS)
 @pytest.mark.parametrize('count', [None, 9], ids=['single', 'batch'])
 def test_kernels_allocate_nothing(
     qd: Any, monkeypatch: pytest.MonkeyPatch, name: str, count: int | None

@@ -22,6 +22,7 @@ from quad_dynamics.kernels.cholesky import forward_dynamics_cholesky as _cholesk
 from quad_dynamics.kernels.coriolis import coriolis_matrix as _coriolis
 from quad_dynamics.kernels.crba import mass_matrix as _crba
 from quad_dynamics.kernels.hybrid import hybrid_dynamics as _hybrid
+from quad_dynamics.kernels.joint_friction import joint_friction as _friction
 from quad_dynamics.kernels.rnea import AT_REST, FRICTION, NO_ACCELERATION, NO_GRAVITY
 from quad_dynamics.kernels.rnea import inverse_dynamics as _rnea
 from quad_dynamics.model.model import Model
@@ -225,10 +226,13 @@ def friction_torque(model: Model, u: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
+    packed = model._packed if type(model) is Model else packed_form(model)
+    torque: Floats = empty(packed.nj)
+    if not _friction.run(packed.address, 0, u, torque):
+        return torque
     s = States(model, u=u)
-    s.check()
-    qd = s['u'][..., model.nv - model.nj :]
-    torque: Floats = model.viscous * qd + model.coulomb * np.sign(qd)
+    torque = s.empty(packed.nj)
+    s.run(_friction, s['u'], torque)
     return torque
 
 

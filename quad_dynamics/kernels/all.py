@@ -11,6 +11,7 @@ from quad_dynamics.kernels import (  # noqa: F401
     crba,
     frames,
     hybrid,
+    joint_friction,
     manifold,
     normal_equations,
     regressor,

@@ -79,6 +79,7 @@ def contact_inertia(
         return 3
     nv, kinds = load_int(A, L.NV), 1 + moments
     groups = length(links) * kinds
+    r = ROWS * groups
     q, T, G = data(q), data(T), data(G)
     for i in range(max(n, 1)):
         place_bodies(A, q, i * load_int(A, L.NQ))
@@ -91,7 +92,7 @@ def contact_inertia(
             joint = int(data(item(links, a // kinds))[JOINT])
             for b in range(a + 1):
                 rows = multiply_groups(A, joint, T, a * nv * LANES, b * nv * LANES)
-                write_block(rows, G, ROWS * ROWS * groups * (i * groups + a), a, b, ROWS * groups)
+                write_block(rows, G, i * r * r, a * ROWS, b * ROWS, r)
     return 0
 
 
@@ -206,20 +207,14 @@ def add_base_products(
 
 @formula
 def write_block(rows: tuple[Lanes, Lanes, Lanes], G: Address, at: Int, a: Int, b: Int, r: Int) -> None:
-    """Write the block of groups a and b, and its transpose, which makes G symmetric bit by bit.
+    """Write a block to rows a and columns b of the r x r matrix at G[at], and its transpose.
 
-    Args:
-        rows: the block.
-        G: where to.
-        at: place of the first row of group a.
-        a, b: the groups.
-        r: length of a row of G.
+    The later of two writes to one place wins, so that also blocks on the diagonal are symmetric bit by bit.
     """
-    first = at - a * ROWS * r
     for i, row in enumerate(rows):
         for k, x in enumerate(split(row)[:ROWS]):
-            G[first + (a * ROWS + i) * r + b * ROWS + k] = x
-            G[first + (b * ROWS + k) * r + a * ROWS + i] = x
+            G[at + (a + i) * r + b + k] = x
+            G[at + (b + k) * r + a + i] = x
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)

@@ -78,31 +78,32 @@ def good_results(A: Address, n: Int, k: Int, out: Object) -> Bool:
     nv = load_int(A, L.NV)
     return (
         length(out) == RESULTS
-        and fits(A, n, item(out, M), 2, (nv, nv, 0))
-        and fits(A, n, item(out, H), 1, (nv, 0, 0))
-        and fits(A, n, item(out, P_WF), 2, (k, 3, 0))
-        and fits(A, n, item(out, R_WF), 3, (k, 3, 3))
-        and fits(A, n, item(out, V_WF), 2, (k, 6, 0))
-        and fits(A, n, item(out, J_F), 3, (k, 6, nv))
-        and fits(A, n, item(out, DJ_F_U), 2, (k, 6, 0))
-        and fits(A, n, item(out, P_WG), 1, (3, 0, 0))
-        and fits(A, n, item(out, J_G), 2, (3, nv, 0))
-        and fits(A, n, item(out, DJ_G_U), 1, (3, 0, 0))
-        and fits(A, n, item(out, A_G), 2, (6, nv, 0))
-        and fits(A, n, item(out, DA_G_U), 1, (6, 0, 0))
+        and fits(A, n, item(out, M), 2, nv, nv, 0)
+        and fits(A, n, item(out, H), 1, nv, 0, 0)
+        and fits(A, n, item(out, P_WF), 2, k, 3, 0)
+        and fits(A, n, item(out, R_WF), 3, k, 3, 3)
+        and fits(A, n, item(out, V_WF), 2, k, 6, 0)
+        and fits(A, n, item(out, J_F), 3, k, 6, nv)
+        and fits(A, n, item(out, DJ_F_U), 2, k, 6, 0)
+        and fits(A, n, item(out, P_WG), 1, 3, 0, 0)
+        and fits(A, n, item(out, J_G), 2, 3, nv, 0)
+        and fits(A, n, item(out, DJ_G_U), 1, 3, 0, 0)
+        and fits(A, n, item(out, A_G), 2, 6, nv, 0)
+        and fits(A, n, item(out, DA_G_U), 1, 6, 0, 0)
     )
 
 
 @routine
-def fits(A: Address, n: Int, array: Int, ndim: Int, shape: tuple[Int, Int, Int]) -> Bool:
-    """Whether it is an array to write to, of shape[:ndim], after an axis of length n if n > 0."""
-    batched = 1 if n > 0 else 0
-    if not is_writeable(A, array, batched + ndim) or (n > 0 and extent(array, 0) != n):
-        return False
-    for axis in range(ndim):
-        if extent(array, batched + axis) != shape[axis]:
-            return False
-    return True
+def fits(A: Address, n: Int, array: Int, ndim: Int, a: Int, b: Int, c: Int) -> Bool:
+    """Whether it can be written to and has the shape (a, b, c)[:ndim], after an axis n if n > 0."""
+    first = 1 if n > 0 else 0
+    return (
+        is_writeable(A, array, first + ndim)
+        and (n == 0 or extent(array, 0) == n)
+        and extent(array, first) == a
+        and (ndim < 2 or extent(array, first + 1) == b)
+        and (ndim < 3 or extent(array, first + 2) == c)
+    )
 
 
 # ---------------------------------------------------------------- after the composite inertias
