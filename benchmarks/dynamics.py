@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pinocchio as pin
 
 import quad_dynamics as qd
 from benchmarks import controller_calls
 from benchmarks.timing import Calls, Contest
+
+Floats = npt.NDArray[np.float64]
 
 ROBOTS = Path(pin.__file__).parents[4] / 'share' / 'example-robot-data' / 'robots'
 GO2 = ROBOTS / 'go2_description' / 'urdf' / 'go2.urdf'
@@ -22,17 +25,15 @@ GO2 = ROBOTS / 'go2_description' / 'urdf' / 'go2.urdf'
 STATES = 200
 
 
+def controller_contests() -> list[Contest]:
+    """What a controller calls; timed apart, for more data would leave less of the caches to each function."""
+    return controller_calls.contests(*load())
+
+
 def contests() -> list[Contest]:
     """Every function that Pinocchio has too: one state a call, then batches."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', qd.ModelWarning)
-        model = qd.load_model(GO2)
-    peer = pin.buildModelFromUrdf(str(GO2), pin.JointModelFreeFlyer())
-    data = peer.createData()
-    rng = np.random.default_rng(0)
-    q = qd.random_configuration(model, rng, STATES)
-    u, x = rng.normal(size=(2, STATES, model.nv))
-    foot = peer.getFrameId('FL_foot')
+    model, peer, (q, u, x) = load()
+    data, foot = peer.createData(), peer.getFrameId('FL_foot')
 
     def contest(name: str, ours: Callable[..., Any], theirs: Callable[..., Any], *arrays: Any) -> Contest:
         states = list(zip(*arrays, strict=True))
@@ -65,5 +66,16 @@ def contests() -> list[Contest]:
         batch('aba_batch', qd.forward_dynamics, pin.aba, q, u, x),
         batch('rnea_batch', qd.inverse_dynamics, pin.rnea, q, u, x),
         batch('crba_batch', qd.mass_matrix, pin.crba, q),
-        *controller_calls.contests(model, peer, (q, u, x)),
     ]
+
+
+def load() -> tuple[qd.Model, Any, tuple[Floats, Floats, Floats]]:
+    """The robot, the same in Pinocchio, and states: q, u, and accelerations or forces."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', qd.ModelWarning)
+        model = qd.load_model(GO2)
+    peer = pin.buildModelFromUrdf(str(GO2), pin.JointModelFreeFlyer())
+    rng = np.random.default_rng(0)
+    q = qd.random_configuration(model, rng, STATES)
+    u, x = rng.normal(size=(2, STATES, model.nv))
+    return model, peer, (q, u, x)

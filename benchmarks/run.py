@@ -64,11 +64,16 @@ def measure_startup() -> dict[str, float]:
 
 def measure_dynamics(rounds: int) -> dict[str, float]:
     """Functions against Pinocchio's."""
-    contests = dynamics.contests()
-    run(contests, rounds, 'dynamics of the go2')
-    print(f'\nDynamics of the go2, called from Python; the peer is Pinocchio {pinocchio.__version__}')
-    print_table(contests)
-    return {contest.name: contest.ratio for contest in contests}
+    results = {}
+    for what, contests in (
+        ('Dynamics', dynamics.contests()),
+        ('Calls of controllers', dynamics.controller_contests()),
+    ):
+        run(contests, rounds, what)
+        print(f'\n{what}, go2, called from Python; the peer is Pinocchio {pinocchio.__version__}')
+        print_table(contests)
+        results |= {contest.name: contest.ratio for contest in contests}
+    return results
 
 
 def measure_simulation(rounds: int) -> dict[str, float]:
