@@ -112,6 +112,7 @@ def forward_dynamics(
     status = _cholesky.run(packed.address, 0, q, u, tau, links, wrenches, flags, work, du)
     if status > 0:
         s = States(model, joint_torques=True, q=q, u=u, tau=tau)
+        s.check()
         du = s.empty(packed.nv)
         status = s.run(_cholesky, s['q'], s['u'], s['tau'], *s.wrenches(f_ext), flags, work, du)
     if status:
