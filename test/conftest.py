@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from slow_variants import slow_but
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # before numpy comes: threads of BLAS are in each other's way
 
@@ -47,8 +48,18 @@ def ros_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test over the state seeds 0 and 1, unless the test says otherwise."""
+    """Run a test over the state seeds 0 and 1 (slow), unless the test says otherwise."""
     if 'seed' in metafunc.fixturenames and not any(
         'seed' in mark.args[0] for mark in metafunc.definition.iter_markers('parametrize')
     ):
-        metafunc.parametrize('seed', [0, 1], ids=['state0', 'state1'])
+        metafunc.parametrize('seed', slow_but([0], [0, 1]), ids=['state0', 'state1'])
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep the quick tests of a file in one process: models, logs and fixtures are made once, not twice.
+
+    Slow ones are shared out one by one, so that no process waits for the other at the end.
+    """
+    marks = {mark.name for mark in item.iter_markers()}
+    if not marks & {'slow', 'realtime', 'xdist_group'}:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))

@@ -101,6 +101,7 @@ def test_the_file_reloads_to_the_parameters(identified: Path) -> None:
     np.testing.assert_allclose(again.viscous, wanted, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_second_run_gives_the_same_bytes(identified: Path, bags: Path, tmp_path: Path) -> None:
     """In another process, with another order of hashes."""
     command = [

@@ -31,7 +31,7 @@ def table(name: str, mode: str, free: tuple[str, ...] = FREE, other: bool = True
     [
         ('mini_cheetah_leg', 'fixed'),
         ('ur5', 'fixed'),
-        ('mini_cheetah', 'forces'),
+        pytest.param('mini_cheetah', 'forces', marks=pytest.mark.slow),
         pytest.param('mini_cheetah', 'projection', marks=pytest.mark.slow),
     ],
 )
