@@ -25,6 +25,16 @@ def qd() -> Any:
 
 
 @pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports of identification without pictures, for tests of what they say: drawing takes a second."""
+    from quad_dynamics.identification.report import html_report
+    from quad_dynamics.identification.report.pictures import Picture
+
+    names = ('torques', 'residuals', 'histograms', 'spectrum', 'joints', 'bodies', 'inertial')
+    monkeypatch.setattr(html_report, 'make_pictures', lambda *_: dict.fromkeys(names, Picture('', '')))
+
+
+@pytest.fixture
 def ros_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A ROS domain that no other test uses at the same time; the environment keeps ROS on this machine."""
     pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed (x86-64 Linux only)')
@@ -53,13 +63,3 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         'seed' in mark.args[0] for mark in metafunc.definition.iter_markers('parametrize')
     ):
         metafunc.parametrize('seed', slow_but([0], [0, 1]), ids=['state0', 'state1'])
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep the quick tests of a file in one process: models, logs and fixtures are made once, not twice.
-
-    Slow ones are shared out one by one, so that no process waits for the other at the end.
-    """
-    marks = {mark.name for mark in item.iter_markers()}
-    if not marks & {'slow', 'realtime', 'xdist_group'}:
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))

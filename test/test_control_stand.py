@@ -101,7 +101,9 @@ def test_gets_up_on_a_slope(name: str, contact: str) -> None:
     assert np.linalg.norm(sim.q[:3] - before[:3]) < 1e-3
 
 
-@pytest.mark.parametrize('name', ['mini_cheetah', 'go1', 'anymal_c', 'hyq', 'solo12'])
+@pytest.mark.parametrize(
+    'name', slow_but(['mini_cheetah'], ['mini_cheetah', 'go1', 'anymal_c', 'hyq', 'solo12'])
+)
 def test_gets_up_after_it_sank(name: str) -> None:
     """The pose in which a robot lies whose controller died while it stood."""
     model = robot(name)

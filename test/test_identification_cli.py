@@ -21,8 +21,6 @@ import yaml
 import quad_dynamics as qd
 from quad_dynamics.cli import main
 
-pytestmark = pytest.mark.xdist_group('identification_cli')  # they share bags
-
 # Torque sensors whose constant error is another one in each recording would be errors of validation.
 NOISE = qd.SensorSettings.typical().replace(joint_torque={'bias': 0.0})
 

@@ -343,6 +343,7 @@ def motion_length(model: Any) -> float:
     return Standing(model).length
 
 
+@pytest.mark.slow
 def test_swings_keep_limits_by_the_forces_of_the_controller() -> None:
     """Forces and torques by the laws of control, which know nothing of designs."""
     found = designed('mini_cheetah')
@@ -368,6 +369,7 @@ def test_swings_keep_limits_by_the_forces_of_the_controller() -> None:
     assert swinging.sum() > 400 * FAST.swing  # four legs, 100 samples each second
 
 
+@pytest.mark.slow
 def test_swings_say_more_about_friction() -> None:
     found = designed('mini_cheetah')
     names = found.best.quality.names

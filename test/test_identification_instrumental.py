@@ -10,6 +10,7 @@ import pytest
 from controlled_robot import closed_loop_samples
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot
 from scipy.signal import savgol_filter
+from slow_variants import slow_but
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.closed_loop import ClosedLoop
@@ -64,7 +65,7 @@ def test_less_bias_than_least_squares(name: str, mode: str, levels: Levels) -> N
     assert bias['iv'] < 0.6 * bias['ols']
 
 
-@pytest.mark.parametrize('name', ['mini_cheetah_leg', 'two_link_arm'])
+@pytest.mark.parametrize('name', slow_but(['two_link_arm'], ['mini_cheetah_leg', 'two_link_arm']))
 def test_noise_that_went_through_a_controller(name: str) -> None:
     model = robot(name)
     truth, columns = changed(model, 1), make_columns(model)

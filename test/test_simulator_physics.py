@@ -509,7 +509,7 @@ def test_drops_are_solved_and_do_not_dig_in(qd: Any, name: str, friction: str, m
 
 @pytest.mark.parametrize('name', slow_but(['mini_cheetah'], ['mini_cheetah', 'anymal_c']))
 @both_sets
-@pytest.mark.parametrize('mu', [0.6, 1.0])
+@pytest.mark.parametrize('mu', slow_but([0.6], [0.6, 1.0]))
 def test_converged_means_solved(qd: Any, name: str, friction: str, mu: float) -> None:
     """Where a step is said to be solved, no point in the ground moves on into it, and none pulls."""
     model, reference = robots.quadruped(name), robots.quadruped_reference(name)
