@@ -99,7 +99,7 @@ def edit_text(rng: random.Random, text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize('seed', slow_but([0, 1], SEEDS), ids=lambda seed: f'seed{seed}')
+@pytest.mark.parametrize('seed', slow_but([0], SEEDS), ids=lambda seed: f'seed{seed}')
 def test_edited_urdf(seed: int) -> None:
     rng = random.Random(seed)
     texts = {robot: text_of(robot) for robot in ROBOTS}

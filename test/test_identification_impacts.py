@@ -82,7 +82,7 @@ def test_the_payload_of_a_trotting_robot_is_found(tmp_path: Path) -> None:
         pytest.param(('force', *ACCELERATIONS), 0.01, marks=pytest.mark.slow),
         pytest.param(('force',), 0.01, marks=pytest.mark.slow),
         pytest.param(EXTRA, 0.01, marks=pytest.mark.slow),
-        ((), 0.003),
+        pytest.param((), 0.003, marks=pytest.mark.slow),
     ],
     ids=['nothing', 'flags', 'flags_and_accelerations', 'forces', 'all'],
 )

@@ -360,6 +360,7 @@ def test_still_joints_are_at_rest_as_near_to_zero_as_they_can_be(gripper_logs: A
     assert f'joints that are not recorded are taken to be at rest: {fingers}' in report.sources[0].notes
 
 
+@pytest.mark.slow
 def test_an_arm_without_its_gripper_is_identified(gripper_logs: Any, tmp_path: Path) -> None:
     _, logs = gripper_logs
     urdf, out = tmp_path / 'arm.urdf', tmp_path / 'out'

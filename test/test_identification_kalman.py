@@ -45,7 +45,7 @@ def drawn(model: Any, freedom: Freedom, seed: int) -> Any:
     [
         ('mini_cheetah_leg', FREE, False),
         ('ur5', FREE, False),
-        ('mini_cheetah', ('trunk', 'friction'), False),
+        pytest.param('mini_cheetah', ('trunk', 'friction'), False, marks=pytest.mark.slow),
         ('mini_cheetah', FREE, True),
     ],
     ids=['leg', 'ur5', 'payload', 'tied'],

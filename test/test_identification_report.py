@@ -21,7 +21,6 @@ import yaml
 from chromium import Browser, find_chromium
 from reference_pinocchio import robots_folder
 from report_pages import empty_panels, panels_of, report_browser
-from slow_variants import slow_but
 
 from quad_dynamics.cli.identify_summary import print_summary
 from quad_dynamics.cli.terminal import Terminal
@@ -154,7 +153,8 @@ def test_without_validation_and_with_nothing_free() -> None:
     assert 'Simulated beside the log' not in text
 
 
-@pytest.mark.parametrize('mode', slow_but(['base'], ['projection', 'base']))
+@pytest.mark.slow
+@pytest.mark.parametrize('mode', ['projection', 'base'])
 def test_other_modes(mode: str) -> None:
     whole = robots.result_of('mini_cheetah')
     equations = data.equations_of(whole.equations.samples, whole.solution.columns, data.TYPICAL, mode)
