@@ -11,6 +11,11 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < $(MIN_PYTHON))' 2>/dev/null && echo $$python && break; done)
 UV_VERSION := 0.13.7
 ARGS ?=
+# Compiled once, and not by both processes of the tests.
+WARM_UP = @$(RUN)python -m quad_dynamics warm-up --quiet
+# The tests of a file run in one process, and share what they make: models, logs, bags, installations. (Marks
+# xdist_group have no effect: pytest-xdist 3.8 cannot group tests of pytest 9.2.)
+PARALLEL = OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # A machine that others use too may stand still for a moment: what fails there gets a second chance. 5: nothing chosen.
 REALTIME = OMP_NUM_THREADS=1 $(RUN)python -m pytest -m realtime
 
@@ -47,11 +52,13 @@ demo: $(READY)  ## hide a payload and friction in a simulated robot, and identif
 	$(RUN)python -m quad_dynamics demo identify $(if $(ROBOT),--robot '$(ROBOT)') $(ARGS)
 
 test: $(READY)  ## run all tests, the slow ones too
-	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup -m 'not realtime' $(ARGS)
+	$(WARM_UP)
+	$(PARALLEL) -m 'not realtime' $(ARGS)
 	$(REALTIME) $(ARGS) || test $$? -eq 5 || $(REALTIME) --last-failed --last-failed-no-failures none $(ARGS)
 
 quick: $(READY)  ## run the tests that are not slow
-	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadgroup -m 'not slow and not realtime' $(ARGS)
+	$(WARM_UP)
+	$(PARALLEL) -m 'not slow and not realtime' $(ARGS)
 
 bench: $(READY)  ## run the benchmarks
 	$(RUN)python -m benchmarks.run $(ARGS)

@@ -16,8 +16,6 @@ import simple_robots as robots
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / 'docs'
-# in one process, so that runs are shared
-pytestmark = pytest.mark.xdist_group('contact_experiment')
 STRIDES = 3  # of the ten in the document; the trot repeats itself
 
 

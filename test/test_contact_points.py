@@ -318,6 +318,7 @@ def test_too_long_mesh_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read_vertices(tmp_path / 'a.stl')
 
 
+@pytest.mark.slow
 def test_huge_mesh(tmp_path: Path) -> None:
     """A ball of 100 000 triangles becomes few points, whose hull is the ball to the tolerance."""
     corners = 0.2 * random_directions(3, 300_000)

@@ -221,6 +221,7 @@ def test_spring_rest_is_an_equilibrium() -> None:
     assert_close(rate, np.zeros((1, 2)), what='rate')
 
 
+@pytest.mark.slow
 def test_spring_trajectory_converges() -> None:
     """Kinks (slip to stick) cost the second order: a quarter of the step, less than half the error."""
     model = robots.ball(2.0, 0.1)

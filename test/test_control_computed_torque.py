@@ -11,6 +11,7 @@ import simple_robots as robots
 from cases import Case, model_of, pinocchio_of
 from closeness import assert_close
 from control_loop import drive, robot, state_of
+from slow_variants import slow_but
 
 from quad_dynamics.control.computed_torque import ComputedTorque
 from quad_dynamics.control.contact_forces import foot_points
@@ -169,7 +170,7 @@ def test_feet_stay_on_the_ground_and_the_equation_of_motion_holds(name: str, see
 
 
 @pytest.mark.parametrize('contact', ['impulse', 'spring_damper'])
-@pytest.mark.parametrize('name', ['mini_cheetah', 'anymal_b', 'hyq'])
+@pytest.mark.parametrize('name', slow_but(['mini_cheetah'], ['mini_cheetah', 'anymal_b', 'hyq']))
 def test_a_robot_squats(name: str, contact: str) -> None:
     model = robot(name)
     sim = Simulator(model, contact=contact, latency=2e-3, sensors=SensorSettings.typical())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from control_loop import ROBOTS, drive, lying_simulator, robot, state_of
+from slow_variants import slow_but
 
 from quad_dynamics.control.damping import Damping
 from quad_dynamics.control.gains import default_gains
@@ -39,7 +40,7 @@ def assert_stands(sim: Any, height: float) -> None:
 
 
 @pytest.mark.parametrize('contact', ['impulse', 'spring_damper'])
-@pytest.mark.parametrize('name', ROBOTS)
+@pytest.mark.parametrize('name', slow_but(['mini_cheetah', 'solo12'], ROBOTS))
 def test_gets_up_within_three_seconds_and_does_not_drift(name: str, contact: str) -> None:
     sim = lying_simulator(robot(name), contact=contact)
     law, _ = get_up(sim, guard=True)
@@ -90,7 +91,7 @@ def test_times_follow_from_the_velocity_limits() -> None:
 
 
 @pytest.mark.parametrize('contact', ['impulse', 'spring_damper'])
-@pytest.mark.parametrize('name', ['mini_cheetah', 'hyq'])
+@pytest.mark.parametrize('name', slow_but(['mini_cheetah'], ['mini_cheetah', 'hyq']))
 def test_gets_up_on_a_slope(name: str, contact: str) -> None:
     sim = lying_simulator(robot(name), slope=np.radians(10.0), contact=contact)
     law, _ = get_up(sim)
@@ -100,7 +101,9 @@ def test_gets_up_on_a_slope(name: str, contact: str) -> None:
     assert np.linalg.norm(sim.q[:3] - before[:3]) < 1e-3
 
 
-@pytest.mark.parametrize('name', ['mini_cheetah', 'go1', 'anymal_c', 'hyq', 'solo12'])
+@pytest.mark.parametrize(
+    'name', slow_but(['mini_cheetah'], ['mini_cheetah', 'go1', 'anymal_c', 'hyq', 'solo12'])
+)
 def test_gets_up_after_it_sank(name: str) -> None:
     """The pose in which a robot lies whose controller died while it stood."""
     model = robot(name)

@@ -140,7 +140,6 @@ def shell(clone: Path, ros_domain: int) -> Iterator[PastedShell]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group('documentation')  # one clone for all pages
 @pytest.mark.parametrize('page', PASTED, ids=lambda path: path.name)
 def test_blocks_run_when_pasted(page: Path, clone: Path, shell: PastedShell) -> None:
     """As a new user does it: a terminal in a fresh clone, `make env`, then block by block, line by line."""

@@ -48,7 +48,11 @@ print(before, seen, threads())
 """
 
 
-@pytest.mark.parametrize(('work', 'lines'), [(IDENTIFY, 2), (DESIGN, 1)], ids=['identify', 'design'])
+@pytest.mark.parametrize(
+    ('work', 'lines'),
+    [(IDENTIFY, 2), pytest.param(DESIGN, 1, marks=pytest.mark.slow)],
+    ids=['identify', 'design'],
+)
 def test_blas_is_limited_inside_and_restored_after(tmp_path: Path, work: str, lines: int) -> None:
     limits = ('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS')
     environment = {name: value for name, value in os.environ.items() if name not in limits}

@@ -21,8 +21,6 @@ import yaml
 import quad_dynamics as qd
 from quad_dynamics.cli import main
 
-pytestmark = pytest.mark.xdist_group('identification_cli')  # they share bags
-
 # Torque sensors whose constant error is another one in each recording would be errors of validation.
 NOISE = qd.SensorSettings.typical().replace(joint_torque={'bias': 0.0})
 
@@ -101,6 +99,7 @@ def test_the_file_reloads_to_the_parameters(identified: Path) -> None:
     np.testing.assert_allclose(again.viscous, wanted, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_second_run_gives_the_same_bytes(identified: Path, bags: Path, tmp_path: Path) -> None:
     """In another process, with another order of hashes."""
     command = [

@@ -30,8 +30,8 @@ def table(name: str, mode: str, free: tuple[str, ...] = FREE, other: bool = True
     ('name', 'mode'),
     [
         ('mini_cheetah_leg', 'fixed'),
-        ('ur5', 'fixed'),
-        ('mini_cheetah', 'forces'),
+        pytest.param('ur5', 'fixed', marks=pytest.mark.slow),
+        pytest.param('mini_cheetah', 'forces', marks=pytest.mark.slow),
         pytest.param('mini_cheetah', 'projection', marks=pytest.mark.slow),
     ],
 )

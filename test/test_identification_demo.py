@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from chromium import find_chromium
 from report_pages import panels_of, report_browser
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
@@ -204,6 +205,8 @@ def test_bags_do_not_tell_the_secret(shown: tuple[Path, str]) -> None:
 @pytest.mark.slow
 def test_every_plot_of_its_report_is_filled(shown: tuple[Path, str], tmp_path: Path) -> None:
     report = shown[0] / 'identified' / 'report.html'
+    if not find_chromium():
+        pytest.skip('no Chromium is installed')
     with report_browser(tmp_path / 'profile') as browser:
         panels = panels_of(report, browser)
     assert len(panels) > 20

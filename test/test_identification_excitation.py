@@ -14,6 +14,7 @@ from control_loop import drive
 from reference_pinocchio import PinocchioReference, robots_folder
 from scipy.interpolate import CubicSpline
 from scipy.optimize import approx_fprime
+from slow_variants import slow_but
 
 from force_node.targets import read_targets
 from quad_dynamics.api.kinematics import difference, frame_pose, frame_velocity
@@ -307,6 +308,7 @@ def test_a_plane_is_not_touched() -> None:
 # ---------------------------------------------------------------- swings
 
 
+@pytest.mark.slow
 def test_swings_belong_together() -> None:
     """Positions, velocities and accelerations, feet on the ground, and what a follower makes of them."""
     found = designed('mini_cheetah')
@@ -341,6 +343,7 @@ def motion_length(model: Any) -> float:
     return Standing(model).length
 
 
+@pytest.mark.slow
 def test_swings_keep_limits_by_the_forces_of_the_controller() -> None:
     """Forces and torques by the laws of control, which know nothing of designs."""
     found = designed('mini_cheetah')
@@ -366,6 +369,7 @@ def test_swings_keep_limits_by_the_forces_of_the_controller() -> None:
     assert swinging.sum() > 400 * FAST.swing  # four legs, 100 samples each second
 
 
+@pytest.mark.slow
 def test_swings_say_more_about_friction() -> None:
     found = designed('mini_cheetah')
     names = found.best.quality.names
@@ -389,6 +393,7 @@ def quick_swings(monkeypatch: pytest.MonkeyPatch, settings: ExcitationSettings) 
     return swing.swing_legs(motion, settings, 100.0, capsules, lambda: None)
 
 
+@pytest.mark.slow
 def test_legs_that_cannot_be_lifted_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     full = quick_swings(monkeypatch, ExcitationSettings(duration=29.0, rate=100.0, swing=1.0))
     assert full.parts == []
@@ -403,6 +408,7 @@ def test_legs_that_cannot_be_lifted_stay(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.notes[3].startswith('RR stays on the ground: there is no place far enough inside')
 
 
+@pytest.mark.slow
 def test_same_seed_same_swings(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two, other = (
         quick_swings(monkeypatch, FAST.replace(swing=1.0, seed=seed)).parts for seed in (0, 0, 1)
@@ -463,7 +469,7 @@ def _as_message(trajectory: Trajectory) -> Any:
     return Message(header=header, joint_names=list(trajectory.joint_names), points=points)
 
 
-@pytest.mark.parametrize('name', ['mini_cheetah', 'mini_cheetah_leg'])
+@pytest.mark.parametrize('name', slow_but(['mini_cheetah_leg'], ['mini_cheetah', 'mini_cheetah_leg']))
 def test_the_controller_follows(name: str) -> None:
     """In simulation, 2 ms late: nothing saturates, and who stands keeps the feet where they are."""
     found = designed(name)

@@ -48,6 +48,7 @@ def test_a_cutoff_at_which_impacts_bend_the_fit_is_refused(tmp_path: Path) -> No
     assert 40.0 < cutoff < 130.0
 
 
+@pytest.mark.slow
 def test_a_cutoff_that_nothing_speaks_against_is_kept(tmp_path: Path) -> None:
     log = legged_log(motion='sway', seconds=8.0)
     cutoff, refused, logs = judged(log.save(tmp_path / 'log.npz', *EXTRA, every=2), log.model)
@@ -79,9 +80,9 @@ def test_the_payload_of_a_trotting_robot_is_found(tmp_path: Path) -> None:
     [
         pytest.param(('force', *EXTRA), 0.06, marks=pytest.mark.slow),
         pytest.param(('force', *ACCELERATIONS), 0.01, marks=pytest.mark.slow),
-        (('force',), 0.01),
+        pytest.param(('force',), 0.01, marks=pytest.mark.slow),
         pytest.param(EXTRA, 0.01, marks=pytest.mark.slow),
-        ((), 0.003),
+        pytest.param((), 0.003, marks=pytest.mark.slow),
     ],
     ids=['nothing', 'flags', 'flags_and_accelerations', 'forces', 'all'],
 )

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from identification_bags import Truth, arm_truth, waves
+from slow_variants import slow_but
 
 import quad_dynamics as qd
 from quad_dynamics.cli import main
@@ -249,7 +250,9 @@ def test_a_robot_that_its_feet_do_not_carry_is_refused(tmp_path: Path, carried: 
         check_forces(source, truth.model, carried)
 
 
-@pytest.mark.parametrize(('joint', 'seed'), [('wrist_1_joint', 16), ('wrist_2_joint', 14)])
+@pytest.mark.parametrize(
+    ('joint', 'seed'), slow_but([('wrist_1_joint', 16)], [('wrist_1_joint', 16), ('wrist_2_joint', 14)])
+)
 def test_one_moving_wrist_leaves_all_inertia_as_it_was(tmp_path: Path, joint: str, seed: int) -> None:
     """Only friction is wrong. Inertia that explains noise a little better would ruin other motions."""
     model = data.robot('ur5')
@@ -357,6 +360,7 @@ def test_still_joints_are_at_rest_as_near_to_zero_as_they_can_be(gripper_logs: A
     assert f'joints that are not recorded are taken to be at rest: {fingers}' in report.sources[0].notes
 
 
+@pytest.mark.slow
 def test_an_arm_without_its_gripper_is_identified(gripper_logs: Any, tmp_path: Path) -> None:
     _, logs = gripper_logs
     urdf, out = tmp_path / 'arm.urdf', tmp_path / 'out'

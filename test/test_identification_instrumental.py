@@ -10,6 +10,7 @@ import pytest
 from controlled_robot import closed_loop_samples
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot
 from scipy.signal import savgol_filter
+from slow_variants import slow_but
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.closed_loop import ClosedLoop
@@ -33,16 +34,23 @@ def rms(equations: Equations, x: Any) -> float:
 # ---------------------------------------------------------------- bias
 
 
+TWO_LINK_ARM = ('two_link_arm', 'fixed', Levels(q=1e-4, u=0.01, du=3.0, tau=0.05))
+PROJECTION = ('mini_cheetah', 'projection', Levels(q=1e-4, u=0.01, du=2.0, tau=0.05, base=0.3))
+
+
 @pytest.mark.parametrize(
     ('name', 'mode', 'levels'),
-    [
-        ('two_link_arm', 'fixed', Levels(q=1e-4, u=0.01, du=3.0, tau=0.05)),
-        ('mini_cheetah_leg', 'fixed', Levels(q=1e-4, u=0.01, du=2.0, tau=0.02)),
-        ('ur5', 'fixed', Levels(q=1e-4, u=0.01, du=3.0, tau=0.2)),
-        ('mini_cheetah', 'forces', Levels(q=1e-4, u=0.01, du=2.0, tau=0.05, force=0.5, base=0.3)),
-        ('mini_cheetah', 'projection', Levels(q=1e-4, u=0.01, du=2.0, tau=0.05, base=0.3)),
-        ('mini_cheetah', 'base', Levels(q=1e-4, u=0.01, du=2.0, tau=0.05, force=0.5, base=0.3)),
-    ],
+    slow_but(
+        [TWO_LINK_ARM, PROJECTION],
+        [
+            TWO_LINK_ARM,
+            ('mini_cheetah_leg', 'fixed', Levels(q=1e-4, u=0.01, du=2.0, tau=0.02)),
+            ('ur5', 'fixed', Levels(q=1e-4, u=0.01, du=3.0, tau=0.2)),
+            ('mini_cheetah', 'forces', Levels(q=1e-4, u=0.01, du=2.0, tau=0.05, force=0.5, base=0.3)),
+            PROJECTION,
+            ('mini_cheetah', 'base', Levels(q=1e-4, u=0.01, du=2.0, tau=0.05, force=0.5, base=0.3)),
+        ],
+    ),
     ids=lambda value: value if isinstance(value, str) else '',
 )
 def test_less_bias_than_least_squares(name: str, mode: str, levels: Levels) -> None:
@@ -64,7 +72,7 @@ def test_less_bias_than_least_squares(name: str, mode: str, levels: Levels) -> N
     assert bias['iv'] < 0.6 * bias['ols']
 
 
-@pytest.mark.parametrize('name', ['mini_cheetah_leg', 'two_link_arm'])
+@pytest.mark.parametrize('name', slow_but(['two_link_arm'], ['mini_cheetah_leg', 'two_link_arm']))
 def test_noise_that_went_through_a_controller(name: str) -> None:
     model = robot(name)
     truth, columns = changed(model, 1), make_columns(model)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from identification_data import QUIET, Levels, changed, equations_of, make_samples, robot
+from slow_variants import slow_but
 
 from quad_dynamics.identification.baselines.chart import Chart
 from quad_dynamics.identification.baselines.kalman import KalmanFilter, KalmanSettings, kalman
@@ -44,7 +45,7 @@ def drawn(model: Any, freedom: Freedom, seed: int) -> Any:
     [
         ('mini_cheetah_leg', FREE, False),
         ('ur5', FREE, False),
-        ('mini_cheetah', ('trunk', 'friction'), False),
+        pytest.param('mini_cheetah', ('trunk', 'friction'), False, marks=pytest.mark.slow),
         ('mini_cheetah', FREE, True),
     ],
     ids=['leg', 'ur5', 'payload', 'tied'],
@@ -158,7 +159,7 @@ def test_noise_that_is_larger_than_believed_is_noticed() -> None:
     assert estimator.scale == pytest.approx(16.0, rel=0.4)
 
 
-@pytest.mark.parametrize('seed', [0, 1])
+@pytest.mark.parametrize('seed', slow_but([0], [0, 1]))
 def test_long_runs_do_not_blow_up(seed: int) -> None:
     # Motion, then rest for minutes, with nonsense in between: 8,000 samples.
     model = robot('mini_cheetah_leg')

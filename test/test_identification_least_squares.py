@@ -207,8 +207,10 @@ def held_out(
 
 ARMS = [
     ('ur5', 0),
-    ('kinova', 1),
-    *(pytest.param(*arm_and_seed, marks=pytest.mark.slow) for arm_and_seed in (('panda', 2), ('kinova', 3))),
+    *(
+        pytest.param(*arm_and_seed, marks=pytest.mark.slow)
+        for arm_and_seed in (('kinova', 1), ('panda', 2), ('kinova', 3))
+    ),
 ]
 CASES = {
     'friction and offset unknown': (Unknown(0.1, 0.05, 0.0), 0.3),

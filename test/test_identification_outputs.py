@@ -250,6 +250,7 @@ def with_rotors(name: str, rotor: Any) -> Any:
     return dataclasses.replace(result, solution=robots.solved(model, model, np.array(rotor)))
 
 
+@pytest.mark.usefixtures('no_pictures')
 def test_armature_is_where_others_read_it(tmp_path: Path) -> None:
     """Pinocchio has it from the SRDF file, MuJoCo from the parameters file."""
     write_results(with_rotors('two_link_arm', [2e-5, 3e-6]), tmp_path / 'out')
@@ -273,6 +274,7 @@ def test_armature_is_where_others_read_it(tmp_path: Path) -> None:
     np.testing.assert_allclose(spec.compile().dof_armature, armature, rtol=1e-9)
 
 
+@pytest.mark.usefixtures('no_pictures')
 def test_assumed_gears_are_told() -> None:
     """In all files, and only for joints whose gear is unknown."""
     unknown = with_rotors('two_link_arm', [2e-5, 3e-6])
@@ -323,6 +325,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         check_output(tmp_path / 'no' / 'such')
 
 
+@pytest.mark.usefixtures('no_pictures')
 def test_an_empty_folder_is_used(tmp_path: Path) -> None:
     (tmp_path / 'out').mkdir()
     assert len(write_results(robots.result_of('two_link_arm'), tmp_path / 'out')) == 4

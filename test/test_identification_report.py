@@ -153,6 +153,7 @@ def test_without_validation_and_with_nothing_free() -> None:
     assert 'Simulated beside the log' not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', ['projection', 'base'])
 def test_other_modes(mode: str) -> None:
     whole = robots.result_of('mini_cheetah')
@@ -325,6 +326,7 @@ def test_summary() -> None:
     assert 'ols' in text
 
 
+@pytest.mark.usefixtures('no_pictures')
 def test_warnings_come_first() -> None:
     """On the terminal before the first line, in the report before the first figure, and in the file."""
     result = robots.result_of('two_link_arm')
@@ -381,6 +383,7 @@ def test_lines_that_say_the_same_are_one() -> None:
     ]
 
 
+@pytest.mark.usefixtures('no_pictures')
 def test_model_warnings_are_told_once(tmp_path: Path) -> None:
     """In the summary and in the report, and by nothing else: Python's warnings stay silent."""
     urdf = tmp_path / 'arm.urdf'
@@ -480,6 +483,7 @@ def test_rows_that_do_not_count_are_shown() -> None:
     )
 
 
+@pytest.mark.usefixtures('no_pictures')
 def test_one_figure_everywhere() -> None:
     """Console, report, parameters file and comparison say the same of the same errors."""
     result = robots.result_of('two_link_arm')

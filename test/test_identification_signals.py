@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from identification_bags import TYPICAL, Errors, Truth, arm_bag, arm_truth, quadruped_truth, write
 from scipy import signal
+from slow_variants import slow_but
 
 import quad_dynamics as qd
 from quad_dynamics.errors import ArgumentError
@@ -270,8 +271,8 @@ def test_an_imu_on_a_moving_link_is_refused(moving: tuple[Truth, Path]) -> None:
 # ---------------------------------------------------------------- delay
 
 
-@pytest.mark.parametrize('delay', [0.0, 2e-3, -1.3e-3])
-@pytest.mark.parametrize('seed', [0, 1])
+@pytest.mark.parametrize('delay', slow_but([2e-3], [0.0, 2e-3, -1.3e-3]))
+@pytest.mark.parametrize('seed', slow_but([0], [0, 1]))
 def test_delay_of_torques(tmp_path: Path, delay: float, seed: int) -> None:
     """60 s with the noise of real sensors, and friction."""
     options = {'seed': seed, 'friction': (0.1, 0.3)}
@@ -286,7 +287,7 @@ def test_delay_of_torques(tmp_path: Path, delay: float, seed: int) -> None:
         assert report.delay.value == 0.0
 
 
-@pytest.mark.parametrize('seed', range(3))
+@pytest.mark.parametrize('seed', slow_but([0], range(3)))
 def test_delay_of_the_forces_of_a_quadruped(tmp_path: Path, seed: int) -> None:
     truth = quadruped_truth(duration=8.0, seed=seed)
     late = quadruped_truth(t=truth.t - 2e-3, seed=seed)

@@ -328,7 +328,6 @@ def installation(
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group('packaging')  # in one process, so that each installation is made once
 class TestInstallation:
     def test_imports_from_there(self, installation: Installation) -> None:
         assert installation.imported_folder().is_relative_to(installation.root)
@@ -391,7 +390,6 @@ class TestInstallation:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group('packaging')
 def test_workspace_changes_between_copies_and_links(tmp_path: Path) -> None:
     made = colcon_workspace(tmp_path)
     for options in [['--symlink-install'], []]:

@@ -61,6 +61,7 @@ def test_a_loop_that_does_not_sleep_loses_it_without_a_review() -> None:
     assert result(SLEEP, script) == (is_allowed(), False)
 
 
+@pytest.mark.slow
 def test_a_loop_that_sleeps_too_little_loses_it() -> None:
     """It sleeps often, so the kernel does not complain, but needs 90 % of a core; two may have 60 % each."""
     turn = (

@@ -13,6 +13,7 @@ import simple_robots as robots
 from cases import Case, physical_of
 from closeness import assert_close
 from reference_contact import Ground, geometry
+from slow_variants import slow_but
 
 G = 9.81
 both_sets = pytest.mark.parametrize('friction', ['pyramid', 'cone'])
@@ -506,9 +507,9 @@ def test_drops_are_solved_and_do_not_dig_in(qd: Any, name: str, friction: str, m
     assert len(unsolved) <= (2e-3 if mu < 1.0 else 6e-3) * len(deepest), (len(unsolved), unsolved[:5])
 
 
-@pytest.mark.parametrize('name', ['mini_cheetah', 'anymal_c'])
+@pytest.mark.parametrize('name', slow_but(['mini_cheetah'], ['mini_cheetah', 'anymal_c']))
 @both_sets
-@pytest.mark.parametrize('mu', [0.6, 1.0])
+@pytest.mark.parametrize('mu', slow_but([0.6], [0.6, 1.0]))
 def test_converged_means_solved(qd: Any, name: str, friction: str, mu: float) -> None:
     """Where a step is said to be solved, no point in the ground moves on into it, and none pulls."""
     model, reference = robots.quadruped(name), robots.quadruped_reference(name)

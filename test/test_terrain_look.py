@@ -58,7 +58,7 @@ def test_height_map_has_the_colour_of_the_ground_where_it_meets_it() -> None:
     assert len(look.triangles) > 2
 
 
-@pytest.mark.parametrize('shape', [(2, 2), (2, 3000), (1201, 1599)])
+@pytest.mark.parametrize('shape', [(2, 2), (2, 3000), pytest.param((1201, 1599), marks=pytest.mark.slow)])
 def test_large_height_maps_stay_cheap(shape: tuple[int, int]) -> None:
     rows, columns = shape
     heights = np.add.outer(0.1 * np.arange(rows), 0.2 * np.arange(columns))  # a plane: coarser is as good
