@@ -289,8 +289,10 @@ def _solver(terminal: Terminal, sim: Simulator, log: Log) -> None:
         if late:
             worst = f'{log.residual.max():.2g} m/s'
             text = f'{late} of {len(log)} steps did not converge (residual up to {worst})'
-        most = log.sweeps.max()
-        terminal.line(f'  contacts: {log.sweeps.mean():.1f} sweeps a step, at most {most}; {text}')
+        terminal.line(
+            f'  contacts: {log.sweeps.mean():.1f} sweeps and {log.iterations.mean():.1f} Newton iterations a '
+            f'step, at most {log.sweeps.max()} and {log.iterations.max()}; {text}'
+        )
     else:
         terminal.line(f'  contacts: {log.substeps.mean():.1f} sub-steps a step, at most {log.substeps.max()}')
     depth, name = deepest_points(log, sim.terrain, sim.contact_points, max(1, len(log) // _LOOKED_AT))

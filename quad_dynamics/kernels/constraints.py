@@ -426,7 +426,8 @@ def settle_stop(S: Address, s: Int, y: Int) -> Number:
         return 0.0
     v = stop_velocity(S, s, y)
     old = S[s + S_.L_IMPULSE]
-    new = max(old - (v - S[s + S_.L_TARGET]) / S[s + S_.L_INERTIA], 0.0)
+    new = old - (v - S[s + S_.L_TARGET]) / S[s + S_.L_INERTIA]
+    new = min(max(new, S[s + S_.L_LOW]), S[s + S_.L_HIGH])
     S[s + S_.L_IMPULSE] = new
     add_stop(S, s, new - old, y)
     return abs(new - old) * S[s + S_.L_INERTIA]
@@ -458,6 +459,9 @@ def push_out(A: Address, S: Address, n_contacts: Int, n_stops: Int, slop: Number
         S[s + S_.L_TARGET] = min(rate * depth, fastest)
         S[s + S_.L_FREE] = 0.0
         S[s + S_.L_IMPULSE] = 0.0
+        if S[s + S_.L_LOW] < 0.0:  # friction does not act against displacements
+            S[s + S_.L_LOW] = 0.0
+            S[s + S_.L_HIGH] = 0.0
     if deepest <= 0.0 or rate <= 0.0:
         return False
     fill_zero(S, y, BASE_COLUMNS + load_int(A, L.NJ) + LANES)

@@ -9,13 +9,16 @@ its motion; or it is stuck, and friction is whatever keeps it so, at most F_c. A
 so large that it does not move; what that inertia takes is its friction. Which joints are stuck is guessed
 (those at rest are), the step is solved, and where the guess was wrong it is changed and the step is solved
 again: a stuck joint that needs more than F_c slides, and a sliding joint whose speed would change its sign is
-stuck. Viscous friction is taken at the end of the step, by the inertia h F_v, so that it is stable for every
+stuck. A joint for which neither fits gets no mode: its friction becomes a constraint like those of the
+contacts, and is solved for with them (`stops.list_friction`). There are only so many joints, so this ends.
+Viscous friction is taken at the end of the step, by the inertia h F_v, so that it is stable for every
 time step h.
 """
 
 from __future__ import annotations
 
 from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.stops import list_friction
 from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
 from quad_dynamics.kernels.tree import base_rows, lane_of
 from quad_dynamics.kernels.types import Address, Bool, Int, Number
@@ -23,20 +26,21 @@ from quad_dynamics.model import layout as L
 
 # How a joint moves in a step: freely (no Coulomb friction), sliding up or down, or not at all.
 FREE, UP, DOWN, STUCK = 0.0, 1.0, -1.0, 2.0
+# A joint whose friction was solved for counts up from SOLVED; until FORGET, that is how the next step begins.
+SOLVED, FORGET = 3.0, 19.0
 
 # A joint that is stuck gets this many times its inertia in the neutral pose: J_LOCK.
 LOCK = 1e8
 # Friction that is above F_c by this share is still taken for F_c: rounding must not change a mode.
 _ROUNDING = 1.0 + 1e-9
+# Friction above this share of F_c that was solved for is F_c.
+_AT_LIMIT = 1.0 - 1e-9
 # A joint is taken for one that will be stuck if this share of F_c could stop it within the step, unless it
 # slid the same way before.
 _SLOW = 0.01
-# From this round on, one joint at a time changes its mode.
+# From this round on, friction of a joint whose mode is wrong is solved for together with the contacts; before
+# it, that of a joint whose mode is wrong for the second time.
 _CAREFUL_ROUND = 4
-# A joint that changes its mode more often in one step is searched for the share of F_c that stops it, to this
-# width.
-_MOST_CHANGES = 4.0
-_NARROW = 1e-12
 
 
 # ---------------------------------------------------------------- torques
@@ -118,15 +122,25 @@ def guess_modes(A: Address, S: Address, h: Number) -> None:
     qd, memory = load_int(S, S_.U) + base_rows(A), load_int(S, S_.MEMORY)
     sticks = load_int(S, S_.JOINT_FRICTION) == S_.STICKING_FRICTION
     for j in range(nj):
-        mode, entry = FREE, table + j * S_.JOINT_WORDS
+        mode, entry, last = FREE, table + j * S_.JOINT_WORDS, memory + j * S_.MEMORY_WORDS
+        S[modes + S_.M_CHANGES * nj + j] = 0.0
         if sticks and S[entry + S_.J_COULOMB] > 0.0:
-            mode = UP if S[qd + j] > 0.0 else DOWN
-            slow = abs(S[qd + j]) * S[entry + S_.J_LOCK] <= _SLOW * LOCK * h * S[entry + S_.J_COULOMB]
-            if slow and not (S[memory + j * S_.MEMORY_WORDS + S_.K_MODE] == mode and S[qd + j] != 0.0):
-                mode = STUCK
+            if S[last + S_.K_MODE] >= SOLVED:
+                S[modes + S_.M_CHANGES * nj + j] = S[last + S_.K_MODE]
+                list_friction(S, j, h * S[entry + S_.J_COULOMB], S[last + S_.K_FRICTION])
+            else:
+                mode = UP if S[qd + j] > 0.0 else DOWN
+                if is_slow(S, entry, S[qd + j], _SLOW * h) and not (
+                    S[last + S_.K_MODE] == mode and S[qd + j] != 0.0
+                ):
+                    mode = STUCK
         S[modes + j] = mode
-        for row in range(1, S_.MODE_ROWS):
-            S[modes + row * nj + j] = 0.0
+
+
+@routine
+def is_slow(S: Address, entry: Int, speed: Number, time: Number) -> Bool:
+    """Whether dry friction alone would stop a joint within a time, in the neutral pose."""
+    return abs(speed) * S[entry + S_.J_LOCK] <= LOCK * time * S[entry + S_.J_COULOMB]
 
 
 @subroutine
@@ -170,48 +184,41 @@ def change_modes(A: Address, S: Address, h: Number, round_: Int) -> Int:
     for j in range(nj):
         mode, speed = S[modes + j], S[v + j]
         entry = table + j * S_.JOINT_WORDS
-        changes = modes + S_.M_CHANGES * nj + j
-        if S[changes] > _MOST_CHANGES:
-            changed += narrow(S, modes + j, nj, speed, S[S_.TOLERANCE])
-            continue
+        limit = h * S[entry + S_.J_COULOMB]
         new = mode
         if mode == STUCK:
             # friction is what the large inertia took: lock qd / h
-            if abs(speed) * S[entry + S_.J_LOCK] > h * S[entry + S_.J_COULOMB] * _ROUNDING:
+            if abs(speed) * S[entry + S_.J_LOCK] > limit * _ROUNDING:
                 new = UP if speed > 0.0 else DOWN
         elif mode * speed < 0.0:
             new = STUCK
-        if new != mode and (changed == 0 or round_ < _CAREFUL_ROUND):
-            S[changes] += 1.0
-            if S[changes] > _MOST_CHANGES:
-                new = UP
-                S[modes + S_.M_LOW * nj + j] = DOWN
-                S[modes + S_.M_HIGH * nj + j] = UP
+        if new != mode:
+            if round_ >= _CAREFUL_ROUND or S[modes + S_.M_CHANGES * nj + j] > 0.0:
+                list_friction(S, j, limit, -limit * (mode if new == STUCK else new))
+                new = FREE
+            S[modes + S_.M_CHANGES * nj + j] += 1.0
             S[modes + j] = new
             changed += 1
     return changed
 
 
-@routine
-def narrow(S: Address, at: Int, nj: Int, speed: Number, tolerance: Number) -> Int:
-    """Narrow the share of F_c at which a joint stands still, by false position; returns 1 if it changed."""
-    low, high = at + S_.M_LOW * nj, at + S_.M_HIGH * nj
-    low_speed, high_speed = at + S_.M_LOW_SPEED * nj, at + S_.M_HIGH_SPEED * nj
-    share = S[at]
-    slides = (share == UP and speed > 0.0) or (share == DOWN and speed < 0.0)
-    if slides or abs(speed) <= 0.01 * tolerance or S[high] - S[low] < _NARROW:
-        return 0
-    if speed > 0.0:
-        S[low], S[low_speed] = share, speed
-        S[high_speed] *= 0.5  # so that neither end stays for ever
-    else:
-        S[high], S[high_speed] = share, speed
-        S[low_speed] *= 0.5
-    wanted = DOWN  # both ends are looked at first
-    if S[low_speed] > 0.0 and S[high_speed] < 0.0:
-        wanted = (S[low] * S[high_speed] - S[high] * S[low_speed]) / (S[high_speed] - S[low_speed])
-    S[at] = wanted
-    return 1
+@subroutine
+def solve_all_friction(A: Address, S: Address, h: Number) -> Int:
+    """Solve for the friction of all joints with the contacts; returns how many had a mode until now."""
+    apart(A)
+    nj, modes, table = load_int(A, L.NJ), load_int(S, S_.MODES), load_int(S, S_.JOINTS)
+    v = load_int(S, S_.V) + base_rows(A)
+    changed = 0
+    for j in range(nj):
+        mode = S[modes + j]
+        if mode != FREE:
+            limit = h * S[table + j * S_.JOINT_WORDS + S_.J_COULOMB]
+            if mode == STUCK:
+                mode = S[v + j] * S[table + j * S_.JOINT_WORDS + S_.J_LOCK] / limit  # the share that it took
+            list_friction(S, j, limit, -limit * min(max(mode, -1.0), 1.0))
+            S[modes + j] = FREE
+            changed += 1
+    return changed
 
 
 @routine
@@ -225,10 +232,26 @@ def any_stuck(A: Address, S: Address) -> Bool:
 
 
 @routine
-def stop_stuck(A: Address, S: Address) -> None:
-    """A stuck joint has no speed at all."""
+def stop_stuck(A: Address, S: Address, h: Number) -> None:
+    """A stuck joint has no speed at all; one whose friction was solved for is stuck if that is below F_c."""
     nj, modes, v = load_int(A, L.NJ), load_int(S, S_.MODES), load_int(S, S_.V) + base_rows(A)
+    for i in range(load_int(S, S_.N_STOPS)):
+        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
+        if S[s + S_.L_LOW] < 0.0:
+            j, impulse = load_int(S, s + S_.L_JOINT), S[s + S_.L_IMPULSE]
+            S[load_int(S, S_.MEMORY) + j * S_.MEMORY_WORDS + S_.K_FRICTION] = impulse
+            # the impulse is known to the tolerance only: one at the limit may be just below it
+            slides = abs(impulse) >= _AT_LIMIT * S[s + S_.L_HIGH] or abs(S[v + j]) > S[S_.TOLERANCE]
+            sure = slides and not is_slow(S, load_int(S, S_.JOINTS) + j * S_.JOINT_WORDS, S[v + j], h)
+            steps = max(S[modes + S_.M_CHANGES * nj + j], SOLVED) + 1.0  # since it was solved for anew
+            if steps < FORGET and not sure:
+                S[modes + j] = steps
+            elif slides:
+                S[modes + j] = DOWN if impulse > 0.0 else UP
+            else:
+                S[modes + j] = STUCK
+            if not slides:
+                S[v + j] = 0.0
     for j in range(nj):
-        searched = S[modes + S_.M_CHANGES * nj + j] > _MOST_CHANGES
-        if S[modes + j] == STUCK or (searched and abs(S[v + j]) <= S[S_.TOLERANCE]):
+        if S[modes + j] == STUCK:
             S[v + j] = 0.0

@@ -18,9 +18,10 @@ import math
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import push_out, row3, write3
 from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
+from quad_dynamics.kernels.flight import keep_momentum
 from quad_dynamics.kernels.solve_step import add_impulses, solve_step
-from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale
-from quad_dynamics.kernels.terrain import ground_below, second_surface
+from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale, sub
+from quad_dynamics.kernels.terrain import gather_near, ground_below, second_surface
 from quad_dynamics.kernels.trace import (
     apart,
     formula,
@@ -36,6 +37,8 @@ from quad_dynamics.model import layout as L
 
 MARGIN = 1e-4  # a point this near to the ground takes part [m]
 FASTEST_START = 200.0  # no free point accelerates faster than this towards the ground [m/s^2]
+# An impact elsewhere may throw a point towards the ground at this speed within the step [m/s].
+KICK = 5.0
 NEAR, FASTEST = 0.1, 100.0  # points farther away than NEAR + FASTEST h are not looked at [m, m/s]
 # A point this near to the ground stays where it is: four stiff legs never fit the ground to the last bit [m].
 RESTING = 1e-6
@@ -57,8 +60,19 @@ def step_impulse(A: Address, S: Address, h: Number) -> Number:
     if n_contacts + n_stops > 0 and push_out(A, S, n_contacts, n_stops, SLOP, PUSH_SPEED):
         add_impulses(A, S, load_int(S, S_.PUSH))
     move_along(A, S, h)
+    if load_int(S, S_.MOMENTUM_CORRECTION) != 0 and not any_impulse(S, n_contacts):
+        keep_momentum(A, S, h)
     write_impulses(S, n_contacts)
     return energy
+
+
+@routine
+def any_impulse(S: Address, n_contacts: Int) -> Bool:
+    """Whether any contact got an impulse."""
+    found = False
+    for i in range(n_contacts):
+        found |= S[load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS + S_.A_IMPULSE] > 0.0
+    return found
 
 
 # ---------------------------------------------------------------- contacts
@@ -68,35 +82,56 @@ def step_impulse(A: Address, S: Address, h: Number) -> Number:
 def find_contacts(A: Address, S: Address, h: Number) -> Int:
     """List the points that may touch the ground in this step; returns how many."""
     apart(A)
-    terrain = memory_at(load_int(S, S_.TERRAIN))
     points, contacts, active = load_int(S, S_.POINTS), load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
     count, anticipates = load_int(S, S_.N_POINTS), S[S_.CORRECTION] > 0.0
     p_B, v_B = base_motion(A, S)
-    several = anticipates and terrain[0] > 1.0
+    farthest = NEAR + FASTEST * h
+    whole = memory_at(load_int(S, S_.TERRAIN))
+    terrain = near_terrain(A, S, p_B, farthest)
+    several = anticipates and whole[0] > 1.0
     n = 0
     for i in range(count):
         at, memory = points + i * S_.POINT_WORDS, contacts + i * S_.CONTACT_WORDS
         lane, radius = load_int(S, at + S_.P_LANE), S[at + S_.P_RADIUS]
         p = point_of_body(A, lane, row3(S, at + S_.P_POSITION))
         distance, normal, mu, e = ground_below(terrain, add(p, p_B), radius)
+        if distance >= farthest and load_int(S, S_.NEAR_TERRAIN) != 0:
+            distance, normal, mu, e = ground_below(whole, add(p, p_B), radius)  # another shape may be nearer
         S[memory + S_.C_DISTANCE] = distance
         write3(S, memory + S_.C_NORMAL, normal)
         touches = False
-        if distance < NEAR + FASTEST * h:
+        if distance < farthest:
             p = add(p, scale(normal, -radius))
             approach = -dot(normal, add(v_B, point_velocity(A, lane, p)))
             touches = distance < (reach(approach, h) if anticipates else 0.0)
             if touches:
                 c = active + n * S_.ACTIVE_WORDS
                 list_contact(S, c, at, i, normal, p)
-                aim_contact(S, c, distance, approach, mu, e, h, anticipates)
-                remember_impulse(S, c, memory)
+                aim_contact(S, c, distance, approach, mu, e, h, pull(A, normal), anticipates)
+                remember_impulse(S, c, sub(row3(S, memory + S_.C_IMPULSE), row3(S, memory + S_.C_CORNER)))
                 n += 1
                 if several:
                     n = add_corner(A, S, terrain, at, i, normal, n, h)
         if not touches:
             write3(S, memory + S_.C_IMPULSE, (0.0, 0.0, 0.0))
+            write3(S, memory + S_.C_CORNER, (0.0, 0.0, 0.0))
     return n
+
+
+@routine
+def near_terrain(A: Address, S: Address, p_B: Vec3, farthest: Number) -> Address:
+    """The ground with the shapes only that any contact point is near to, where there are many."""
+    address, near = load_int(S, S_.TERRAIN), load_int(S, S_.NEAR_TERRAIN)
+    if near != 0:
+        low, high, radius = p_B, p_B, 0.0
+        for i in range(load_int(S, S_.N_POINTS)):
+            at = load_int(S, S_.POINTS) + i * S_.POINT_WORDS
+            p = add(p_B, point_of_body(A, load_int(S, at + S_.P_LANE), row3(S, at + S_.P_POSITION)))
+            low = (min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2]))
+            high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
+            radius = max(radius, S[at + S_.P_RADIUS])
+        gather_near(memory_at(address), near, low, high, farthest + radius)
+    return memory_at(address + 8 * near)
 
 
 @routine
@@ -116,15 +151,15 @@ def add_corner(
         return n
     c = load_int(S, S_.ACTIVE) + n * S_.ACTIVE_WORDS
     list_contact(S, c, at, i, normal, p)
-    aim_contact(S, c, distance, approach, mu, e, h, True)
-    write3(S, c + S_.A_IMPULSE, (0.0, 0.0, 0.0))
+    aim_contact(S, c, distance, approach, mu, e, h, pull(A, normal), True)
+    remember_impulse(S, c, row3(S, load_int(S, S_.CONTACTS) + i * S_.CONTACT_WORDS + S_.C_CORNER))
     return n + 1
 
 
 @routine
 def reach(approach: Number, h: Number) -> Number:
     """The distance from which on a point may touch the ground in a step."""
-    return MARGIN + FASTEST_START * h * h + 2.0 * h * max(approach, 0.0)
+    return MARGIN + FASTEST_START * h * h + h * (KICK + 2.0 * max(approach, 0.0))
 
 
 @routine
@@ -136,14 +171,49 @@ def aim_contact(
     mu: Number,
     e: Number,
     h: Number,
+    g: Number,
     anticipates: Bool,
 ) -> None:
     """Friction and distance of a contact, and what velocity it aims at, with restitution and without."""
     S[c + S_.A_MU] = mu
     S[c + S_.A_DISTANCE] = distance
     S[c + S_.A_CALM] = -distance / h if anticipates and distance > RESTING else 0.0
-    hits = approach > 0.0 and distance <= h * approach
-    S[c + S_.A_BOUNCE] = e * approach if hits else 0.0
+    S[c + S_.A_BOUNCE] = 0.0
+    if e > 0.0 and approach > 0.0:
+        if anticipates:
+            S[c + S_.A_BOUNCE] = rebound(distance, approach, e, g, h)
+        elif distance <= h * approach:
+            S[c + S_.A_BOUNCE] = e * approach
+
+
+@routine
+def rebound(distance: Number, approach: Number, e: Number, g: Number, h: Number) -> Number:
+    """The velocity with which a point leaves the ground after this step; 0 if it does not hit it.
+
+    The point is above the ground by z when the step begins, and would hit it with more than its velocity
+    now, and leave from there. In free fall, E = v^2/2 + g z - g h v/2 is what the semi-implicit steps keep.
+    The velocity is such that E becomes e^2 of what it was, with z from the ground, so that the point rises to
+    e^2 of the height that it fell from wherever between two steps it hits.
+    """
+    if distance > h * (approach + g * h):
+        return 0.0
+    z = max(distance, 0.0)
+    left = e * e * (0.5 * approach * approach + g * z + 0.5 * g * h * approach) - g * z
+    if left <= 0.0:
+        return 0.0
+    return math.sqrt(0.25 * g * g * h * h + 2.0 * left) - 0.5 * g * h
+
+
+@formula
+def gravity_along(A: Address, n: Vec3) -> Number:
+    """The part of gravity against a normal [m/s^2]."""
+    return -(A[L.GRAVITY] * n[0] + A[L.GRAVITY + 1] * n[1] + A[L.GRAVITY + 2] * n[2])
+
+
+@routine
+def pull(A: Address, n: Vec3) -> Number:
+    """The part of gravity that pulls a point to the ground, 0 if it pulls it away [m/s^2]."""
+    return max(gravity_along(A, n), 0.0)
 
 
 @routine
@@ -191,9 +261,8 @@ def first_tangent(n: Vec3) -> Vec3:
 
 
 @formula
-def remember_impulse(S: Address, c: Int, memory: Int) -> None:
-    """Start with the impulse of the last step; the cone is seen to by the first sweep."""
-    impulse = row3(S, memory + S_.C_IMPULSE)
+def remember_impulse(S: Address, c: Int, impulse: Vec3) -> None:
+    """Start with the impulse of the last step, in world axes; the first sweep brings it into the cone."""
     n, t1 = row3(S, c + S_.A_NORMAL), row3(S, c + S_.A_TANGENT)
     write3(S, c + S_.A_IMPULSE, (dot(n, impulse), dot(t1, impulse), dot(cross(n, t1), impulse)))
 
@@ -203,17 +272,24 @@ def write_impulses(S: Address, n_contacts: Int) -> None:
     """Keep the impulses, in world axes."""
     contacts, active = load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
     for i in range(n_contacts):
-        c = active + i * S_.ACTIVE_WORDS
-        write3(S, contacts + load_int(S, c + S_.A_POINT) * S_.CONTACT_WORDS + S_.C_IMPULSE, (0.0, 0.0, 0.0))
+        memory = contacts + load_int(S, active + i * S_.ACTIVE_WORDS + S_.A_POINT) * S_.CONTACT_WORDS
+        write3(S, memory + S_.C_IMPULSE, (0.0, 0.0, 0.0))
+        write3(S, memory + S_.C_CORNER, (0.0, 0.0, 0.0))
+    last = -1
     for i in range(n_contacts):
         c = active + i * S_.ACTIVE_WORDS
-        add_impulse(S, c, contacts + load_int(S, c + S_.A_POINT) * S_.CONTACT_WORDS)
+        point = load_int(S, c + S_.A_POINT)
+        memory = contacts + point * S_.CONTACT_WORDS
+        add_impulse(S, c, memory + S_.C_IMPULSE)
+        if point == last:  # a second contact follows the first one of its point
+            add_impulse(S, c, memory + S_.C_CORNER)
+        last = point
 
 
 @formula
-def add_impulse(S: Address, c: Int, memory: Int) -> None:
-    """Add the impulse of one contact to those of its point, in world axes."""
+def add_impulse(S: Address, c: Int, to: Int) -> None:
+    """Add the impulse of one contact to S[to ...], in world axes."""
     n, t1 = row3(S, c + S_.A_NORMAL), row3(S, c + S_.A_TANGENT)
     x = row3(S, c + S_.A_IMPULSE)
     impulse = add(add(scale(n, x[0]), scale(t1, x[1])), scale(cross(n, t1), x[2]))
-    write3(S, memory + S_.C_IMPULSE, add(row3(S, memory + S_.C_IMPULSE), impulse))
+    write3(S, to, add(row3(S, to), impulse))

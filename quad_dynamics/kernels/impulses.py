@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Impulses of contacts and stops: sweeps of projected Gauss-Seidel, now and then a direct solution.
+"""Impulses of contacts and stops: a few sweeps of projected Gauss-Seidel, then Newton's method.
 
-Sweeps alone decide when it is done; how they treat one contact is in `one_contact`. They are slow where
-contacts pull at each other through stiff legs (see `polish` for what is done about it), and they cannot see
-what adds energy to the whole, which no contact may do: restitution is taken back where it would.
+From the impulses of the last step, one or two sweeps are often all that it takes; how they treat one contact
+is in `one_contact`. They are slow where contacts pull at each other through stiff legs, and where joints are
+stuck or several contacts share a body. So after a few sweeps a Newton method takes over (`smoothing_newton`).
+The residual of the natural map (`natural_map`) decides when it is done, whoever found the impulses.
+
+None of both sees what adds energy to the whole, which no contact may do: restitution is taken back where it
+would.
 """
 
 from __future__ import annotations
+
+import math
 
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import (
@@ -18,24 +24,25 @@ from quad_dynamics.kernels.constraints import (
     write3,
 )
 from quad_dynamics.kernels.drives import any_stuck
+from quad_dynamics.kernels.natural_map import residual
 from quad_dynamics.kernels.one_contact import settle_contact
-from quad_dynamics.kernels.polish import polish
+from quad_dynamics.kernels.smoothing_newton import newton, refine
 from quad_dynamics.kernels.spatial import add, dot, scale
+from quad_dynamics.kernels.stops import has_friction_rows
 from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Number
 
-_FIRST_POLISH = 3  # sweeps before the first direct solution; the next ones come later and later
-# Contacts that build each other up are calmed: after so many sweeps, and again, they go only this share.
-_RELAX_AFTER, _RELAX = 20, 0.4
-# Sweeps that improve less than this in so many are not worth going on with; the step has not converged then.
-_LOOK_BACK, _STALLED = 10, 0.9
+_FEW = 2  # sweeps before Newton's method takes over
+_FAR = 1e-3  # a sweep that changes velocities by more is followed by Newton's method at once [m/s]
+_MORE = 50  # sweeps after a quick try of Newton's method that failed, before a thorough one
+_ONE = 1  # the same where joint friction is among the constraints: sweeps are slow with it
 _SLOW, _ROUNDING = 1e-3, 1e-13  # of velocities [m/s] and of products, to be sure that impulses take energy
 _FINE = 1e-12  # velocity of a contact, beside its target, that is rounding [m/s]
 
 
 @subroutine
 def find_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
-    """Find the impulses, which together add no energy; whether the sweeps met the tolerance."""
+    """Find the impulses, which together add no energy; whether they meet the tolerance."""
     apart(A)
     bounces = aim(S, n_contacts, True)
     converged = solve(A, S, n_contacts, n_stops)
@@ -75,6 +82,7 @@ def leave_out_friction(A: Address, S: Address, n_contacts: Int, n_stops: Int) ->
     for i in range(n_contacts):
         c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
         S[c + S_.A_MU] = S[c + S_.A_KEPT]
+    S[load_int(S, S_.STATE) + S_.RESIDUAL] = residual(A, S, n_contacts, n_stops)  # with friction
 
 
 @routine
@@ -163,37 +171,44 @@ def mix_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int, share: N
 
 @subroutine
 def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
-    """Find the impulses for given targets; whether the sweeps met the tolerance.
+    """Find the impulses for given targets; whether they meet the tolerance.
 
-    The last change goes to the state, and the number of sweeps where it is the largest of this step.
+    The residual goes to the state, and the number of sweeps where it is the largest of this step.
     """
     apart(A)
-    contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.Y)
-    tolerance, cone = S[S_.TOLERANCE], load_int(S, S_.CONE)
+    tolerance = S[S_.TOLERANCE]
     start(A, S, n_contacts, n_stops)
-    change = 0.0
-    sweeps, polish_at, relax, before = 0, _FIRST_POLISH, 1.0, 0.0
-    for _ in range(load_int(S, S_.MAX_SWEEPS)):
-        if sweeps == polish_at:
-            polish(A, S, n_contacts, n_stops)
-            polish_at = 2 * polish_at + 2
-        if sweeps == _RELAX_AFTER or sweeps == 2 * _RELAX_AFTER:
-            relax *= _RELAX
-        change = 0.0
-        for i in range(n_contacts):
-            change = max(change, settle_contact(S, contacts + i * S_.ACTIVE_WORDS, y, cone, relax))
-        for i in range(n_stops):
-            change = max(change, settle_stop(S, stops + i * S_.STOP_WORDS, y))
-        sweeps += 1
-        if change <= tolerance:
-            break
-        if sweeps % _LOOK_BACK == 0:
-            if sweeps > 2 * _RELAX_AFTER and change > _STALLED * before:
-                break
-            before = change
-    if change <= tolerance and change > _FINE and n_contacts + n_stops > 1 and any_stuck(A, S):
-        polish(A, S, n_contacts, n_stops)
+    most = load_int(S, S_.MAX_SWEEPS)
+    few = min(_ONE if has_friction_rows(S, n_stops) else _FEW, most)
+    sweeps = sweep_until(S, n_contacts, n_stops, few, _FAR)
+    r = residual(A, S, n_contacts, n_stops)
+    if not r <= tolerance:
+        newton(A, S, n_contacts, n_stops, False)
+        r = residual(A, S, n_contacts, n_stops)
+        if not r <= tolerance:
+            sweeps += sweep_until(S, n_contacts, n_stops, min(_MORE, most - sweeps), math.inf)
+            newton(A, S, n_contacts, n_stops, True)
+            r = residual(A, S, n_contacts, n_stops)
+    if _FINE < r <= tolerance and n_contacts + n_stops > 1 and any_stuck(A, S):
+        refine(A, S, n_contacts, n_stops)
+        r = residual(A, S, n_contacts, n_stops)
     state = load_int(S, S_.STATE)
     S[state + S_.SWEEPS] = max(S[state + S_.SWEEPS], 1.0 * sweeps)
-    S[state + S_.RESIDUAL] = max(S[state + S_.RESIDUAL], change)
-    return change <= tolerance
+    S[state + S_.RESIDUAL] = max(S[state + S_.RESIDUAL], r)
+    return r <= tolerance
+
+
+@routine
+def sweep_until(S: Address, n_contacts: Int, n_stops: Int, most: Int, far: Number) -> Int:
+    """Sweep until changes are within the tolerance, or above `far`; returns how often."""
+    contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.Y)
+    tolerance, cone = S[S_.TOLERANCE], load_int(S, S_.CONE)
+    for sweeps in range(most):
+        change = 0.0
+        for i in range(n_contacts):
+            change = max(change, settle_contact(S, contacts + i * S_.ACTIVE_WORDS, y, cone))
+        for i in range(n_stops):
+            change = max(change, settle_stop(S, stops + i * S_.STOP_WORDS, y))
+        if change <= tolerance or change > far:
+            return sweeps + 1
+    return most

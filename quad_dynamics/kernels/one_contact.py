@@ -4,8 +4,8 @@
 With b the velocity that the contact would have without its own impulse p, less the target, and D its inertia,
 b + D p is to be zero (it sticks); or friction is at its limit and opposite to the sliding velocity; or p is
 zero (it opens). Friction that is at its limit grows with the normal impulse, and on a slanted leg it acts on
-the normal velocity too: both are found together, or they would build each other up. Where a leg jams, there
-is no such impulse. Then the one that takes the most energy out of the motion is taken.
+the normal velocity too: both are found together, or they would build each other up. Where that fails, as it
+may where a leg jams, the contact gets an impulse without friction, and Newton's method finds the rest.
 """
 
 from __future__ import annotations
@@ -14,16 +14,11 @@ import math
 
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import add_contact, contact_velocity, row3, write3
-from quad_dynamics.kernels.spatial import add, scale
 from quad_dynamics.kernels.trace import formula, routine, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Number, Sym3, Vec3
 
 _NEWTON_STEPS = 20
-_QUICK_STEPS = (
-    8  # tries of the direction of friction, each from the last, before all directions are looked at
-)
-_DIRECTIONS = 24  # that are looked at
-_HALVINGS = 50
+_TURNS = 2  # tries of the direction of friction, each from the last
 _LOCAL_SHARE = 0.01  # of the tolerance, to which one contact is solved
 _JAMMED = (
     0.02  # a leg jams if a growing normal impulse does less than this share of what it does without friction
@@ -31,11 +26,8 @@ _JAMMED = (
 
 
 @routine
-def settle_contact(S: Address, c: Int, y: Int, cone: Int, relax: Number) -> Number:
-    """The impulse of one contact with the others as they are; returns by how much its velocity changed.
-
-    It goes the share `relax` of the way there.
-    """
+def settle_contact(S: Address, c: Int, y: Int, cone: Int) -> Number:
+    """The impulse of one contact with the others as they are; returns by how much its velocity changed."""
     v = contact_velocity(S, c, y)
     old = row3(S, c + S_.A_IMPULSE)
     new = stick(S, c, v, old)
@@ -46,15 +38,14 @@ def settle_contact(S: Address, c: Int, y: Int, cone: Int, relax: Number) -> Numb
         fits = fits and new[1] * new[1] + new[2] * new[2] <= largest * largest
     else:
         fits = fits and abs(new[1]) <= largest and abs(new[2]) <= largest
-    if not fits:
-        new = slide(inertia_of(S, c), free_velocity(S, c, v, old), old, mu, cone, S[S_.TOLERANCE])
+    # a contact that opens by itself does, also where friction could jam it
+    b = free_velocity(S, c, v, old)
+    if b[0] >= 0.0:
+        new = (0.0, 0.0, 0.0)
+    elif not fits:
+        new = slide(inertia_of(S, c), b, old, mu, cone, S[S_.TOLERANCE])
     change = (new[0] - old[0], new[1] - old[1], new[2] - old[2])
-    if relax < 1.0:
-        step = scale(change, relax)
-        new = add(old, step)
-        add_contact(S, c, step, y)
-    else:
-        add_contact(S, c, change, y)
+    add_contact(S, c, change, y)
     write3(S, c + S_.A_IMPULSE, new)
     at = c + S_.A_INERTIA
     return max(abs(change[0]) * S[at], abs(change[1]) * S[at + 3], abs(change[2]) * S[at + 5])
@@ -93,23 +84,19 @@ def free_velocity(S: Address, c: Int, v: Vec3, old: Vec3) -> Vec3:
 @subroutine
 def slide(D: Sym3, b: Vec3, old: Vec3, mu: Number, cone: Int, tolerance: Number) -> Vec3:
     """The impulse of a contact that does not stick."""
-    if b[0] >= 0.0 or not D[0] > 0.0:
+    if not D[0] > 0.0:
         return (0.0, 0.0, 0.0)
     if not mu > 0.0:
         return (-b[0] / D[0], 0.0, 0.0)
     if cone != 0:
-        found, p = slide_quickly(D, b, old, mu, tolerance)
-        if not found:
-            found, p = look_round(D, b, mu)
+        found, p = slide_along(D, b, old, mu, tolerance)
     else:
         found, p = try_faces(D, b, mu)
-    if not found:
-        p = brake(D, b, mu)
-    return p
+    return p if found else (-b[0] / D[0], 0.0, 0.0)
 
 
 @routine
-def slide_quickly(D: Sym3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) -> tuple[Bool, Vec3]:
+def slide_along(D: Sym3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) -> tuple[Bool, Vec3]:
     """Friction and normal impulse in turn, from the old direction of friction; whether they settle."""
     nn, n1, n2, d11, d12, d22 = D
     x, y = old[1], old[2]
@@ -118,7 +105,7 @@ def slide_quickly(D: Sym3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) ->
     normal = max(old[0], 0.0)
     at_limit = True
     last, change = 0.0, 0.0
-    for _ in range(_QUICK_STEPS):
+    for _ in range(_TURNS):
         size = math.sqrt(x * x + y * y)
         stiff, rest = nn, b[0] + n1 * x + n2 * y
         if at_limit and size > 0.0:
@@ -135,67 +122,6 @@ def slide_quickly(D: Sym3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) ->
             break
     # what is on its way there will be there after a few sweeps
     return change <= last, (normal, x, y)
-
-
-@routine
-def look_round(D: Sym3, b: Vec3, mu: Number) -> tuple[Bool, Vec3]:
-    """Look for a direction of friction opposite to the sliding velocity, the likeliest first."""
-    likely = math.atan2(-b[2], -b[1])
-    turn = 2.0 * math.pi / _DIRECTIONS
-    for k in range(_DIRECTIONS // 2):
-        for side in range(2):
-            angle = likely + k * turn if side == 0 else likely - (k + 1) * turn
-            low, high = across(D, b, mu, angle), across(D, b, mu, angle + turn)
-            if low * high <= 0.0:
-                a, c = angle, angle + turn
-                for _ in range(_HALVINGS):
-                    middle = 0.5 * (a + c)
-                    value = across(D, b, mu, middle)
-                    if value * low > 0.0:
-                        a = middle
-                    else:
-                        c = middle
-                angle = 0.5 * (a + c)
-                normal = normal_along(D, b, mu, angle)
-                # a change of sign where the leg jams is none
-                if 0.0 < normal < math.inf and along(D, b, mu, angle, normal) <= 0.0:
-                    return True, (normal, mu * normal * math.cos(angle), mu * normal * math.sin(angle))
-    return False, (0.0, 0.0, 0.0)
-
-
-@routine
-def normal_along(D: Sym3, b: Vec3, mu: Number, angle: Number) -> Number:
-    """Normal impulse with friction at its limit in a direction; inf where the leg jams."""
-    stiff = D[0] + mu * (D[1] * math.cos(angle) + D[2] * math.sin(angle))
-    return -b[0] / stiff if stiff > _JAMMED * D[0] else math.inf
-
-
-@routine
-def sliding_velocity(D: Sym3, b: Vec3, mu: Number, angle: Number, normal: Number) -> tuple[Number, Number]:
-    """Tangential velocity with friction at its limit in a direction."""
-    c, s = mu * math.cos(angle), mu * math.sin(angle)
-    return (
-        b[1] + normal * (D[1] + D[3] * c + D[4] * s),
-        b[2] + normal * (D[2] + D[4] * c + D[5] * s),
-    )
-
-
-@routine
-def across(D: Sym3, b: Vec3, mu: Number, angle: Number) -> Number:
-    """The sliding velocity across the direction of friction; its sign counts."""
-    normal = normal_along(D, b, mu, angle)
-    if normal == math.inf:
-        # on the way to where it jams, only what the impulse does is left
-        normal = 1e6 * (-b[0] / D[0])
-    x, y = sliding_velocity(D, b, mu, angle, normal)
-    return math.cos(angle) * y - math.sin(angle) * x
-
-
-@routine
-def along(D: Sym3, b: Vec3, mu: Number, angle: Number, normal: Number) -> Number:
-    """The sliding velocity in the direction of friction."""
-    x, y = sliding_velocity(D, b, mu, angle, normal)
-    return math.cos(angle) * x + math.sin(angle) * y
 
 
 @routine
@@ -244,38 +170,6 @@ def on_face(D: Sym3, b: Vec3, mu: Number, sx: Number, sy: Number) -> tuple[Bool,
     if sx * v1 > 0.0 or sy * v2 > 0.0:
         return False, (0.0, 0.0, 0.0)
     return True, (normal, x, y)
-
-
-@routine
-def brake(D: Sym3, b: Vec3, mu: Number) -> Vec3:
-    """The impulse on the rim of the cone that takes the most energy out of the motion."""
-    best, angle = 0.0, 0.0
-    for k in range(_DIRECTIONS):
-        try_angle = k * 2.0 * math.pi / _DIRECTIONS
-        taken, _ = energy_taken(D, b, mu, try_angle)
-        if taken > best:
-            best, angle = taken, try_angle
-    step = 2.0 * math.pi / _DIRECTIONS
-    for _ in range(_HALVINGS):
-        step *= 0.6
-        for side in range(2):
-            try_angle = angle + step if side == 0 else angle - step
-            taken, _ = energy_taken(D, b, mu, try_angle)
-            if taken > best:
-                best, angle = taken, try_angle
-    _, normal = energy_taken(D, b, mu, angle)
-    return normal, normal * mu * math.cos(angle), normal * mu * math.sin(angle)
-
-
-@routine
-def energy_taken(D: Sym3, b: Vec3, mu: Number, angle: Number) -> tuple[Number, Number]:
-    """Energy that the best impulse along one line of the rim takes, and its normal part."""
-    x, y = mu * math.cos(angle), mu * math.sin(angle)
-    speed = b[0] + b[1] * x + b[2] * y
-    inertia = D[0] + 2.0 * (D[1] * x + D[2] * y) + D[3] * x * x + 2.0 * D[4] * x * y + D[5] * y * y
-    if speed >= 0.0 or not inertia > 0.0:
-        return 0.0, 0.0
-    return 0.5 * speed * speed / inertia, -speed / inertia
 
 
 @routine

@@ -27,7 +27,7 @@ N_POINTS, N_FEET, QUEUE_LENGTH, ROW_LENGTH, STATE_LENGTH = range(17, 22)
 # Addresses.
 POINTS, JOINTS, STATE, Q, U, COMMAND, QUEUE, FORCES, CONTACTS, MEMORY = range(22, 32)
 TAU, ACCELERATION, FOOT_FORCES, KEPT, LAST_Q, LAST_U, V, W, Y, PUSH = range(32, 42)
-ACTIVE, STOPS, ROWS, MODES, STAGES, POLISH, MANY = range(42, 49)
+ACTIVE, STOPS, ROWS, MODES, STAGES, NEWTON, CAPACITY = range(42, 49)  # the last: see `delassus`, a count
 SIGNS, FACTOR, PIVOTS, BIAS, LDLT = range(49, 54)  # see `joint_space`
 FORWARD_DYNAMICS = 54  # setting, int: ABA or CHOLESKY
 # From here on, what is not the same in every simulator of the same robot and settings.
@@ -37,7 +37,9 @@ N_STOPS = 61  # int: of this step
 # An int that is 0: a literal has a type of its own, and numba would compile twice what it is handed to.
 NONE = 62
 INDEFINITE = 63  # int: whether LLT failed in the last factorization, and SIGNS are not all 1
-HEADER = 64
+NEAR_TERRAIN = 64  # int: where the shapes near the robot stand in the terrain; 0: they are not gathered
+MOMENTUM_CORRECTION = 65  # setting, int; of a floating base
+HEADER = 72
 
 NO_CONTACT, IMPULSE, SPRING_DAMPER = 0, 1, 2
 ABA, CHOLESKY = 0, 1
@@ -68,7 +70,8 @@ HAS_GAINS = 1  # int: whether the command has any
 SWEEPS, RESIDUAL, SUBSTEPS_DONE, CONVERGED = 2, 3, 4, 5
 LDLT_USED = 6  # solutions of the last step in which LLT failed
 LDLT_STEPS = 7  # int: time steps since the reset with such a solution
-STATE_WORDS = 8
+ITERATIONS = 8  # Newton steps of the contact solver in the last step
+STATE_WORDS = 9
 
 # Rows of a command, each of nj numbers.
 COMMAND_TAU, COMMAND_KP, COMMAND_Q, COMMAND_KD, COMMAND_QD = range(5)
@@ -87,14 +90,16 @@ MAX_FORCES = 16
 # A joint in the state.
 K_MODE = 0  # what it did in the last step (see `drives`)
 K_STOP = 1  # impulse of its lower limit, less that of its upper one, in the last step
-MEMORY_WORDS = 2
+K_FRICTION = 2  # impulse of its dry friction in the last step, where that was solved for with the contacts
+MEMORY_WORDS = 3
 
 # A contact point in the state.
 C_IMPULSE = 0  # 3: that it got in the last step, world axes [N s]
 C_DEFLECTION = 3  # 3: tangential, of spring-damper contact, world axes [m]
 C_DISTANCE = 6  # to the ground before the last step [m]
 C_NORMAL = 7  # 3
-CONTACT_WORDS = 10
+C_CORNER = 10  # 3: the part of C_IMPULSE that its second contact got, in a corner [N s]
+CONTACT_WORDS = 13
 
 # ---------------------------------------------------------------- room to work in
 
@@ -111,23 +116,22 @@ A_INERTIA = 24  # 6: what its own impulses do to its velocity: nn n1 n2 11 12 22
 A_INVERSE = 30  # 6: the inverse of that; all zero where there is none
 A_CALM, A_BOUNCE = 36, 37  # the target without restitution; with it, or 0 if it does not hit the ground [m/s]
 A_KEPT = 38  # 6: two impulses that are kept while others are tried [N s]
-ACTIVE_WORDS = 44
+A_UNKNOWN = 44  # int: the first of its unknowns in `delassus`, or -1
+ACTIVE_WORDS = 45
 
 # A stop, which is a joint at its limit: one row.
 L_JOINT, L_ROW = 0, 1  # ints
 L_SIGN, L_DISTANCE, L_FREE, L_TARGET, L_IMPULSE, L_INERTIA = range(2, 8)
 L_KEPT = 8  # 2
-STOP_WORDS = 10
+L_LOW, L_HIGH = 10, 11  # bounds of the impulse
+L_UNKNOWN = 12  # int: as for a contact
+STOP_WORDS = 13
 
-# What a joint does in a step, and the search for it (see `drives`): six rows of nj numbers.
-M_CHANGES, M_LOW, M_LOW_SPEED, M_HIGH, M_HIGH_SPEED = range(1, 6)  # row 0 is the mode
-MODE_ROWS = 6
+# What a joint does in a step (see `drives`): two rows of nj numbers, the mode and how often it was changed.
+M_CHANGES = 1
+MODE_ROWS = 2
 
-# Unknowns that are solved for at once (see `polish`); then a square matrix and a vector.
-Z_ROW, Z_COLUMN, Z_OWNER, Z_PART, Z_FIRST, Z_BLOCKS = range(6)  # ints
-Z_OWN = 6  # what it does to its own equation besides
-UNKNOWN_WORDS = 7
-MAX_POLISHED = 36
-POLISH_WORDS = MAX_POLISHED * (UNKNOWN_WORDS + MAX_POLISHED + 1)
+# Contacts and stops with more unknowns than this are left to the sweeps.
+MOST_UNKNOWNS = 1200
 
 BASE_COLUMNS = 8  # of a row: six for the base, two empty

@@ -96,6 +96,7 @@ def keep_state(S: Address) -> None:
     S[state + S_.SUBSTEPS_DONE] = 1.0
     S[state + S_.CONVERGED] = 1.0
     S[state + S_.LDLT_USED] = 0.0
+    S[state + S_.ITERATIONS] = 0.0
 
 
 @routine
@@ -169,6 +170,7 @@ def write_log(A: Address, S: Address) -> None:
     log[at + 2] = S[state + S_.SUBSTEPS_DONE]
     log[at + 3] = S[state + S_.CONVERGED]
     log[at + 4] = S[state + S_.LDLT_USED]
+    log[at + 5] = S[state + S_.ITERATIONS]
     store_int(S, S_.LOG_COUNT, count + 1)
 
 

@@ -12,7 +12,13 @@ from quad_dynamics.kernels.constraints import (
     root_inertias,
     row3,
 )
-from quad_dynamics.kernels.drives import change_modes, guess_modes, load_joints, stop_stuck
+from quad_dynamics.kernels.drives import (
+    change_modes,
+    guess_modes,
+    load_joints,
+    solve_all_friction,
+    stop_stuck,
+)
 from quad_dynamics.kernels.fall import add_response, fall, push_body, start_bodies
 from quad_dynamics.kernels.impulses import find_impulses
 from quad_dynamics.kernels.joint_space import (
@@ -33,8 +39,8 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) ->
     apart(A)
     energy, state = 0.0, load_int(S, S_.STATE)
     changed, solved = 0, True
-    guess_modes(A, S, h)
     find_stops(A, S, h)
+    guess_modes(A, S, h)
     n_stops = load_int(S, S_.N_STOPS)
     for round_ in range(MAX_ROUNDS):
         n_stops = load_int(S, S_.N_STOPS)
@@ -47,13 +53,16 @@ def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) ->
             S[state + S_.RESIDUAL] = 0.0  # that of the last round counts
             solved = find_impulses(A, S, n_contacts, n_stops)
             add_impulses(A, S, load_int(S, S_.Y))
-        changed = change_modes(A, S, h, round_) + add_stops(A, S, h)
+        if solved:
+            changed = change_modes(A, S, h, round_) + add_stops(A, S, h)
+        else:
+            changed = solve_all_friction(A, S, h)
         if changed == 0:
             break
     if changed > 0 or not solved:
         S[state + S_.CONVERGED] = 0.0
     store_int(S, S_.N_STOPS, n_stops)  # what the last round listed anew was not solved
-    stop_stuck(A, S)
+    stop_stuck(A, S, h)
     keep_joints(A, S)
     return energy
 

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops: joints that reach the end of their range."""
+"""Constraints of one joint: the ends of its range, and dry friction that is solved for with the contacts.
+
+Both are rows with bounds of the impulse p: a limit of the range pushes, 0 <= p; dry friction has
+|p| <= h F_c (see `drives` for the joints whose friction needs it). In the kernels, *stop* stands for both.
+"""
 
 from __future__ import annotations
+
+import math
 
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.trace import apart, fill_zero, load_int, routine, store_int, subroutine
@@ -52,23 +58,50 @@ def is_listed(S: Address, joint: Int, sign: Number) -> Bool:
     found = False
     for i in range(load_int(S, S_.N_STOPS)):
         s = stops + i * S_.STOP_WORDS
-        found |= load_int(S, s + S_.L_JOINT) == joint and S[s + S_.L_SIGN] == sign
+        is_limit = not S[s + S_.L_LOW] < 0.0
+        found |= is_limit and load_int(S, s + S_.L_JOINT) == joint and S[s + S_.L_SIGN] == sign
     return found
 
 
 @routine
 def list_stop(S: Address, joint: Int, sign: Number, distance: Number, h: Number) -> None:
     """A joint near its lower (sign 1) or upper (-1) limit; it may move up to it."""
+    s = new_stop(S, joint, sign)
+    S[s + S_.L_DISTANCE] = distance
+    S[s + S_.L_TARGET] = -max(distance, 0.0) / h
+    S[s + S_.L_HIGH] = math.inf
+    memory = load_int(S, S_.MEMORY) + joint * S_.MEMORY_WORDS
+    S[s + S_.L_IMPULSE] = max(sign * S[memory + S_.K_STOP], 0.0)
+
+
+@routine
+def list_friction(S: Address, joint: Int, limit: Number, impulse: Number) -> None:
+    """Dry friction of a joint, at most `limit` either way, as a constraint beside the contacts."""
+    s = new_stop(S, joint, 1.0)
+    S[s + S_.L_LOW] = -limit
+    S[s + S_.L_HIGH] = limit
+    S[s + S_.L_IMPULSE] = impulse
+
+
+@routine
+def new_stop(S: Address, joint: Int, sign: Number) -> Int:
+    """An empty entry for a joint at the end of the list."""
     n = load_int(S, S_.N_STOPS)
     s = load_int(S, S_.STOPS) + n * S_.STOP_WORDS
     store_int(S, S_.N_STOPS, n + 1)
     fill_zero(S, s, S_.STOP_WORDS)
     store_int(S, s + S_.L_JOINT, joint)
     S[s + S_.L_SIGN] = sign
-    S[s + S_.L_DISTANCE] = distance
-    S[s + S_.L_TARGET] = -max(distance, 0.0) / h
-    memory = load_int(S, S_.MEMORY) + joint * S_.MEMORY_WORDS
-    S[s + S_.L_IMPULSE] = max(sign * S[memory + S_.K_STOP], 0.0)
+    return s
+
+
+@routine
+def has_friction_rows(S: Address, n_stops: Int) -> Bool:
+    """Whether dry friction of any joint is among the constraints."""
+    found = False
+    for i in range(n_stops):
+        found |= S[load_int(S, S_.STOPS) + i * S_.STOP_WORDS + S_.L_LOW] < 0.0
+    return found
 
 
 @routine
@@ -80,5 +113,6 @@ def keep_joints(A: Address, S: Address) -> None:
         S[memory + j * S_.MEMORY_WORDS + S_.K_STOP] = 0.0
     for i in range(load_int(S, S_.N_STOPS)):
         s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        at = memory + load_int(S, s + S_.L_JOINT) * S_.MEMORY_WORDS + S_.K_STOP
-        S[at] += S[s + S_.L_SIGN] * S[s + S_.L_IMPULSE]
+        if not S[s + S_.L_LOW] < 0.0:
+            at = memory + load_int(S, s + S_.L_JOINT) * S_.MEMORY_WORDS + S_.K_STOP
+            S[at] += S[s + S_.L_SIGN] * S[s + S_.L_IMPULSE]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.kernels.arrays import data
+from quad_dynamics.kernels.height_map import HEIGHTS as HEIGHTS_AT
 from quad_dynamics.kernels.height_map import SKIN, heights_distance, surface_distance
 from quad_dynamics.kernels.registry import FLOAT, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import add, dot, rotate, scale, sub, unrotate
@@ -122,6 +123,33 @@ def is_beyond(T: Address, at: Int, p: Vec3, reach: Number) -> Bool:
     r = sub(p, (T[at + ORIGIN], T[at + ORIGIN + 1], T[at + ORIGIN + 2]))
     bound = T[at + BOUND] + reach
     return bound < FAR and dot(r, r) > (bound + SKIN) * (bound + SKIN)
+
+
+@subroutine
+def gather_near(T: Address, to: Int, low: Vec3, high: Vec3, reach: Number) -> None:
+    """Write the ground again to T[to ...], with the shapes only that come nearer than `reach` to a box.
+
+    The box is given by its lowest and highest corner. The address of the new ground is that of T[to]: the
+    heights of height maps, which are not copied, are then before it.
+    """
+    apart(T)
+    n = 0
+    for i in range(int(T[0])):
+        at = 1 + i * SHAPE_WORDS
+        x, y, z = T[at + ORIGIN], T[at + ORIGIN + 1], T[at + ORIGIN + 2]
+        nearest = (
+            min(max(x, low[0]), high[0]),
+            min(max(y, low[1]), high[1]),
+            min(max(z, low[2]), high[2]),
+        )
+        if not is_beyond(T, at, nearest, reach):
+            new = to + 1 + n * SHAPE_WORDS
+            for k in range(SHAPE_WORDS):
+                T[new + k] = T[at + k]
+            if T[new + KIND] == HEIGHTS:
+                T[new + SIZE + HEIGHTS_AT] -= to
+            n += 1
+    T[to] = n
 
 
 # ---------------------------------------------------------------- the way out of all shapes

@@ -39,10 +39,11 @@ _ROWS = (
     'substeps',
     'converged',
     'ldlt',
+    'iterations',
 )
 
 # What numbers these are; the others are floats.
-_KINDS = {'sweeps': 'i', 'substeps': 'i', 'ldlt': 'i', 'converged': 'b'}
+_KINDS = {'sweeps': 'i', 'substeps': 'i', 'ldlt': 'i', 'iterations': 'i', 'converged': 'b'}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class Log:
         tau: (n, nj) torques that the motors gave [N m].
         foot_forces: (n, feet, 3) from the ground on the feet, in world axes [N].
         sweeps: (n,) of the contact solver: most that any solution in the step took.
-        residual: (n,) of the contact solver [m/s].
+        residual: (n,) of the contact solver, see `Simulator.residual` [m/s].
         substeps: (n,) in the step.
         converged: (n,) whether the step met the tolerance, and the joints that stick were found.
         joint_names: in the order of the arrays.
@@ -70,6 +71,7 @@ class Log:
         gravity: (3,) in world axes [m/s^2].
         imu: where the IMU sits.
         ldlt: (n,) how often LLT failed in the step and LDLT was used; zeros where it is not given.
+        iterations: (n,) Newton iterations of the contact solver in the step; zeros where it is not given.
     """
 
     time: Floats
@@ -90,12 +92,14 @@ class Log:
     gravity: Floats
     imu: ImuSettings = field(default_factory=ImuSettings)
     ldlt: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    iterations: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     _robot: _Robot | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         n, nj, base = len(self.time), len(self.joint_names), 6 if self.floating_base else 0
-        if not len(self.ldlt):
-            object.__setattr__(self, 'ldlt', np.zeros(n, np.int64))
+        for name in ('ldlt', 'iterations'):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.zeros(n, np.int64))
         widths: dict[str, tuple[int, ...]] = {
             'q': (base + (base > 0) + nj,),
             'u': (base + nj,),
@@ -120,7 +124,7 @@ class Log:
 
         Args:
             rows: (n, row_width(model)): time, q, u, acceleration, tau, foot_forces, sweeps, residual,
-                substeps, converged, ldlt.
+                substeps, converged, ldlt, iterations.
             model: robot.
             settings: of the simulation.
 
@@ -131,12 +135,12 @@ class Log:
         if rows.ndim != 2 or rows.shape[1] != width:
             raise ArgumentError(f'rows has the shape {rows.shape}; expected (n, {width})')
         feet = len(model.foot_names)
-        widths = (1, model.nq, model.nv, model.nv, model.nj, 3 * feet, 1, 1, 1, 1, 1)
+        widths = (1, model.nq, model.nv, model.nv, model.nj, 3 * feet, 1, 1, 1, 1, 1, 1)
         parts = dict(zip(_ROWS, np.split(rows, np.cumsum(widths)[:-1], axis=1), strict=True))
         arrays: dict[str, Any] = {name: np.array(part, order='C') for name, part in parts.items()}
-        for name in ('time', 'sweeps', 'residual', 'substeps', 'converged', 'ldlt'):
+        for name in ('time', 'sweeps', 'residual', 'substeps', 'converged', 'ldlt', 'iterations'):
             arrays[name] = arrays[name][:, 0]
-        for name in ('sweeps', 'substeps', 'ldlt'):
+        for name in ('sweeps', 'substeps', 'ldlt', 'iterations'):
             arrays[name] = arrays[name].astype(np.int64)
         arrays['converged'] = arrays['converged'] != 0.0
         arrays['foot_forces'] = arrays['foot_forces'].reshape(len(rows), feet, 3)
@@ -274,7 +278,7 @@ class Log:
 
 def row_width(model: Model) -> int:
     """Numbers in a row of `Log.from_rows`."""
-    return 1 + model.nq + 2 * model.nv + model.nj + 3 * len(model.foot_names) + 5
+    return 1 + model.nq + 2 * model.nv + model.nj + 3 * len(model.foot_names) + 6
 
 
 def _names(names: object) -> tuple[str, ...]:

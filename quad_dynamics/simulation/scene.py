@@ -13,7 +13,9 @@ from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.delassus import workspace_size
 from quad_dynamics.kernels.drives import LOCK
+from quad_dynamics.kernels.terrain import SHAPE_WORDS
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.layout import LANES
@@ -30,6 +32,10 @@ _FRICTIONS = {
     'explicit': S_.EXPLICIT_FRICTION,
     'stick': S_.STICKING_FRICTION,
 }
+
+
+# With so many shapes or more, those near the robot are gathered in each step.
+MANY_SHAPES = 8
 
 
 class Scene:
@@ -54,6 +60,10 @@ class Scene:
     ) -> None:
         self.packed = Packed(model)
         self.terrain = terrain.pack(settings.mu, settings.restitution)
+        near = 0
+        if self.terrain[0] >= MANY_SHAPES and settings.contact == 'impulse':
+            near = len(self.terrain)
+            self.terrain = np.append(self.terrain, np.zeros(1 + int(self.terrain[0]) * SHAPE_WORDS))
         nq, nv, nj, n, feet = model.nq, model.nv, model.nj, len(points), len(model.foot_names)
         firsts, blocks = limbs(model)
         row_length = S_.BASE_COLUMNS + LANES * max(blocks, default=1)
@@ -61,6 +71,8 @@ class Scene:
         queue_length = delay + 2 if settings.latency > 0.0 else 0
         columns = S_.BASE_COLUMNS + nj + LANES
         factors = settings.forward_dynamics == 'cholesky'
+        unknowns = min(6 * n + 3 * nj, S_.MOST_UNKNOWNS)
+        capacity = (unknowns // LANES + 1) * LANES
 
         self._end = S_.HEADER
         place = self._place
@@ -87,12 +99,11 @@ class Scene:
             S_.Y: place(columns),
             S_.PUSH: place(columns),
             S_.ACTIVE: place(2 * n * S_.ACTIVE_WORDS),
-            S_.STOPS: place(2 * nj * S_.STOP_WORDS),
-            S_.ROWS: place((10 * n + 2 * nj) * row_length),
+            S_.STOPS: place(3 * nj * S_.STOP_WORDS),
+            S_.ROWS: place((6 * n + 3 * nj) * row_length),
             S_.MODES: place(S_.MODE_ROWS * nj),
             S_.STAGES: place(2 * (nq + nv)),
-            S_.POLISH: place(S_.POLISH_WORDS),
-            S_.MANY: place(columns * (columns + 1)),
+            S_.NEWTON: place(workspace_size(capacity, nj)),
             S_.SIGNS: place(columns),
             S_.FACTOR: place(nv * nv if factors else 0),
             S_.PIVOTS: place(nv),
@@ -113,6 +124,8 @@ class Scene:
             (S_.QUEUE_LENGTH, queue_length),
             (S_.ROW_LENGTH, row_length),
             (S_.DELAY, delay),
+            (S_.CAPACITY, capacity),
+            (S_.NEAR_TERRAIN, near),
             (S_.STATE_LENGTH, state_end - at[S_.STATE]),
             (S_.TERRAIN, self.terrain.ctypes.data),
         ):
@@ -121,6 +134,7 @@ class Scene:
         self.words[S_.DELAY_SHARE] = share
         self.words[S_.MASS] = model.total_mass
         self.words[at[S_.SIGNS] : at[S_.SIGNS] + columns] = 1.0
+        self._floating_base = model.floating_base
         self._fill_settings(settings)
 
         def view(word: int, *shape: int) -> Floats:
@@ -196,6 +210,7 @@ class Scene:
             (S_.MOTOR_LIMITS, settings.motor_limits),
             (S_.RUNGE_KUTTA, settings.integrator == 'rk4'),
             (S_.FORWARD_DYNAMICS, _FORWARD_DYNAMICS[settings.forward_dynamics]),
+            (S_.MOMENTUM_CORRECTION, settings.momentum_correction and self._floating_base),
         ):
             ints[word] = number
         self.words[S_.DT : S_.ENERGY_LIMIT + 1] = (

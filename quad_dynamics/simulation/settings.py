@@ -192,20 +192,20 @@ class SimulatorSettings(ParameterSet):
     )
     max_sweeps: int = param(
         100,
-        'most sweeps of projected Gauss-Seidel in one solution for the contacts',
+        'maximum number of Gauss-Seidel sweeps in one solution for the contacts',
         low=1,
         high=1_000_000,
         dynamic=True,
     )
     tolerance: float = param(
         1e-6,
-        'change of velocity in a sweep at which contacts have converged',
+        'residual at which contacts have converged',
         unit='m/s',
         above=0.0,
         dynamic=True,
     )
     correction: float = param(
-        0.2, 'share of a penetration that is removed in each step', unit='-', low=0.0, high=1.0, dynamic=True
+        0.8, 'share of a penetration that is removed in each step', unit='-', low=0.0, high=1.0, dynamic=True
     )
     stiffness: float = param(5e5, 'K of spring-damper contact', unit='N/m^1.5', above=0.0, dynamic=True)
     damping: float = param(5e3, 'D of spring-damper contact', unit='N s/m^1.5', above=0.0, dynamic=True)
@@ -219,6 +219,9 @@ class SimulatorSettings(ParameterSet):
     )
     integrator: str = param(
         'semi_implicit', "method of integration; rk4 is for contact 'none'", choices=INTEGRATORS
+    )
+    momentum_correction: bool = param(
+        True, 'keep linear and angular momentum exact in steps without contact forces', dynamic=True
     )
     forward_dynamics: str = param(
         'aba',

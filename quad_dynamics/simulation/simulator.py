@@ -243,8 +243,17 @@ class Simulator:
 
     @property
     def residual(self) -> float:
-        """Largest change of a contact's velocity in the last of these sweeps [m/s]."""
+        """How far the last step is from solving the contact problem: residual of its natural map [m/s].
+
+        It is the largest over all contacts, joint limits and stuck joints; zero at a solution and nowhere
+        else (docs/contact.md).
+        """
         return float(self._scene.state[S_.RESIDUAL])
+
+    @property
+    def iterations(self) -> int:
+        """Newton iterations of the contact solver in the last step, all its solutions together."""
+        return int(self._scene.state[S_.ITERATIONS])
 
     @property
     def ldlt_steps(self) -> int:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Momentum of a robot in flight: what no contact changes stays what it is.
+
+A semi-implicit step computes accelerations where the step begins, and its error in the momentum about the
+centre of mass is of the order h in a second: percents where legs swing fast. But this momentum is known. In
+flight, only gravity and external forces change it:
+
+    m v_G' = m v_G + h (m g + f),    L_G' = L_G + h t
+
+with f and t the sum of the external forces and their moment about the centre of mass G. So after a step
+without contact forces, the velocity of the base is chosen such that both hold; joints keep their speeds.
+"""
+
+from __future__ import annotations
+
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.constraints import row3, write3
+from quad_dynamics.kernels.fall import place_and_move
+from quad_dynamics.kernels.spatial import (
+    add,
+    cross,
+    dot,
+    inertia_mul,
+    load3,
+    load9,
+    rotate,
+    scale,
+    sub,
+    unrotate,
+)
+from quad_dynamics.kernels.trace import (
+    apart,
+    formula,
+    lane_sum,
+    load,
+    load_int,
+    routine,
+    subroutine,
+    zero_lanes,
+)
+from quad_dynamics.kernels.tree import base_rotation, inertia_in_A, pack_at, parent_of, point_of_body
+from quad_dynamics.kernels.types import Address, Int, Number, Sym3, Vec3
+from quad_dynamics.model import layout as L
+
+
+@subroutine
+def keep_momentum(A: Address, S: Address, h: Number) -> None:
+    """Correct the base's velocity in u after a step in flight; A has the bodies as before the step."""
+    apart(A)
+    m, c, _, l, L_G = momentum(A)
+    f, t = external_forces(A, S)
+    gravity = (A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2])
+    L_G = add(L_G, scale(sub(t, cross(c, f)), h))
+    v_G = add(row3(S, load_int(S, S_.LAST_U)), scale(l, 1.0 / m))
+    v_G = add(v_G, scale(add(gravity, scale(f, 1.0 / m)), h))
+    place_and_move(A, S)
+    m, c, I_G, l, spin = momentum(A)
+    w = solve3(I_G, sub(L_G, spin))
+    u = load_int(S, S_.U)
+    write3(S, u, sub(sub(v_G, scale(l, 1.0 / m)), cross(w, c)))
+    write3(S, u + 3, add(row3(S, u + 3), in_base_axes(A, w)))
+
+
+@formula
+def in_base_axes(A: Address, w: Vec3) -> Vec3:
+    """A vector of world axes, in the axes of the base."""
+    return unrotate(base_rotation(A), w)
+
+
+@routine
+def momentum(A: Address) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
+    """Mass, G and momentum l as seen from the base's origin; inertia and angular momentum about G."""
+    zero = zero_lanes(A)
+    m, h, J = zero, (zero, zero, zero), (zero, zero, zero, zero, zero, zero)
+    l, k = (zero, zero, zero), (zero, zero, zero)
+    for i in range(load_int(A, L.PACKS)):
+        m, h, J, l, k = add_pack(A, pack_at(A, i), m, h, J, l, k)
+    if load_int(A, L.ROTORS) != 0:
+        for i in range(1, load_int(A, L.PACKS)):
+            k = add_rotors(A, pack_at(A, i), parent_of(A, i), k)
+    return about_centre(m, h, J, l, k)
+
+
+@formula
+def add_pack(
+    A: Address, at: Int, m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3
+) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
+    """Add inertia and momentum of the bodies of a pack, about the origin of A."""
+    m_i, h_i, J_i = inertia_in_A(A, at)
+    l_i, k_i = inertia_mul(m_i, h_i, J_i, load3(A, at + L.VEL_V), load3(A, at + L.VEL_W))
+    return m + m_i, add(h, h_i), tuple(x + y for x, y in zip(J, J_i)), add(l, l_i), add(k, k_i)
+
+
+@formula
+def add_rotors(A: Address, at: Int, up: Int, k: Vec3) -> Vec3:
+    """Add the spin of the rotors of a pack: gear J qd about their axes; empty lanes have none."""
+    r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
+    qd = load(A, at + L.QD) * (load(A, at + L.REVOLUTE) + load(A, at + L.PRISMATIC))
+    return add(k, scale(r, load(A, at + L.ROTOR_K) * qd))
+
+
+@formula
+def about_centre(m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
+    """Sum over the lanes, and move inertia and angular momentum to the centre of mass."""
+    m = lane_sum(m)
+    c = tuple(lane_sum(x) / m for x in h)
+    l, k = tuple(lane_sum(x) for x in l), tuple(lane_sum(x) for x in k)
+    xx, xy, yy, xz, yz, zz = (lane_sum(x) for x in J)
+    c2 = dot(c, c)
+    I_G = (
+        xx - m * (c2 - c[0] * c[0]),
+        xy + m * c[0] * c[1],
+        yy - m * (c2 - c[1] * c[1]),
+        xz + m * c[0] * c[2],
+        yz + m * c[1] * c[2],
+        zz - m * (c2 - c[2] * c[2]),
+    )
+    return m, c, I_G, l, sub(k, cross(c, l))
+
+
+@routine
+def external_forces(A: Address, S: Address) -> tuple[Vec3, Vec3]:
+    """Sum of the external forces over this step, and their moment about the origin of A."""
+    forces, dt = load_int(S, S_.FORCES), S[S_.DT]
+    f, t = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    for i in range(S_.MAX_FORCES):
+        at = forces + i * S_.FORCE_WORDS
+        if S[at + S_.F_LEFT] > 0.0:
+            share = min(S[at + S_.F_LEFT] / dt, 1.0)
+            p = point_of_body(A, load_int(S, at + S_.F_LANE), row3(S, at + S_.F_POSITION))
+            force = scale(row3(S, at + S_.F_WRENCH), share)
+            f = add(f, force)
+            t = add(t, add(scale(row3(S, at + S_.F_WRENCH + 3), share), cross(p, force)))
+    return f, t
+
+
+@formula
+def solve3(I: Sym3, b: Vec3) -> Vec3:
+    """I^-1 b, with I symmetric."""
+    xx, xy, yy, xz, yz, zz = I
+    A, B, C = yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy
+    D, E, F = xx * zz - xz * xz, xy * xz - xx * yz, xx * yy - xy * xy
+    s = 1.0 / (xx * A + xy * B + xz * C)
+    return (
+        (A * b[0] + B * b[1] + C * b[2]) * s,
+        (B * b[0] + D * b[1] + E * b[2]) * s,
+        (C * b[0] + E * b[1] + F * b[2]) * s,
+    )

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far impulses are from solving the contact problem: the residual of its natural map.
+
+A contact with impulse p and velocity v, less its target, obeys Signorini's condition and Coulomb's law if and
+only if, with the second-order cone K of friction mu,
+
+    p = P_K(p - r (v + mu |v_t| n))        for any r > 0,
+
+where P_K projects onto K and n is the normal (De Saxce and Feng, The bipotential method, 1998: the term
+mu |v_t| n makes the law of Coulomb, which is not associated, a projection). A constraint of one row with
+bounds obeys p = clip(p - r v, low, high). The residual is the distance between both sides over r, a velocity.
+It is zero at a solution and nowhere else. With r = 1 / D, D the mean of the constraint's own inverse
+inertias, it is at most the error of the velocity that remains.
+
+For the pyramid, whose tangents have a limit each, p_t = clip(p_t - r v_t, -mu p_n, mu p_n).
+"""
+
+from __future__ import annotations
+
+import math
+
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.constraints import contact_velocity, row3, stop_velocity
+from quad_dynamics.kernels.trace import apart, formula, load_int, routine, subroutine
+from quad_dynamics.kernels.types import Address, Int, Number, Vec3
+
+
+@subroutine
+def residual(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Number:
+    """The largest residual of all contacts and stops with their impulses and S[Y] [m/s]."""
+    apart(A)
+    contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.Y)
+    cone = load_int(S, S_.CONE)
+    largest = 0.0
+    for i in range(n_contacts):
+        c = contacts + i * S_.ACTIVE_WORDS
+        v = contact_velocity(S, c, y)
+        D = mean_inertia(S, c)
+        x = contact_residual(row3(S, c + S_.A_IMPULSE), less_target(S, c, v), D, S[c + S_.A_MU], cone)
+        largest = max(largest, x)
+    for i in range(n_stops):
+        s = stops + i * S_.STOP_WORDS
+        v = stop_velocity(S, s, y) - S[s + S_.L_TARGET]
+        x = stop_residual(S[s + S_.L_IMPULSE], v, S[s + S_.L_INERTIA], S[s + S_.L_LOW], S[s + S_.L_HIGH])
+        largest = max(largest, x)
+    return largest
+
+
+@formula
+def mean_inertia(S: Address, c: Int) -> Number:
+    """D: the mean of the diagonal of a contact's inverse inertia [1/kg]."""
+    at = c + S_.A_INERTIA
+    return (S[at] + S[at + 3] + S[at + 5]) * (1.0 / 3.0)
+
+
+@formula
+def less_target(S: Address, c: Int, v: Vec3) -> Vec3:
+    """The velocity of a contact less its target."""
+    return v[0] - S[c + S_.A_TARGET], v[1], v[2]
+
+
+@routine
+def contact_residual(p: Vec3, v: Vec3, D: Number, mu: Number, cone: Int) -> Number:
+    """The residual of one contact [m/s]."""
+    if not D > 0.0:
+        return 0.0  # it cannot move at all
+    x, y, z = D * p[0], D * p[1], D * p[2]
+    if cone == 0:
+        limit = mu * max(x, 0.0)
+        slip = max(abs(y - clip(y - v[1], -limit, limit)), abs(z - clip(z - v[2], -limit, limit)))
+        return max(slip, abs(x - max(x - v[0], 0.0)))
+    speed2 = v[1] * v[1] + v[2] * v[2]
+    raised = v[0]
+    if speed2 > 0.0:
+        raised += mu * math.sqrt(speed2)
+    a, b, c = x - raised, y - v[1], z - v[2]
+    t2 = b * b + c * c
+    if a >= 0.0 and t2 <= mu * mu * a * a:
+        return math.sqrt(raised * raised + speed2)
+    t = math.sqrt(t2)
+    if mu * t <= -a:
+        return math.sqrt(x * x + y * y + z * z)
+    s = (a + mu * t) / (1.0 + mu * mu)
+    k = mu * s / t
+    return math.sqrt((x - s) ** 2 + (y - k * b) ** 2 + (z - k * c) ** 2)
+
+
+@routine
+def stop_residual(p: Number, v: Number, d: Number, low: Number, high: Number) -> Number:
+    """The residual of a constraint of one row, whose impulse is between two bounds [m/s]."""
+    if not d > 0.0:
+        return 0.0
+    return abs(p - clip(p - v / d, low, high)) * d
+
+
+@routine
+def clip(x: Number, low: Number, high: Number) -> Number:
+    """x, but not below low and not above high."""
+    return min(max(x, low), high)
