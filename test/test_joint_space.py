@@ -108,7 +108,7 @@ def test_quadruped_moves_alike(name: str, start: Callable[[Pair], None], contact
     pair = Pair(robot(name), contact=contact)
     start(pair)
     assert pair.run(600) == []
-    assert pair.sensitive <= 6
+    assert pair.sensitive <= 2
     assert pair.cholesky.ldlt_steps == 0
     assert pair.stopped == (start is collapse)
 
@@ -177,7 +177,8 @@ def impossible(qd: Any, factor: float = -5.0) -> Any:
 def test_ldlt_where_llt_fails(qd: Any) -> None:
     """In free fall, with random velocities: as ABA, as NumPy, and counted."""
     model = impossible(qd)
-    pair = Pair(model, contact='none', joint_friction='none', motor_limits=False)
+    settings = {'joint_friction': 'none', 'motor_limits': False, 'momentum_correction': False}
+    pair = Pair(model, contact='none', **settings)
     rng = np.random.default_rng(0)
     pair.aba.set_state(u=rng.normal(size=model.nv))
     tau = rng.normal(size=model.nj)
@@ -274,10 +275,11 @@ def test_snapshots_are_apart(qd: Any) -> None:
 @pytest.mark.parametrize('method', METHODS)
 def test_sweeps_are_within_their_limit(qd: Any, method: str) -> None:
     """The search for stuck joints solves for the contacts many times in a step; no solution takes more."""
-    sim = qd.Simulator(robot(MINI_CHEETAH), max_sweeps=7, forward_dynamics=method)
+    sim = qd.Simulator(robot(MINI_CHEETAH), max_sweeps=1, forward_dynamics=method)
     q = sim.standing()
     q[2] += 0.1
     sim.reset(q)
     log = sim.run(None, 0.5, progress=False)
-    assert log.sweeps.max() == 7  # it was not enough in some step
-    assert not log.converged.all()
+    assert log.sweeps.max() == 1
+    assert log.iterations.max() > 1  # it was not enough in some step, and Newton's method went on
+    assert log.converged.all()

@@ -25,7 +25,7 @@ from quad_dynamics.simulation.sensors import SensorSuite
 from quad_dynamics.simulation.settings import ImuSettings, SensorSettings, SimulatorSettings
 
 ROWS = ['time', 'q', 'u', 'acceleration', 'tau', 'foot_forces', 'sweeps', 'residual', 'substeps', 'converged']
-ROWS += ['ldlt']
+ROWS += ['ldlt', 'iterations']
 ARM = Case('panda', False)
 FEET = ['FL_foot', 'FR_foot', 'RL_foot', 'RR_foot']
 
@@ -42,10 +42,11 @@ def rows_of(model: Any, n: int, seed: int = 0, every: int = 1, dt: float = 1e-3)
     for k in range(n):
         rows[k, 0] = (k + 1) * every * dt
         rows[k, 1 : 1 + model.nq] = random_state(model, 100 * seed + k)[0]
-    rows[:, -5] = rng.integers(0, 100, n)
-    rows[:, -3] = rng.integers(1, 9, n)
-    rows[:, -2] = rng.integers(0, 2, n)
-    rows[:, -1] = rng.integers(0, 3, n)
+    rows[:, -6] = rng.integers(0, 100, n)
+    rows[:, -4] = rng.integers(1, 9, n)
+    rows[:, -3] = rng.integers(0, 2, n)
+    rows[:, -2] = rng.integers(0, 3, n)
+    rows[:, -1] = rng.integers(0, 20, n)
     return rows
 
 
@@ -72,7 +73,7 @@ def test_rows_become_arrays(robot: str, cheetah: Any, seed: int) -> None:
     rows = rows_of(model, 5, seed)
     log = Log.from_rows(rows, model, SimulatorSettings(dt=2e-3, gravity=(0, 0, -1)))
     back = [log.time, log.q, log.u, log.acceleration, log.tau, log.foot_forces, log.sweeps, log.residual]
-    back += [log.substeps, log.converged, log.ldlt]
+    back += [log.substeps, log.converged, log.ldlt, log.iterations]
     assert np.array_equal(np.hstack([part.reshape(5, -1) for part in back]), rows)
     assert log.q.shape == (5, model.nq)
     assert log.u.shape == log.acceleration.shape == (5, model.nv)

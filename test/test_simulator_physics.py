@@ -229,11 +229,52 @@ def test_semi_implicit_flight(qd: Any, seed: int) -> None:
     before, errors = qd.centroidal_momentum(model, q, u), []
     before[2] -= 0.2 * G * model.total_mass
     for dt in (1e-3, 1e-4):
-        sim = qd.Simulator(model, dt=dt, **FREE)
+        sim = qd.Simulator(model, dt=dt, momentum_correction=False, **FREE)
         sim.reset(q, u)
         steps(sim, 0.2)
         errors.append(float(np.abs(qd.centroidal_momentum(model, sim.q, sim.u) - before).max()))
     assert errors[1] < 0.2 * errors[0] < 1e-2
+
+
+@over_robots
+@pytest.mark.parametrize('contact', ['none', 'impulse'])
+def test_momentum_in_flight(qd: Any, contact: str, name: str) -> None:
+    """A second of fast legs, joints at their limits, friction and a push: only the push changes momentum."""
+    model = robots.quadruped(name).with_friction(viscous=np.full(12, 0.02), coulomb=np.full(12, 0.1))
+    rng = np.random.default_rng(4)
+    sim = qd.Simulator(model, contact=contact)
+    q, u = sim.standing(), np.zeros(model.nv)
+    q[2], u[3:6], u[6:] = 20.0, (1.0, -2.0, 0.5), rng.uniform(-8.0, 8.0, model.nj)
+    sim.reset(q, u)
+    sim.command(qd=8.0 * np.sin(np.arange(model.nj)), kd=1.0)
+    before = qd.centroidal_momentum(model, sim.q, sim.u)
+    steps(sim, 1.0)
+    before[:3] += model.total_mass * np.array([0.0, 0.0, -G])
+    scale = np.abs(before[3:]).max()
+    # rounding alone, of a thousand steps
+    assert_close(qd.centroidal_momentum(model, sim.q, sim.u), before, 1e-10, what='momentum', scale=scale)
+    sim.apply_force(model.base_name, [3.0, 2.0, 1.0, 0.3, 0.2, 0.1], 0.05)
+    expected = qd.centroidal_momentum(model, sim.q, sim.u)
+    for _ in range(50):
+        arm = sim.q[:3] - qd.center_of_mass(model, sim.q)
+        expected[:3] += 1e-3 * (model.total_mass * np.array([0.0, 0.0, -G]) + [3.0, 2.0, 1.0])
+        expected[3:] += 1e-3 * (np.cross(arm, [3.0, 2.0, 1.0]) + np.array([0.3, 0.2, 0.1]))
+        sim.step()
+    found = qd.centroidal_momentum(model, sim.q, sim.u)
+    assert_close(found, expected, 1e-10, what='momentum after a push', scale=scale)
+
+
+@pytest.mark.parametrize('restitution', [0.2, 0.3, 0.5, 0.7, 0.9])
+def test_bounce_height_at_a_millisecond(qd: Any, restitution: float) -> None:
+    """Wherever between two steps a ball hits the ground, it rises to e^2 of its height."""
+    model, e = robots.ball(radius=0.1), restitution
+    sim = qd.Simulator(model, restitution=e)
+    for height in np.random.default_rng(0).uniform(0.2, 1.5, 8):
+        sim.reset(robots.upright(model, 0.1 + height))
+        q, _ = steps(sim, 2.0)
+        first = apexes(q[:, 2])[1] - 0.1
+        # the apex is between two steps, g h^2 / 8 higher, and the impact is of second order in h
+        assert abs(first / (e * e * height) - 1.0) <= 1e-3, height
 
 
 # ---------------------------------------------------------------- MuJoCo
@@ -263,7 +304,7 @@ def test_passive_motion_agrees_with_mujoco(qd: Any, name: str, seed: int) -> Non
     # MuJoCo's RK4 is of second order in rotations (it adds velocities of different frames): at 0.2 ms, 4e-9
     cases = (('rk4', rk4, 2e-4, 1e-6), ('semi_implicit', euler, 1e-3, 1e-9))  # Euler is the same to rounding
     for integrator, theirs, dt, tolerance in cases:
-        sim = qd.Simulator(model, integrator=integrator, dt=dt, **FREE)
+        sim = qd.Simulator(model, integrator=integrator, dt=dt, momentum_correction=False, **FREE)
         sim.reset(q, u)
         count = round(1.0 / dt)
         for _ in range(count):
@@ -367,7 +408,8 @@ def test_equation_of_motion_holds(qd: Any, name: str, friction: str, seed: int) 
     q, u = qd.Simulator(model).q, 0.5 * rng.normal(size=model.nv)
     q[2] += 0.01
     model = model.with_friction(viscous=np.full(12, 0.05), coulomb=np.full(12, 0.3))
-    sim = qd.Simulator(model, friction=friction, tolerance=1e-9, max_sweeps=10_000, joint_limits=False)
+    settings = {'tolerance': 1e-9, 'joint_limits': False, 'momentum_correction': False}
+    sim = qd.Simulator(model, friction=friction, **settings)
     sim.reset(q, u)
     sim.command(q=model.standing[7:], kp=robots.GAINS[name][0], kd=robots.GAINS[name][1])
     slid = 0
@@ -467,7 +509,8 @@ def test_impulses_take_energy(qd: Any, name: str, restitution: float, friction: 
     """Free of the integrator's error: kinetic energy after the impulses of a step, and before them."""
     model = robots.chain(6) if name == 'chain' else robots.quadruped(name)
     model = model.with_friction(viscous=np.zeros(model.nj), coulomb=np.zeros(model.nj))
-    sim = qd.Simulator(model, restitution=restitution, friction=friction, mu=0.6, motor_limits=False)
+    settings = {'mu': 0.6, 'motor_limits': False, 'momentum_correction': False}
+    sim = qd.Simulator(model, restitution=restitution, friction=friction, **settings)
     worst = []
     for drop in range(30):
         q, u = random_drop(model, np.random.default_rng([drop, 5]))

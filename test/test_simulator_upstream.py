@@ -24,6 +24,7 @@ from slow_variants import slow_but
 UPSTREAM = {
     'contact': 'impulse',
     'correction': 0.0,
+    'momentum_correction': False,
     'joint_friction': 'none',
     'joint_limits': False,
     'motor_limits': False,
