@@ -20,6 +20,12 @@ _ESCAPES = re.compile(r'\x1b\[[0-9;?]*[A-Za-z]')
 CTRL_C = b'\x03'
 
 
+def _become_a_terminal() -> None:
+    """In the child: take the terminal, and let Ctrl-C act, which a shell in the background would ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class PastedShell:
     """An interactive bash; `paste` types a line and waits for its end, as a person would."""
 
@@ -39,7 +45,7 @@ class PastedShell:
             stdout=child_end,
             stderr=child_end,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (one call)
+            preexec_fn=_become_a_terminal,  # noqa: PLW1509 (two calls)
         )
         os.close(child_end)
         self._text = ''

@@ -41,7 +41,7 @@ def test_it_stands(contact: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert share
     assert float(share[1]) == pytest.approx(100.0, abs=0.1)  # what standing has to show
     assert float(share[2]) == pytest.approx(WEIGHT, abs=0.02)
-    assert ('sweeps a step' in out) == (contact == 'impulse')
+    assert ('Newton iterations a step' in out) == (contact == 'impulse')
     assert ('sub-steps a step' in out) == (contact != 'impulse')
     assert re.search(r'1 s simulated in [\d.e-]+ s: [\d.e+]+ times as fast as reality', out)
     assert re.search(r'deepest penetration: [\d.]+ mm', out)

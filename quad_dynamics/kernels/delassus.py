@@ -32,7 +32,7 @@ from quad_dynamics.model.layout import LANES
 P, V, FREE, STEP, CHANGE, BEST = range(6)
 _TABLES, _VECTORS, _PER_UNKNOWN = 3, 6, 6
 # More unknowns than this are never solved for with G, but in the reduced way (see `newton_step`).
-MOST_DENSE = 48
+MOST_DENSE = 64
 _ROW, _FIRST, _BLOCKS = range(3)  # ints: of each unknown, its row and the limb of that (see `constraints`)
 
 

@@ -6,8 +6,7 @@ is in `one_contact`. They are slow where contacts pull at each other through sti
 stuck or several contacts share a body. So after a few sweeps a Newton method takes over (`smoothing_newton`).
 The residual of the natural map (`natural_map`) decides when it is done, whoever found the impulses.
 
-None of both sees what adds energy to the whole, which no contact may do: restitution is taken back where it
-would.
+Neither sees what adds energy to the whole, which no contact may do: restitution is taken back where it would.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Number
 
 _FEW = 2  # sweeps before Newton's method takes over
+_ONE = 1  # the same where joint friction is among the constraints: sweeps are slow with it
 _FAR = 1e-3  # a sweep that changes velocities by more is followed by Newton's method at once [m/s]
 _MORE = 50  # sweeps after a quick try of Newton's method that failed, before a thorough one
-_ONE = 1  # the same where joint friction is among the constraints: sweeps are slow with it
 _SLOW, _ROUNDING = 1e-3, 1e-13  # of velocities [m/s] and of products, to be sure that impulses take energy
 _FINE = 1e-12  # velocity of a contact, beside its target, that is rounding [m/s]
 

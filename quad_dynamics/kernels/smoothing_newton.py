@@ -76,10 +76,11 @@ _MOST_FAILURES = 6  # steps that do not make F smaller
 _SMALLEST, _LARGEST = 1e-3, 1.0  # e: in units of the goal; [m/s]
 _FINE, _FAST = 1e-4, 0.1  # a residual that is small beside the goal; a factor in one step that is fast
 _GOAL = 0.99  # of the tolerance: rounding must not bring the residual above it
-# The share of D by which contacts give way in `refine`: less than the compliance of stuck joints, 1e-8, which
-# makes forces unique, and enough for several contacts of one body, whose forces are not.
-_SOFT_REFINED = 1e-11
-_REFINEMENTS, _SHARP = 3, 1e-3  # such steps; e in units of the residual
+# The share of D by which contacts give way in the steps of `refine`. The first is less than the compliance of
+# stuck joints, 1e-8, which makes forces unique. The others are for several contacts of one body, whose forces
+# are not: rounding may spoil the first one there.
+_SOFT_REFINED = (1e-11, 1e-9, 1e-7)
+_SHARP = 1e-3  # e of these steps, in units of the residual
 _ROUNDING = 1e-12  # a residual that is nothing else [m/s]
 
 
@@ -113,18 +114,21 @@ def refine(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
         return
     prepare(A, S, n_contacts, n_stops, n, True)
     best = working_residual(S, n_contacts, n_stops)
-    for _ in range(_REFINEMENTS):
+    copy(S, vector(S, P), n, vector(S, BEST))
+    for soft in _SOFT_REFINED:
+        if best <= _ROUNDING:
+            break
         count_iteration(S)
-        if newton_step(A, S, n_contacts, n_stops, n, _SHARP * best, _SOFT_REFINED, True) < 0.0:
-            break
-        go(S, n, 1.0)
+        if newton_step(A, S, n_contacts, n_stops, n, _SHARP * best, soft, True) >= 0.0:
+            go(S, n, 1.0)
         r = working_residual(S, n_contacts, n_stops)
-        if not r <= best:
-            break
-        take_impulses(S, n_contacts, n_stops, vector(S, P))
-        if r > _FAST * best or r <= _ROUNDING:
-            break
-        best = r
+        if r <= best:
+            best = r
+            copy(S, vector(S, P), n, vector(S, BEST))
+        else:
+            copy(S, vector(S, BEST), n, vector(S, P))
+            set_velocities(A, S, n_contacts, n_stops, n, True)
+    take_impulses(S, n_contacts, n_stops, vector(S, BEST))
     start(A, S, n_contacts, n_stops)
 
 
