@@ -74,6 +74,7 @@ def unclosed(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_recorder_on_another_machine(unclosed: Path) -> None:
     """Nobody here has the file open for long, but it was not closed, and it grows."""
     files = data_files(unclosed)

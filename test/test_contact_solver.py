@@ -114,6 +114,7 @@ def test_laws_of_contact_ten_thousand_times(qd: Any, seed: int) -> None:
     check_variety(counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('joint_friction', [False, True], ids=['no_joint_friction', 'joint_friction'])
 @pytest.mark.parametrize('robot', ['mini_cheetah', 'go2', 'anymal_c'])
 @pytest.mark.parametrize('seed', [0], ids=['seed0'])
@@ -176,6 +177,7 @@ def may_jam(G: np.ndarray, mu: float) -> bool:
     return any(mu * float(np.linalg.norm(D[2, :2])) >= D[2, 2] for D in blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('method', ['ADMM', 'PGS'])
 @pytest.mark.parametrize('robot', [*robots.QUADRUPEDS, 'sled', 'chain'])
 @pytest.mark.parametrize('seed', [11], ids=['seed11'])

@@ -86,6 +86,7 @@ def coverage(name: str, seeds: range, amount: float, seconds: float, memory: flo
 # ---------------------------------------------------------------- intervals
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth() -> None:
     """12 data sets of some 30 numbers that depend on each other; the slow test is the exact one."""
     sure, others = coverage('mini_cheetah_leg', range(12), 0.3, 10.0, 0.0)

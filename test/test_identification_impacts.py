@@ -38,6 +38,7 @@ def judged(path: Path, model: Any) -> tuple[float, Any, Logs]:
 # ---------------------------------------------------------------- the cutoff
 
 
+@pytest.mark.slow
 def test_a_cutoff_at_which_impacts_bend_the_fit_is_refused(tmp_path: Path) -> None:
     """Spectra of a trot reach as far as the rate allows; at 200 Hz legs explain what is no rigid motion."""
     log = legged_log(seconds=8.0)

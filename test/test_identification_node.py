@@ -185,6 +185,7 @@ def leg_bag(folder: Path, excitation: Path) -> Path:
     return folder / 'bag'
 
 
+@pytest.mark.slow
 def test_an_experiment_with_a_bag(tmp_path: Path, excitation: Path) -> None:
     """As ~/start of a node with the parameter `bag` does; the threads are real."""
     made = experiment(tmp_path, bag=str(leg_bag(tmp_path, excitation)), free=['friction'])

@@ -297,6 +297,7 @@ def test_no_rotor_no_srdf() -> None:
 # ---------------------------------------------------------------- the folder
 
 
+@pytest.mark.slow
 def test_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     result = robots.result_of('two_link_arm')
     first, second = (write_results(result, tmp_path / name) for name in ('a', 'b'))

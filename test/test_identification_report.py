@@ -211,6 +211,7 @@ def test_every_panel_is_filled(page: str, browser: Browser, tmp_path: Path) -> N
     assert min(panel.height for panel in panels) > 40.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('held_out', 'gaps', 'resting'), [(True, False, False), (True, True, False), (False, True, True)]
 )

@@ -550,6 +550,7 @@ def test_drops_are_solved_and_do_not_dig_in(qd: Any, name: str, friction: str, m
     assert len(unsolved) <= (2e-3 if mu < 1.0 else 6e-3) * len(deepest), (len(unsolved), unsolved[:5])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', slow_but(['mini_cheetah'], ['mini_cheetah', 'anymal_c']))
 @both_sets
 @pytest.mark.parametrize('mu', slow_but([0.6], [0.6, 1.0]))
