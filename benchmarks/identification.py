@@ -19,6 +19,7 @@ import numpy as np
 import pinocchio
 
 import quad_dynamics as qd
+from quad_dynamics.identification.blas_threads import single_threaded_blas
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import first_noise
@@ -95,12 +96,16 @@ def _equations(count: int, kinds: Sequence[str] | None) -> Equations:
 
 
 def run_whole(count: int) -> float:
-    """Seconds for all that comes after the sums: cross-validation, the solution and its intervals."""
+    """Seconds for all that comes after the sums: cross-validation, the solution and its intervals.
+
+    As in `qd.identify`, BLAS has one thread: its matrices are small.
+    """
     equations = _equations(count, None)
     folds = equations.accumulate(FOLDS)
-    start = time.perf_counter()
-    solve(folds, equations, equations.columns, make_freedom(equations.columns))
-    return time.perf_counter() - start
+    with single_threaded_blas():
+        start = time.perf_counter()
+        solve(folds, equations, equations.columns, make_freedom(equations.columns))
+        return time.perf_counter() - start
 
 
 def run_ours(count: int) -> float:
