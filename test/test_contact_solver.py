@@ -12,6 +12,7 @@ import contact_problems as cp
 import numpy as np
 import pytest
 import simple_robots as robots
+from jamming_states import JAMMING
 from reference_contact import bias
 from reference_coulomb import planar_solutions, solve_by_pinocchio
 
@@ -134,6 +135,21 @@ def test_laws_along_a_fall(qd: Any, robot: str, joint_friction: bool, seed: int)
     assert counts['flight'] < 500, counts
     assert counts['sliding'] > 50, counts
     assert counts['sticking'] > 50, counts
+
+
+@pytest.mark.parametrize('state', JAMMING)
+def test_legs_that_all_but_jam(qd: Any, state: str) -> None:
+    """Steps that end in a local minimum of |F| from every start but those near the solution."""
+    family = cp.Family('anymal_c', 'cone', 0.5, 1e-3, 0.8, joint_friction=False, joint_limits=True)
+    sim, reference = cp.simulator_of(qd, family)
+    q, u, tau = (x.copy() for x in JAMMING[state])
+    q[3:7] /= np.linalg.norm(q[3:7])
+    result = cp.take_step(sim, reference, family, (q, u, tau))
+    assert sim.iterations > 40  # one quick try and another from its end did not solve it
+    assert result.converged
+    assert result.residual <= TOLERANCE
+    assert not broken_laws(result)
+    assert cp.motion_error(result) <= MOTION * max(1.0, float(np.abs(result.after).max()))
 
 
 @pytest.mark.parametrize('seed', [5], ids=['seed5'])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,25 @@ def test_feet_are_the_default(qd: Any) -> None:
     none = qd.controller_terms(model, q, u, [])
     assert none.J_F.shape == (0, 6, 18)
     assert np.array_equal(none.M, terms.M)
+
+
+@pytest.mark.parametrize('count', [0, 1, 4], ids='{}_frames'.format)
+def test_new_arrays_belong_to_the_caller(qd: Any, count: int) -> None:
+    """Arrays of one call are apart from those of the next, own their numbers, and are freed with them."""
+    model = model_of(GO2)
+    q, u, _ = random_state(model, 0)
+    frames = sorted(model.frames)[:count]
+    terms, others = qd.controller_terms(model, q, u, frames), qd.controller_terms(model, q, u, frames)
+    assert type(terms) is type(others)
+    for array, other, shape in zip(terms, others, model._packed.term_shapes(count), strict=True):
+        assert array.shape == shape
+        assert array.dtype == np.float64
+        assert array.flags.carray
+        assert array.flags.owndata
+        assert not np.shares_memory(array, other)
+        np.testing.assert_array_equal(array, other)
+    kept = [weakref.ref(array) for array in qd.controller_terms(model, q, u, frames)]
+    assert [x() for x in kept] == [None] * len(terms)
 
 
 @pytest.mark.parametrize('count', [None, 3], ids=['single', 'batch'])

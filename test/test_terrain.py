@@ -423,3 +423,26 @@ def test_mesh_of_several_shapes() -> None:
     assert x.shape == (4 + 3 * 8, 3)
     assert faces.shape == (2 + 3 * 12, 3)
     assert sorted(set(faces.ravel())) == list(range(len(x)))
+
+
+@pytest.mark.parametrize('seed', [0], ids=['seed0'])
+def test_distances_among_many_shapes(qd: Any, seed: int) -> None:
+    """A step looks at the shapes near some points at a time, and finds what all shapes together give."""
+    rng = np.random.default_rng(seed)
+    shapes: list[Any] = [Plane()]
+    for x in np.arange(-1.0, 1.0, 0.2):
+        for y in np.arange(-1.0, 1.0, 0.2):
+            high = float(rng.uniform(0.01, 0.3))
+            middle = (float(x), float(y), 0.5 * high)
+            shapes.append(Box((0.15, 0.15, high), position=middle, rpy=(0.0, 0.0, float(rng.random()))))
+    sim = qd.Simulator(qd.load_model('go2'), terrain=Terrain(shapes))
+    q = sim.standing()
+    q[2] += 0.6
+    sim.reset(q)
+    touched = 0
+    for _ in range(800):
+        expected, _ = sim.distances(sim.q)
+        sim.step()
+        np.testing.assert_allclose(sim.contact_distances, expected, rtol=0.0, atol=1e-12)
+        touched += int((expected < 1e-3).any())
+    assert touched > 100

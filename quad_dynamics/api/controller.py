@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import empty
 
 from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.api.links import known_frames
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.kernels.allocation import new_arrays
 from quad_dynamics.kernels.controller_terms import controller_terms as _terms
 from quad_dynamics.model.model import Model
 
@@ -78,11 +78,10 @@ def controller_terms(
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     links = packed.feet if frames is None else known_frames(packed, frames, 'frames')
-    shapes = packed.term_shapes(len(links))
-    terms = tuple.__new__(ControllerTerms, map(empty, shapes)) if out is None else out
+    terms = new_arrays.run(ControllerTerms, packed.term_words(len(links))) if out is None else out
     if type(terms) is ControllerTerms and not _terms.run(packed.address, 0, q, u, links, terms):
         return terms
-    s = States(model, q=q, u=u)
+    s, shapes = States(model, q=q, u=u), packed.term_shapes(len(links))
     if out is None:
         terms = ControllerTerms._make(s.empty(*shape) for shape in shapes)
     else:

@@ -27,7 +27,7 @@ from quad_dynamics.model import layout as L
 _WORD = 8
 _HEAD = object.__basicsize__  # every Python object begins with this; its type is the last word of it
 _TYPE = _HEAD - _WORD
-_DATA, _NDIM, _SHAPE, _DTYPE, _FLAGS = (_HEAD + _WORD * i for i in (0, 1, 2, 5, 6))
+DATA, _NDIM, _SHAPE, _DTYPE, _FLAGS = (_HEAD + _WORD * i for i in (0, 1, 2, 5, 6))
 _CONTIGUOUS_ALIGNED = 0x0101
 _WRITEABLE = 0x0400
 _SIZE, _ITEMS = _HEAD, tuple.__basicsize__  # of a tuple
@@ -42,7 +42,7 @@ def word(obj: Object | Int, offset: Int) -> Int:
 @formula
 def data(array: Object) -> Address:
     """The numbers of an array."""
-    return memory_at(word(array, _DATA))
+    return memory_at(word(array, DATA))
 
 
 @routine
@@ -86,7 +86,7 @@ def is_mask(A: Address, obj: Object, size: Int) -> Bool:
 @formula
 def mask_at(array: Object, i: Int) -> Int:
     """Element i of an array of bool: 0 or 1."""
-    return load_byte(word(array, _DATA) + i)
+    return load_byte(word(array, DATA) + i)
 
 
 @formula
@@ -119,7 +119,7 @@ def check_layout() -> None:
     flags = _CONTIGUOUS_ALIGNED | _WRITEABLE
     found = (
         at(_TYPE),
-        at(_DATA),
+        at(DATA),
         at(_NDIM) & 0xFFFFFFFF,
         tuple(shape),
         at(_DTYPE),

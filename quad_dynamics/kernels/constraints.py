@@ -63,6 +63,8 @@ from quad_dynamics.model.layout import LANES
 # A 3 x 3 inverse is used only where the determinant is above this share of the cube of the mean diagonal.
 _REGULAR = 1e-9
 _SOFT = 1e-3  # of the mean diagonal: what is added where it is not
+# Displacements are found to this share of the largest: what is left, the next step removes.
+_PUSH_PRECISION = 0.01
 
 
 # ---------------------------------------------------------------- rows
@@ -465,13 +467,14 @@ def push_out(A: Address, S: Address, n_contacts: Int, n_stops: Int, slop: Number
     if deepest <= 0.0 or rate <= 0.0:
         return False
     fill_zero(S, y, BASE_COLUMNS + load_int(A, L.NJ) + LANES)
+    small = max(S[S_.TOLERANCE], _PUSH_PRECISION * min(rate * deepest, fastest))
     for _ in range(load_int(S, S_.MAX_SWEEPS)):
         change = 0.0
         for i in range(n_contacts):
             change = max(change, push_contact(S, contacts + i * S_.ACTIVE_WORDS, y))
         for i in range(n_stops):
             change = max(change, settle_stop(S, stops + i * S_.STOP_WORDS, y))
-        if change <= S[S_.TOLERANCE]:
+        if change <= small:
             break
     return True
 

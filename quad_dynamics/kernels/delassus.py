@@ -21,6 +21,7 @@ from quad_dynamics.kernels.constraints import (
     stop_velocity,
     write3,
 )
+from quad_dynamics.kernels.natural_map import mean_inertia
 from quad_dynamics.kernels.scene import BASE_COLUMNS
 from quad_dynamics.kernels.trace import apart, fill_zero, load_int, routine, store_int, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Number
@@ -28,9 +29,10 @@ from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
 # Vectors of the workspace: impulses, velocities (less targets), the same without impulses, the Newton step
-# and what it does to the velocities, the best impulses so far.
-P, V, FREE, STEP, CHANGE, BEST = range(6)
-_TABLES, _VECTORS, _PER_UNKNOWN = 3, 6, 6
+# and what it does to the velocities, the best impulses so far; D of each unknown, and what `proximal_point`
+# needs beside.
+P, V, FREE, STEP, CHANGE, BEST, INERTIA, CENTRE, KEPT = range(9)
+_TABLES, _VECTORS, _PER_UNKNOWN = 3, 9, 6
 # More unknowns than this are never solved for with G, but in the reduced way (see `newton_step`).
 MOST_DENSE = 64
 _ROW, _FIRST, _BLOCKS = range(3)  # ints: of each unknown, its row and the limb of that (see `constraints`)
@@ -179,6 +181,23 @@ def list_stop(S: Address, s: Int, n: Int) -> None:
     store_int(S, table(S, _BLOCKS) + n, load_int(S, entry + S_.J_BLOCKS))
     S[vector(S, P) + n] = S[s + S_.L_IMPULSE]
     S[vector(S, FREE) + n] = S[s + S_.L_FREE] - S[s + S_.L_TARGET]
+
+
+@routine
+def list_inertias(S: Address, n_contacts: Int, n_stops: Int) -> None:
+    """INERTIA = D of each unknown of the working set."""
+    to = vector(S, INERTIA)
+    for i in range(n_contacts):
+        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        k = load_int(S, c + S_.A_UNKNOWN)
+        if k >= 0:
+            D = mean_inertia(S, c)
+            write3(S, to + k, (D, D, D))
+    for i in range(n_stops):
+        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
+        k = load_int(S, s + S_.L_UNKNOWN)
+        if k >= 0:
+            S[to + k] = S[s + S_.L_INERTIA]
 
 
 @routine

@@ -222,6 +222,15 @@ def solve_all_friction(A: Address, S: Address, h: Number) -> Int:
 
 
 @routine
+def has_dry_friction(A: Address, S: Address) -> Bool:
+    """Whether any joint can be stuck."""
+    found = False
+    for j in range(load_int(A, L.NJ)):
+        found |= S[load_int(S, S_.JOINTS) + j * S_.JOINT_WORDS + S_.J_COULOMB] > 0.0
+    return found and load_int(S, S_.JOINT_FRICTION) == S_.STICKING_FRICTION
+
+
+@routine
 def any_stuck(A: Address, S: Address) -> Bool:
     """Whether any joint is stuck."""
     modes = load_int(S, S_.MODES)

@@ -45,7 +45,12 @@ def make_entry(name: str, signature: tuple[types.Type, ...], kernel: int) -> Cal
         signature: types of the kernel's arguments. The caller passes as many: nobody counts them.
         kernel: address of the compiled kernel.
     """
-    module = binding.parse_assembly(str(_write_code(signature, kernel)))
+    return make_builtin(name, _write_code(signature, kernel))
+
+
+def make_builtin(name: str, code: ir.Module) -> Callable[..., Any]:
+    """A built-in function from instructions that define `enter(self, arguments, count)`."""
+    module = binding.parse_assembly(str(code))
     module.verify()
     machine = binding.Target.from_default_triple().create_target_machine(opt=2)
     engine = binding.create_mcjit_compiler(module, machine)
@@ -86,15 +91,15 @@ def _write_code(signature: tuple[types.Type, ...], kernel: int) -> ir.Module:
     for i, kind in enumerate(signature):
         item = builder.load(builder.gep(enter.args[1], [ir.Constant(_INT, i)]))
         arguments.append(_convert(builder, kind, item))
-    failed = builder.call(_api(builder, 'PyErr_Occurred', _OBJECT), [])
+    failed = call_of(builder, 'PyErr_Occurred', _OBJECT)
     with builder.if_then(builder.icmp_unsigned('!=', failed, ir.Constant(_OBJECT, None))):
         builder.ret(ir.Constant(_OBJECT, None))
     # As numba lays out a kernel: where the result goes, where an error would go, then its arguments.
     result, error = builder.alloca(_INT), builder.alloca(_OBJECT)
     inputs = [result, error, *arguments]
     function_type = ir.FunctionType(ir.IntType(32), [x.type for x in inputs])
-    builder.call(_function(builder, kernel, function_type), inputs)
-    builder.ret(builder.call(_api(builder, 'PyLong_FromLongLong', _OBJECT, _INT), [builder.load(result)]))
+    builder.call(function_at(builder, kernel, function_type), inputs)
+    builder.ret(call_of(builder, 'PyLong_FromLongLong', _OBJECT, builder.load(result)))
     return module
 
 
@@ -103,19 +108,21 @@ def _convert(builder: ir.IRBuilder, kind: types.Type, item: ir.Value) -> ir.Valu
     if isinstance(kind, ObjectType):
         return builder.ptrtoint(item, _INT)
     if kind == types.float64:
-        return builder.call(_api(builder, 'PyFloat_AsDouble', _FLOAT, _OBJECT), [item])
-    number = builder.call(_api(builder, 'PyLong_AsLongLong', _INT, _OBJECT), [item])
+        return call_of(builder, 'PyFloat_AsDouble', _FLOAT, item)
+    number = call_of(builder, 'PyLong_AsLongLong', _INT, item)
     return builder.inttoptr(number, _FLOAT.as_pointer()) if isinstance(kind, AddressType) else number
 
 
-def _api(builder: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Type) -> ir.Value:
-    """A function of the interpreter."""
+def call_of(builder: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+    """A call of a function of the interpreter."""
     address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     assert address is not None
-    return _function(builder, address, ir.FunctionType(result, arguments))
+    function_type = ir.FunctionType(result, [x.type for x in arguments])
+    return builder.call(function_at(builder, address, function_type), arguments)
 
 
-def _function(builder: ir.IRBuilder, address: int, function_type: ir.FunctionType) -> ir.Value:
+def function_at(builder: ir.IRBuilder, address: int, function_type: ir.FunctionType) -> ir.Value:
+    """The function at an address in memory."""
     return builder.inttoptr(ir.Constant(_INT, address), function_type.as_pointer())
 
 

@@ -40,6 +40,9 @@ FASTEST_START = 200.0  # no free point accelerates faster than this towards the 
 # An impact elsewhere may throw a point towards the ground at this speed within the step [m/s].
 KICK = 5.0
 NEAR, FASTEST = 0.1, 100.0  # points farther away than NEAR + FASTEST h are not looked at [m, m/s]
+# Where the ground has many shapes, those near so many neighbouring points are looked for at once. A point in
+# the air comes farther away from the ground than before by less than this, or all shapes are looked at [m].
+GROUP, LATELY = 8, 0.02
 # A point this near to the ground stays where it is: four stiff legs never fit the ground to the last bit [m].
 RESTING = 1e-6
 SLOP = 1e-5  # penetration that is left alone [m, rad]
@@ -87,15 +90,18 @@ def find_contacts(A: Address, S: Address, h: Number) -> Int:
     p_B, v_B = base_motion(A, S)
     farthest = NEAR + FASTEST * h
     whole = memory_at(load_int(S, S_.TERRAIN))
-    terrain = near_terrain(A, S, p_B, farthest)
+    terrain, exact = whole, math.inf
     several = anticipates and whole[0] > 1.0
     n = 0
     for i in range(count):
+        if i % GROUP == 0 and load_int(S, S_.NEAR_TERRAIN) != 0:
+            exact = group_reach(S, i, min(i + GROUP, count), farthest)
+            terrain = near_terrain(A, S, p_B, i, min(i + GROUP, count), exact)
         at, memory = points + i * S_.POINT_WORDS, contacts + i * S_.CONTACT_WORDS
         lane, radius = load_int(S, at + S_.P_LANE), S[at + S_.P_RADIUS]
         p = point_of_body(A, lane, row3(S, at + S_.P_POSITION))
         distance, normal, mu, e = ground_below(terrain, add(p, p_B), radius)
-        if distance >= farthest and load_int(S, S_.NEAR_TERRAIN) != 0:
+        if distance >= exact:
             distance, normal, mu, e = ground_below(whole, add(p, p_B), radius)  # another shape may be nearer
         S[memory + S_.C_DISTANCE] = distance
         write3(S, memory + S_.C_NORMAL, normal)
@@ -119,18 +125,30 @@ def find_contacts(A: Address, S: Address, h: Number) -> Int:
 
 
 @routine
-def near_terrain(A: Address, S: Address, p_B: Vec3, farthest: Number) -> Address:
-    """The ground with the shapes only that any contact point is near to, where there are many."""
+def group_reach(S: Address, first: Int, last: Int, farthest: Number) -> Number:
+    """Up to which distance to the ground the shapes near some points are looked for.
+
+    It is what they had before the last step, and some more: so the distance of points in the air, which is
+    only reported, is found among these shapes as well.
+    """
+    distance = farthest
+    for i in range(first, last):
+        distance = max(distance, S[load_int(S, S_.CONTACTS) + i * S_.CONTACT_WORDS + S_.C_DISTANCE] + LATELY)
+    return distance
+
+
+@routine
+def near_terrain(A: Address, S: Address, p_B: Vec3, first: Int, last: Int, reach: Number) -> Address:
+    """The ground with the shapes only that are nearer than `reach` to any of some contact points."""
     address, near = load_int(S, S_.TERRAIN), load_int(S, S_.NEAR_TERRAIN)
-    if near != 0:
-        low, high, radius = p_B, p_B, 0.0
-        for i in range(load_int(S, S_.N_POINTS)):
-            at = load_int(S, S_.POINTS) + i * S_.POINT_WORDS
-            p = add(p_B, point_of_body(A, load_int(S, at + S_.P_LANE), row3(S, at + S_.P_POSITION)))
-            low = (min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2]))
-            high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
-            radius = max(radius, S[at + S_.P_RADIUS])
-        gather_near(memory_at(address), near, low, high, farthest + radius)
+    low, high, radius = (math.inf, math.inf, math.inf), (-math.inf, -math.inf, -math.inf), 0.0
+    for i in range(first, last):
+        at = load_int(S, S_.POINTS) + i * S_.POINT_WORDS
+        p = add(p_B, point_of_body(A, load_int(S, at + S_.P_LANE), row3(S, at + S_.P_POSITION)))
+        low = (min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2]))
+        high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
+        radius = max(radius, S[at + S_.P_RADIUS])
+    gather_near(memory_at(address), near, low, high, reach + radius)
     return memory_at(address + 8 * near)
 
 

@@ -29,6 +29,7 @@ from quad_dynamics.kernels.constraints import (
 from quad_dynamics.kernels.delassus import (
     CHANGE,
     FREE,
+    INERTIA,
     STEP,
     P,
     V,
@@ -131,6 +132,22 @@ def fill_jacobian(S: Address, n_contacts: Int, n_stops: Int, n: Int, e: Number, 
             S[to + k] += D - slope * D * (1.0 - soft)
             S[to + n] = -F0
     return math.sqrt(total)
+
+
+@subroutine
+def stop_all(S: Address, n: Int, soft: Number) -> Bool:
+    """P = the impulses that bring all velocities to their targets, whatever the laws say; if there are any.
+
+    Each constraint gives way by a share `soft` of its D, so that redundant ones do not matter.
+    """
+    apart(S)
+    J, G, length = jacobian(S, n), delassus(S), row_length(n)
+    for b in range(n * length // LANES):
+        scale_block(S, G + LANES * b, 1.0, J + LANES * b)
+    for i in range(n):
+        S[J + i * length + i] += soft * S[vector(S, INERTIA) + i]
+        S[J + i * length + n] = -S[vector(S, FREE) + i]
+    return solve_equations(S, J, n, length, vector(S, P), True)
 
 
 @routine

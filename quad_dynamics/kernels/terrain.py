@@ -19,8 +19,9 @@ from quad_dynamics.kernels.height_map import HEIGHTS as HEIGHTS_AT
 from quad_dynamics.kernels.height_map import SKIN, heights_distance, surface_distance
 from quad_dynamics.kernels.registry import FLOAT, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import add, dot, rotate, scale, sub, unrotate
-from quad_dynamics.kernels.trace import apart, formula, routine, subroutine
+from quad_dynamics.kernels.trace import apart, formula, load, routine, store, subroutine
 from quad_dynamics.kernels.types import Address, Bool, Int, Mat3, Number, Object, Vec3
+from quad_dynamics.model.layout import LANES
 
 PLANE, BOX, HEIGHTS = 0, 1, 2
 
@@ -30,7 +31,7 @@ ORIGIN = 3  # 3: p_WS [m]; a height map has its origin in its middle, a box too
 AXES = 6  # 9: R_WS, row by row; the normal of a plane is its z axis
 SIZE = 15  # 1 of a plane: normal . origin [m]; 3 of a box: half lengths [m]; 4 of a map: see `height_map`
 BOUND = 19  # radius about the origin that holds all of the shape [m]; FAR where there is none
-SHAPE_WORDS = 20
+SHAPE_WORDS = 20  # a multiple of LANES
 
 FAR = 1e30
 LIFT = 5e-3  # a second surface is at least this high [m]
@@ -101,7 +102,8 @@ def nearest_shape(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, In
     at, at_inside = 1, 1
     for i in range(int(T[0])):
         to = 1 + i * SHAPE_WORDS
-        if is_beyond(T, to, p, 0.0 if count > 0 else outside):
+        limit = 0.0 if count > 0 else outside
+        if is_beyond(T, to, p, limit) or is_box_beyond(T, to, p, limit):
             continue
         d, n = shape_distance(T, to, p, radius)
         if d <= SKIN:
@@ -125,6 +127,19 @@ def is_beyond(T: Address, at: Int, p: Vec3, reach: Number) -> Bool:
     return bound < FAR and dot(r, r) > (bound + SKIN) * (bound + SKIN)
 
 
+@routine
+def is_box_beyond(T: Address, at: Int, p: Vec3, reach: Number) -> Bool:
+    """Whether a shape is a box no part of which is nearer to a point than `reach`; without its normal."""
+    if int(T[at + KIND]) != BOX:
+        return False
+    x = unrotate(rotation(T, at), from_origin(T, at, p))
+    dx = max(abs(x[0]) - T[at + SIZE], 0.0)
+    dy = max(abs(x[1]) - T[at + SIZE + 1], 0.0)
+    dz = max(abs(x[2]) - T[at + SIZE + 2], 0.0)
+    nearest = max(reach, SKIN)
+    return dx * dx + dy * dy + dz * dz > nearest * nearest
+
+
 @subroutine
 def gather_near(T: Address, to: Int, low: Vec3, high: Vec3, reach: Number) -> None:
     """Write the ground again to T[to ...], with the shapes only that come nearer than `reach` to a box.
@@ -144,12 +159,18 @@ def gather_near(T: Address, to: Int, low: Vec3, high: Vec3, reach: Number) -> No
         )
         if not is_beyond(T, at, nearest, reach):
             new = to + 1 + n * SHAPE_WORDS
-            for k in range(SHAPE_WORDS):
-                T[new + k] = T[at + k]
+            copy_shape(T, at, new)
             if T[new + KIND] == HEIGHTS:
                 T[new + SIZE + HEIGHTS_AT] -= to
             n += 1
     T[to] = n
+
+
+@formula
+def copy_shape(T: Address, at: Int, to: Int) -> None:
+    """T[to : to + SHAPE_WORDS] = T[at : at + SHAPE_WORDS]."""
+    for k in range(0, SHAPE_WORDS, LANES):
+        store(T, to + k, load(T, at + k))
 
 
 # ---------------------------------------------------------------- the way out of all shapes

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
+    """Shapes as `kernels.allocation` reads them: how many; then of each, how many dimensions, and these."""
+    words = [len(shapes)]
+    for shape in shapes:
+        words += [len(shape), *shape]
+    return np.array(words, dtype=np.int64)
 
 
 class Packed:
@@ -40,7 +49,7 @@ class Packed:
         '_feet',
         '_foot_names',
         '_links',
-        '_term_shapes',
+        '_term_words',
         'address',
         'arena',
         'frames',
@@ -59,7 +68,7 @@ class Packed:
         self.square, self.group = (model.nv, model.nv), LANES * model.nv
         self._axes, self._links, self._foot_names = model.joint_axis, model.frames, model.foot_names
         self._feet: tuple[Floats, ...] | None = None
-        self._term_shapes: dict[int, tuple[tuple[int, ...], ...]] = {}
+        self._term_words: dict[int, Ints] = {}
         self.frames: dict[str, Floats] = {}
 
     @property
@@ -71,14 +80,17 @@ class Packed:
 
     def term_shapes(self, frames: int) -> tuple[tuple[int, ...], ...]:
         """Shapes of the results of `controller_terms`, in their order, for a number of frames."""
+        nv, k = self.nv, frames
+        centroidal = (3,), (3, nv), (3,), (6, nv), (6,)
+        return (nv, nv), (nv,), (k, 3), (k, 3, 3), (k, 6), (k, 6, nv), (k, 6), *centroidal
+
+    def term_words(self, frames: int) -> Ints:
+        """These shapes as `kernels.allocation` reads them."""
         try:
-            return self._term_shapes[frames]
+            return self._term_words[frames]
         except KeyError:
-            nv, k = self.nv, frames
-            centroidal = (3,), (3, nv), (3,), (6, nv), (6,)
-            shapes = (nv, nv), (nv,), (k, 3), (k, 3, 3), (k, 6), (k, 6, nv), (k, 6), *centroidal
-            self._term_shapes[frames] = shapes
-            return shapes
+            words = self._term_words[frames] = shape_words(self.term_shapes(frames))
+            return words
 
     def frame(self, name: str, argument: str = 'frame') -> Floats:
         """A link's frame as the kernels read it: lane of its body, p_KF (3), R_KF (9), joint (-1: the base).

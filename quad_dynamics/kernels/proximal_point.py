@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proximal point algorithm around the smoothing Newton method: the last resort for contact impulses.
+
+Near jamming, |F_e| of `smoothing_newton` has local minima with F_e != 0 in which Newton's method ends. Each
+constraint is then given a true compliance, a share `give` of its D, about a centre p_c,
+
+    v = G p + give D (p - p_c) + free velocity,
+
+which makes G regular and the problem easier. Its solution becomes the next centre. Where the centres come to
+rest the compliance has no effect any more: the solution is one of the problem as it was. `give` shrinks from
+centre to centre, which makes the last ones converge fast.
+
+Rockafellar, Monotone operators and the proximal point algorithm (1976). Coulomb friction is not monotone, so
+here, too, nothing is certain.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from quad_dynamics.kernels.delassus import (
+    BEST,
+    CENTRE,
+    FREE,
+    INERTIA,
+    KEPT,
+    P,
+    delassus,
+    row_length,
+    vector,
+)
+from quad_dynamics.kernels.newton_step import set_velocities
+from quad_dynamics.kernels.smoothing_path import (
+    FROM_BEST,
+    FROM_STICKING,
+    FROM_ZERO,
+    begin,
+    copy,
+    follow,
+    working_residual,
+)
+from quad_dynamics.kernels.trace import apart, routine, subroutine
+from quad_dynamics.kernels.types import Address, Int, Number
+
+Series: TypeAlias = 'tuple[Number, Number, Number, Int]'  # see SERIES
+
+# A series of centres: the first `give`; its factor from centre to centre; the share of D by which constraints
+# give way in the Jacobian alone; where it starts (see `begin`).
+SERIES = (
+    (1.0, 0.5, 1e-8, FROM_STICKING),
+    (0.1, 0.3, 1e-4, FROM_STICKING),
+    (1.0, 0.5, 1e-8, FROM_ZERO),
+    (1.0, 0.3, 1e-8, FROM_BEST),
+    (1e-2, 1.0, 1e-8, FROM_BEST),
+    (1e-3, 1.0, 1e-4, FROM_BEST),
+)
+_CENTRES = 20  # of a series
+_STEPS = 20  # of Newton's method for a centre
+_SOFT_START = 1e-3  # the share of D by which constraints give way in a start that stops all contacts
+_PRECISION = 0.1  # of the goal, for a centre
+_LARGEST, _SHARE, _SHRINK = 0.1, 0.1, 0.3  # e to begin with: at most [m/s], of the residual; its factor
+
+
+@subroutine
+def move_centres(
+    A: Address, S: Address, n_contacts: Int, n_stops: Int, n: Int, best: Number, goal: Number, series: Series
+) -> Number:
+    """Go along a series of centres, if it is still needed; returns the residual of the impulses in BEST."""
+    apart(A)
+    give, shrink, soft, kind = series
+    if best <= goal:
+        return best
+    copy(S, vector(S, BEST), n, vector(S, KEPT))
+    begin(S, n, kind, _SOFT_START, True)
+    for _ in range(_CENTRES):
+        copy(S, vector(S, P), n, vector(S, CENTRE))
+        give_way(S, n, give)
+        solve_centre(A, S, n_contacts, n_stops, n, _PRECISION * goal, soft)
+        give_way(S, n, -give)
+        set_velocities(A, S, n_contacts, n_stops, n, True)
+        r = working_residual(S, n_contacts, n_stops)
+        if r < best:
+            best = r
+            copy(S, vector(S, P), n, vector(S, KEPT))
+        if not r > goal:  # NaN too
+            break
+        give *= shrink
+    copy(S, vector(S, KEPT), n, vector(S, BEST))
+    return best
+
+
+@routine
+def give_way(S: Address, n: Int, give: Number) -> None:
+    """Add the compliance about CENTRE to G and to the free velocities; a negative one takes it back."""
+    G, free, length = delassus(S), vector(S, FREE), row_length(n)
+    for i in range(n):
+        x = give * S[vector(S, INERTIA) + i]
+        S[G + i * length + i] += x
+        S[free + i] -= x * S[vector(S, CENTRE) + i]
+
+
+@routine
+def solve_centre(
+    A: Address, S: Address, n_contacts: Int, n_stops: Int, n: Int, goal: Number, soft: Number
+) -> None:
+    """P = the impulses with compliance, as far as Newton's method finds them from P."""
+    set_velocities(A, S, n_contacts, n_stops, n, True)
+    r = working_residual(S, n_contacts, n_stops)
+    e = min(_LARGEST, max(_SHARE * r, goal))
+    copy(S, vector(S, P), n, vector(S, BEST))
+    follow(A, S, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, e, _SHRINK, True)
+    copy(S, vector(S, BEST), n, vector(S, P))
