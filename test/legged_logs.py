@@ -11,7 +11,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from identification_bags import robot
+from identification_bags import (
+    JOINT_STATE,
+    ODOMETRY,
+    TRAJECTORY,
+    Message,
+    header,
+    joint_states,
+    make,
+    quaternion,
+    robot,
+    vector,
+    write,
+)
 from scipy.spatial.transform import Rotation
 
 import quad_dynamics as qd
@@ -29,6 +41,8 @@ Floats = npt.NDArray[np.float64]
 
 PAYLOAD, PLACE = 1.0, np.array([0.05, 0.02, 0.06])  # [kg], in the frame of the trunk [m]
 VISCOUS, COULOMB = 0.05, 0.2  # friction of all joints [N m s/rad, N m]
+ACCEL, MULTI_ARRAY = 'geometry_msgs/msg/AccelStamped', 'std_msgs/msg/Float64MultiArray'
+ACCEL_WITH_COVARIANCE = 'geometry_msgs/msg/AccelWithCovarianceStamped'
 _DT = 1e-3
 _SETTLE = 1.0  # before anything is logged [s]
 _SWAY = 0.12  # of joints [rad]
@@ -144,3 +158,91 @@ def legged_log(
         'foot_names': np.array(model.foot_names),
     }
     return LeggedLog(model, log, arrays)
+
+
+def write_bag(
+    path: Path,
+    arrays: dict[str, Any],
+    rename: dict[str, str] | None = None,
+    copies: dict[str, str] | None = None,
+) -> Path:
+    """The same table as a bag with a topic for each quantity, stamped alike, without foot forces.
+
+    Args:
+        path: of the bag.
+        arrays: of the table.
+        rename: other names of topics, and of types where they have another form.
+        copies: topics that are copies of others.
+    """
+    stamps = np.rint(arrays['time'] * 1e9).astype(np.int64)
+    joints, feet = arrays['joint_names'].tolist(), arrays['foot_names'].tolist()
+    names = (rename or {}).get
+    parts = [joint_states(stamps, joints, arrays['position'], arrays['velocity'], arrays['effort'])]
+    parts.append([odometry_message(ns, row) for ns, row in zip(stamps, arrays['base'], strict=True)])
+    if 'contact' in arrays:
+        topic, flags = names('contact', '/foot_contacts'), arrays['contact']
+        if names('contact_type') == MULTI_ARRAY:
+            parts.append([multi_array_message(ns, row, topic) for ns, row in zip(stamps, flags, strict=True)])
+        else:
+            parts.append(joint_states(stamps, feet, flags, None, None, topic))
+    if 'acceleration' in arrays:
+        topic, a = names('acceleration', '/joint_accelerations'), arrays['acceleration']
+        if names('acceleration_type') == JOINT_STATE:
+            parts.append(joint_states(stamps, joints, None, None, a, topic))
+        else:
+            parts.append([point_message(ns, joints, row, topic) for ns, row in zip(stamps, a, strict=True)])
+    if 'base_acceleration' in arrays:
+        topic = names('base_acceleration', '/base_acceleration')
+        kind, frame = names('base_acceleration_type', ACCEL), names('frame', '')
+        rows = zip(stamps, arrays['base_acceleration'], strict=True)
+        parts.append([accel_message(ns, row, topic, kind, frame) for ns, row in rows])
+    messages = [message for part in parts for message in part]
+    for copy, topic in (copies or {}).items():
+        messages += [(ns, copy, kind, what) for ns, name, kind, what in messages if name == topic]
+    return write(path, messages)
+
+
+def odometry_message(ns: int, row: Floats) -> Message:
+    """Of a row `base` of a table."""
+    pose = make('geometry_msgs/msg/Pose', position=vector(row[:3], 'Point'), orientation=quaternion(row[3:7]))
+    twist = make('geometry_msgs/msg/Twist', linear=vector(row[7:10]), angular=vector(row[10:]))
+    exact = np.zeros(36)
+    message = make(
+        ODOMETRY,
+        header=header(ns, 'odom'),
+        child_frame_id='base',
+        pose=make('geometry_msgs/msg/PoseWithCovariance', pose=pose, covariance=exact),
+        twist=make('geometry_msgs/msg/TwistWithCovariance', twist=twist, covariance=exact),
+    )
+    return int(ns), '/odom', ODOMETRY, message
+
+
+def multi_array_message(ns: int, row: Floats, topic: str) -> Message:
+    """Numbers without names, with a layout."""
+    dim = make('std_msgs/msg/MultiArrayDimension', label='feet', size=len(row), stride=len(row))
+    layout = make('std_msgs/msg/MultiArrayLayout', dim=[dim], data_offset=0)
+    message = make(MULTI_ARRAY, layout=layout, data=np.ascontiguousarray(row))
+    return int(ns), topic, MULTI_ARRAY, message
+
+
+def point_message(ns: int, joints: list[str], row: Floats, topic: str) -> Message:
+    """A trajectory of one point with accelerations."""
+    none = np.empty(0)
+    point = make(
+        'trajectory_msgs/msg/JointTrajectoryPoint',
+        positions=none,
+        velocities=none,
+        accelerations=np.ascontiguousarray(row),
+        effort=none,
+        time_from_start=make('builtin_interfaces/msg/Duration', sec=0, nanosec=0),
+    )
+    message = make(TRAJECTORY, header=header(ns), joint_names=joints, points=[point])
+    return int(ns), topic, TRAJECTORY, message
+
+
+def accel_message(ns: int, row: Floats, topic: str, kind: str, frame: str) -> Message:
+    """The acceleration of the base, with a covariance if that is its type."""
+    accel = make('geometry_msgs/msg/Accel', linear=vector(row[:3]), angular=vector(row[3:]))
+    if kind != ACCEL:
+        accel = make('geometry_msgs/msg/AccelWithCovariance', accel=accel, covariance=np.zeros(36))
+    return int(ns), topic, kind, make(kind, header=header(ns, frame), accel=accel)

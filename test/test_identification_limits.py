@@ -13,15 +13,26 @@ from identification_data import TYPICAL, changed, equations_of, make_samples, ro
 from scipy.optimize import minimize
 
 import quad_dynamics as qd
+from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.cli.identify_command import _mass
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.solvers.confidence import find_confidence
 from quad_dynamics.identification.solvers.consistent import solve_consistent
+from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.solvers.link_extents import link_extents
-from quad_dynamics.identification.solvers.plausible import MassRange, immobile_mass, make_limits, within
+from quad_dynamics.identification.solvers.plausible import (
+    MassRange,
+    immobile_mass,
+    make_limits,
+    mass_belief,
+    within,
+)
 from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.pseudo_inertia import pseudo_inertia
+from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.validation.plausibility import implausible
 
 TRUST = 0.3
 
@@ -141,3 +152,79 @@ def test_tied_legs_keep_limits() -> None:
     x = solve_consistent(normal, freedom, 10.0, friction_scales(columns))
     assert freedom.limits is not None
     assert freedom.limits.slack(x).min() > 0.0
+
+
+# ---------------------------------------------------------------- what is known of the whole robot
+
+
+def test_the_mass_of_a_fixed_robot_is_known_to_half_its_limit() -> None:
+    model = robot('panda')
+    columns = make_columns(model)
+    row = mass_belief(columns, columns.prior, TRUST)
+    limits = make_limits(columns, columns.prior, TRUST)
+    heaviest = limits.texts.index(next(text for text in limits.texts if text.startswith('mass of the robot')))
+    assert row is not None
+    assert row.shape == (1, columns.size)
+    # room below: 1 - 1 / (1 + error) of the mass
+    mass = float(masses_of(columns, columns.prior).sum())
+    error = 1.0 / (1.0 - limits.room[heaviest] / mass) - 1.0
+    assert 1.0 / row[0].max() == pytest.approx(0.5 * error * mass)
+    assert mass_belief(make_columns(robot('go2')), make_columns(robot('go2')).prior, TRUST) is None
+
+
+def test_a_belief_counts_like_a_row_of_data(leg: Any) -> None:
+    """One measurement of the mass with this standard deviation, beside the others."""
+    columns = make_columns(leg)
+    samples, _ = make_samples(changed(leg, 1, 0.3), 0, 4.0, 100.0)
+    normal = equations_of(samples, columns, TYPICAL).accumulate()[0]
+    believing = make_freedom(columns, ('inertia',), trust=TRUST)
+    assert believing.beliefs is not None
+    [row] = believing.beliefs
+    y = float(row @ believing.x0)
+    measured = NormalEquations(
+        normal.YtY + np.outer(row, row), normal.Yty + y * row, normal.yty + y * y, normal.n + 1
+    )
+    scales = friction_scales(columns)
+    x = solve_consistent(normal, believing, 10.0, scales)
+    expected = solve_consistent(measured, replace(believing, beliefs=None), 10.0, scales)
+    without = solve_consistent(normal, replace(believing, beliefs=None), 10.0, scales)
+    np.testing.assert_allclose(x, expected, rtol=1e-6, atol=1e-9)
+    off = [abs(float(row @ (each - believing.x0))) for each in (x, without)]
+    assert off[0] < 0.7 * off[1]
+
+
+def test_the_mass_is_as_sure_as_the_belief(leg: Any) -> None:
+    columns = make_columns(leg)
+    samples, _ = make_samples(changed(leg, 1, 0.3), 0, 4.0, 100.0)
+    equations = equations_of(samples, columns, TYPICAL)
+    normal = equations.accumulate()[0]
+    freedom = make_freedom(columns, ('inertia',), trust=TRUST)
+    deviations = []
+    for each in (freedom, replace(freedom, beliefs=None)):
+        x = solve_consistent(normal, each, 10.0, friction_scales(columns))
+        problem = ConsistentProblem(normal, each, friction_scales(columns), 1.0)
+        sure = find_confidence(problem, normal, x, 10.0, None, None, each)
+        assert freedom.beliefs is not None
+        row = freedom.beliefs[0] @ each.T
+        deviations.append(float(np.sqrt(row @ sure.covariance @ row)))
+    # in standard deviations of the belief; the spread of models is estimated, and not that of the weight
+    assert deviations[0] < 1.2
+    assert deviations[0] < 0.8 * deviations[1]
+
+
+def test_limits_that_data_hardly_go_beyond_are_no_warning(leg: Any) -> None:
+    columns = make_columns(leg)
+    limits = make_limits(columns, columns.prior, TRUST)
+    nothing = np.full(columns.size, np.nan)
+    no = np.zeros(columns.size, dtype=bool)
+    at = columns.prior.copy()
+    at[columns.slices['pi']] *= 1.096  # where the limit of the whole robot is
+    warned = []
+    for factor in (1.10, 1.20):
+        asked = columns.prior.copy()
+        asked[columns.slices['pi']] *= factor
+        solution = Solution(columns, at, ~no, no, nothing, nothing, nothing, asked=asked)
+        warned.append(
+            any('the data ask for a robot beyond' in text for text in implausible(solution, limits))
+        )
+    assert warned == [False, True]

@@ -62,6 +62,14 @@ def test_nothing_implausible_is_written_without_a_word(tmp_path: Path, world: Wo
     assert row.announced or not (row.too_heavy or row.worse_held or row.worse_elsewhere)
 
 
+@pytest.mark.parametrize('seed', [31, 41])
+def test_no_false_alarm_where_nothing_is_wrong(tmp_path: Path, seed: int) -> None:
+    """Torques hardly show the whole mass; it went to its limit, and a good result was warned of."""
+    row = run(worlds.draw(seed), tmp_path, others=False)
+    assert not row.announced
+    assert row.mass == pytest.approx(1.0, abs=0.05)
+
+
 @pytest.mark.slow
 def test_intervals_hold_the_truth_where_friction_is_another(tmp_path: Path) -> None:
     """Arms whose drives have Stribeck and load-dependent friction."""

@@ -23,8 +23,9 @@ MODES = ('auto', 'fixed', 'forces', 'projection', 'base')
 RECORDINGS = """\
 recordings:
   A folder of a ROS 2 bag, a .mcap or .db3 file, or a table (.csv, .npz: docs/identification.md). Topics,
-  by default: joint_states (position, velocity, effort), odom or imu/data, foot_forces/<foot>. Joints are
-  found by name. Without effort, --topic torque=command with kp=... and kd=... takes torques from commands.
+  by default: joint_states (position, velocity, effort), odom or imu/data, foot_forces/<foot>; and where there
+  are any, foot_contacts, joint_accelerations and base_acceleration. Joints are found by name. Without effort,
+  --topic torque=command with kp=... and kd=... takes torques from commands.
 """
 
 

@@ -33,14 +33,26 @@ class Reading(abc.ABC):
         promises: quantities that they are sure to have.
         source: recording that they belong to; it gets the notes.
         topic: name in the bag.
+        dispensable: nobody asked for it; where it is not as expected, it is left out.
     """
 
     kind: str
     promises: tuple[str, ...] = ()
+    dispensable: bool = False
 
     def __init__(self, source: Source, topic: str) -> None:
         self.source, self.topic = source, topic
         self._stamped: bool | None = None
+
+    def check(self, raws: Sequence[bytes]) -> None:  # noqa: B027
+        """Look at the first messages.
+
+        Args:
+            raws: their bytes.
+
+        Raises:
+            ArgumentError: the topic is not what it is taken for.
+        """
 
     def restart(self) -> None:
         """Begin at the first message again."""
@@ -60,7 +72,8 @@ class Reading(abc.ABC):
         if self._stamped is None:
             self._stamped = any(np.any(batch.stamps != 0) for batch in batches)
             if not self._stamped:
-                self.source.note(f'{self.topic}: all stamps are zero; the times of recording are used')
+                what = 'all stamps are zero' if batches[0].shape.stamped else 'its messages have no stamps'
+                self.source.note(f'{self.topic}: {what}; the times of recording are used')
         parts: dict[str, list[tuple[Ints, Channel]]] = {}
         for batch in batches:
             stamps = batch.stamps if self._stamped else received[batch.index]
@@ -120,18 +133,15 @@ class JointReading(Reading):
         number = self._parts.index(columns)
         return f'{key}#{number}' if number else key
 
-    def check_joints(self, raws: Sequence[bytes]) -> None:
-        """Find all joints in some messages.
 
-        Args:
-            raws: bytes of the messages.
+class AllJointsReading(JointReading):
+    """sensor_msgs/JointState whose messages together have all joints."""
 
-        Raises:
-            ArgumentError: a joint is missing.
-        """
+    def check(self, raws: Sequence[bytes]) -> None:
+        """Find all joints in some messages; see `Reading.check`."""
         seen = {name for batch in read_batches(raws, self.kind) for name in batch.shape.texts['name']}
         if missing := self.source.topics.missing(self._model.joint_names, seen):
-            raise ArgumentError(f'{self.topic} {lacking_joints(missing, sorted(seen))}')
+            raise ArgumentError(lacking_joints(missing, sorted(seen)))
 
 
 def joints_of(model: Model, names: Sequence[str]) -> tuple[tuple[int, ...], list[int]]:

@@ -33,12 +33,14 @@ class Shape:
         numbers: place and count of the numbers of each field [bytes].
         fixed: places of the bytes that must be the same.
         order: '<' or '>', of bytes.
+        stamped: whether they begin with a header.
     """
 
     texts: dict[str, tuple[str, ...]]
     numbers: dict[str, tuple[int, int]]
     fixed: tuple[tuple[int, int], ...]
     order: str
+    stamped: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class Batch:
     Attributes:
         shape: of all of them.
         index: (n,) which of the messages they are.
-        stamps: (n,) of their headers [ns].
+        stamps: (n,) of their headers [ns]; 0 where they have none.
         values: (n, k) of each field.
     """
 
@@ -69,6 +71,7 @@ class _Walker:
         self.texts: dict[str, tuple[str, ...]] = {}
         self.numbers: dict[str, tuple[int, int]] = {}
         self.fixed: list[tuple[int, int]] = []
+        self.stamped = False
 
     def _align(self, size: int) -> None:
         self.at += -(self.at - _START) % size
@@ -101,11 +104,12 @@ class _Walker:
             raise ArgumentError(f'a message ends within {name!r}')
 
     def header(self) -> None:
+        self.stamped = True
         self.at += 8
         self.texts['frame_id'] = (self.text(),)
 
     def shape(self) -> Shape:
-        return Shape(self.texts, self.numbers, tuple(self.fixed), self.order)
+        return Shape(self.texts, self.numbers, tuple(self.fixed), self.order, self.stamped)
 
 
 def _joint_state(walk: _Walker) -> None:
@@ -135,6 +139,26 @@ def _wrench(walk: _Walker) -> None:
     walk.floats('torque', 3)
 
 
+def _accel(walk: _Walker) -> None:
+    walk.header()
+    walk.floats('accel', 6)
+
+
+def _accel_with_covariance(walk: _Walker) -> None:
+    _accel(walk)
+    walk.floats('covariance', 36)
+
+
+def _multi_array(walk: _Walker) -> None:
+    """Numbers without a header; how they are laid out in several dimensions is not used."""
+    for _ in range(walk.length()):
+        walk.text()
+        walk.length()  # size
+        walk.length()  # stride
+    walk.length()  # data_offset
+    walk.floats('data', walk.length())
+
+
 def _trajectory(walk: _Walker) -> None:
     """A trajectory; points are fields '0.positions', '0.velocities', ... '0.time' (as bytes, see below)."""
     walk.header()
@@ -160,6 +184,9 @@ _WALKS: dict[str, Callable[[_Walker], None]] = {
     'sensor_msgs/msg/Imu': _imu,
     'geometry_msgs/msg/WrenchStamped': _wrench,
     'trajectory_msgs/msg/JointTrajectory': _trajectory,
+    'geometry_msgs/msg/AccelStamped': _accel,
+    'geometry_msgs/msg/AccelWithCovarianceStamped': _accel_with_covariance,
+    'std_msgs/msg/Float64MultiArray': _multi_array,
 }
 
 
@@ -208,7 +235,9 @@ def _read(table: Bytes, index: Ints, shape: Shape) -> Batch:
         part = np.ascontiguousarray(table[:, at : at + size])
         return part.view(shape.order + kind).astype(np.float64 if kind == 'f8' else np.int64)
 
-    seconds, nanoseconds = column(_START, 1, 'i4'), column(_START + 4, 1, 'u4')
-    stamps = (seconds[:, 0] * 10**9 + nanoseconds[:, 0]).astype(np.int64)
+    stamps = np.zeros(len(table), dtype=np.int64)
+    if shape.stamped:
+        seconds, nanoseconds = column(_START, 1, 'i4'), column(_START + 4, 1, 'u4')
+        stamps = (seconds[:, 0] * 10**9 + nanoseconds[:, 0]).astype(np.int64)
     values = {name: column(at, count, 'f8') for name, (at, count) in shape.numbers.items() if count}
     return Batch(shape, index, stamps, values)

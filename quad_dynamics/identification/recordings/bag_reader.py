@@ -17,7 +17,7 @@ from quad_dynamics.bags.metadata import NAME as METADATA
 from quad_dynamics.bags.metadata import data_files
 from quad_dynamics.bags.unfinished import is_being_written, is_closed
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.recordings.bag_channels import JointReading, Reading
+from quad_dynamics.identification.recordings.bag_channels import Reading
 from quad_dynamics.identification.recordings.bag_topics import make_readings
 from quad_dynamics.identification.recordings.recording import Chunk, Source, digest
 from quad_dynamics.identification.recordings.topics import Topics
@@ -65,17 +65,22 @@ class BagSource(Source):
             present = {name: kind for name, kind in kinds.items() if counts[name]}
             try:
                 self._readings = make_readings(self, model, topics, present)
-                self._check_joints(reader)
+                self._check_first(reader)
                 self.promised |= {key for one in self._readings.values() for key in one.promises}
             except ArgumentError as error:
                 raise ArgumentError(f'{self.name}: {error}') from error
 
-    def _check_joints(self, reader: AnyReader) -> None:
-        """Look for all joints in the first messages."""
-        topic, joints = next(iter(self._readings.items()))
-        assert isinstance(joints, JointReading)
-        first = itertools.islice(self._messages(reader, [topic]), _LOOK)
-        joints.check_joints([raw for _, _, raw in first])
+    def _check_first(self, reader: AnyReader) -> None:
+        """Look for joints and feet in the first messages; what nobody asked for is left out if it is odd."""
+        for topic, reading in list(self._readings.items()):
+            first = itertools.islice(self._messages(reader, [topic]), _LOOK)
+            try:
+                reading.check([raw for _, _, raw in first])
+            except ArgumentError as error:
+                if not reading.dispensable:
+                    raise ArgumentError(f'{topic}: {error}') from error
+                self.note(f'{topic}: {error}; it is not used')
+                del self._readings[topic]
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[AnyReader]:

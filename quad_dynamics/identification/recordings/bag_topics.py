@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.bag_channels import (
@@ -12,6 +12,7 @@ from quad_dynamics.identification.recordings.bag_channels import (
     ODOMETRY,
     TRAJECTORY,
     WRENCH,
+    AllJointsReading,
     ForceReading,
     ImuReading,
     JointReading,
@@ -19,8 +20,15 @@ from quad_dynamics.identification.recordings.bag_channels import (
     Reading,
     TrajectoryReading,
 )
+from quad_dynamics.identification.recordings.bag_estimates import ESTIMATE_READINGS
 from quad_dynamics.identification.recordings.recording import Source
-from quad_dynamics.identification.recordings.topics import Topics, find_topic, missing_topic, namespace_of
+from quad_dynamics.identification.recordings.topics import (
+    ESTIMATES,
+    Topics,
+    find_topic,
+    missing_topic,
+    namespace_of,
+)
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.bag import topic_names
 
@@ -34,6 +42,7 @@ _KINDS = {
     'foot_forces': WRENCH,
     'joint_torques': JOINT_STATE,
     'joint_targets': TRAJECTORY,
+    **{name: ' or '.join(ESTIMATE_READINGS[name]) for name in ESTIMATES},
 }
 
 
@@ -56,7 +65,7 @@ def make_readings(
         raise ArgumentError(missing_topic(topics.joint_states, JOINT_STATE, present))
     namespace = namespace_of(states, topics.joint_states)
     made: dict[str, Reading] = {
-        states: JointReading(source, states, model, ('position', 'velocity', 'effort'))
+        states: AllJointsReading(source, states, model, ('position', 'velocity', 'effort'))
     }
 
     def find(name: str) -> str | None:
@@ -70,7 +79,7 @@ def make_readings(
     for topic, reading in made.items():
         if present[topic] != reading.kind:
             raise ArgumentError(f'topic {topic} has the type {present[topic]}; expected {reading.kind}')
-    return made
+    return made | _estimate_readings(source, model, topics, present, find, made)
 
 
 def _check_required(model: Model, topics: Topics, present: Mapping[str, str], find: Find) -> None:
@@ -126,4 +135,36 @@ def _base_readings(
         for foot, name in zip(model.foot_names, topic_names(model.foot_names), strict=True):
             if force := find(f'{topics.foot_forces}/{name}'):
                 made[force] = ForceReading(source, force, foot, model, topics.force_frame)
+    return made
+
+
+def _estimate_readings(
+    source: Source,
+    model: Model,
+    topics: Topics,
+    present: Mapping[str, str],
+    find: Find,
+    taken: Collection[str],
+) -> dict[str, Reading]:
+    """How to read contact flags and accelerations.
+
+    Raises:
+        ArgumentError: one that was named has another type, or is read as something else already.
+    """
+    made: dict[str, Reading] = {}
+    for name in ESTIMATES if model.floating_base else ('acceleration',):
+        topic = find(getattr(topics, name))
+        if topic is None:
+            continue
+        if topic in taken or topic in made:
+            raise ArgumentError(f'topic {topic} cannot be {name}: it is read as something else')
+        readings, named = ESTIMATE_READINGS[name], topics.is_required(name)
+        if present[topic] not in readings:
+            problem = f'topic {topic} has the type {present[topic]}; expected {_KINDS[name]}'
+            if named:
+                raise ArgumentError(problem)
+            source.note(f'{problem}; it is not used')
+            continue
+        made[topic] = readings[present[topic]](source, topic, model)
+        made[topic].dispensable = not named
     return made

@@ -33,7 +33,7 @@ def check_channel(name: str, key: str, channel: Channel, last: int | None, start
         model: robot.
 
     Raises:
-        ArgumentError: time goes backwards, or a number is not finite.
+        ArgumentError: time goes backwards, a number is not finite, or a contact flag is not in [0, 1].
     """
     stamps = channel.stamps
     before = np.concatenate([[stamps[0] if last is None else last], stamps[:-1]]) if len(stamps) else stamps
@@ -51,6 +51,12 @@ def check_channel(name: str, key: str, channel: Channel, last: int | None, start
         raise ArgumentError(
             f'{name}: {key}{_of(key, channel, column, model)} is {value} at {_seconds(stamps[row], start)} '
             f'({len(bad)} such numbers in this part); expected finite numbers'
+        )
+    if key.startswith('contact/') and np.any(odd := np.abs(channel.values[:, 0] - 0.5) > 0.5):
+        row = int(np.argmax(odd))
+        raise ArgumentError(
+            f'{name}: {key} is {channel.values[row, 0]:g} at {_seconds(stamps[row], start)}; expected 1 on '
+            'the ground, 0 in the air'
         )
 
 

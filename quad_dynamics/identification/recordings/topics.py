@@ -12,7 +12,8 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import nearest, param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
-TOPICS = ('joint_states', 'odom', 'imu', 'foot_forces', 'joint_torques', 'joint_targets')
+ESTIMATES = ('contact', 'acceleration', 'base_acceleration')  # what the robot's own estimator knows
+TOPICS = ('joint_states', 'odom', 'imu', 'foot_forces', 'joint_torques', 'joint_targets', *ESTIMATES)
 WORLD_FRAMES = ('odom', 'world', 'map')  # frames whose axes are those of the world
 TORQUES = ('auto', 'effort', 'command')
 
@@ -29,6 +30,21 @@ class Topics(ParameterSet):
     )
     joint_torques: str = param('joint_torques', 'sensor_msgs/JointState: commands to the drives')
     joint_targets: str = param('joint_targets', 'trajectory_msgs/JointTrajectory: targets of the drives')
+    contact: str = param(
+        'foot_contacts',
+        'sensor_msgs/JointState with feet as names, or std_msgs/Float64MultiArray in the order of the feet: '
+        '1 on the ground, 0 in the air; empty: not used',
+    )
+    acceleration: str = param(
+        'joint_accelerations',
+        'trajectory_msgs/JointTrajectory of one point, or sensor_msgs/JointState with one field: '
+        'accelerations of the joints; empty: not used',
+    )
+    base_acceleration: str = param(
+        'base_acceleration',
+        'geometry_msgs/AccelStamped or AccelWithCovarianceStamped: acceleration of the base in its own axes, '
+        'without gravity; empty: not used',
+    )
     torque: str = param(
         'auto',
         'effort: as measured in joint_states; command: from commands and the gains of the drives; auto: '

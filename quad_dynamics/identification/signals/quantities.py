@@ -93,6 +93,8 @@ def choose_quantities(source: Source, model: Model, settings: SignalSettings, fi
         _check_commands(source, present, kp, kd)
     base = _base(source, model, settings, present)
     wanted |= {'odom': {'base', 'base_acceleration'}, 'imu': {'imu'}, '': set()}[base]
+    if base == 'imu' and 'base_acceleration' in present:
+        source.note('the acceleration of the base is not used: that of the IMU is')
     forces = _all_feet(source, model, present, 'force', 'measured force')
     wanted |= {f'force/{foot}' for foot in forces}
     contacts = _all_feet(source, model, present, 'contact', 'contact')

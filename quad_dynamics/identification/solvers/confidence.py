@@ -161,7 +161,17 @@ def _spread_of_models(
     size = (float(y @ M @ y) - float(np.trace(M @ noise)) + 2.0 * _TYPICAL**2) / explained
     sizes = np.where(np.isin(freedom.lead, chosen.lead), np.sqrt(np.clip(size, _SMALLEST**2, 1.0)), _HELD)
     sizes[~inertial] = 1.0
-    return np.asarray(back @ (_inverse(precision) * np.outer(sizes, sizes)) @ back.T)
+    return _believed(problem, back @ (_inverse(precision) * np.outer(sizes, sizes)) @ back.T)
+
+
+def _believed(problem: ConsistentProblem, spread: Floats) -> Floats:
+    """(nz, nz) the same spread in y, given what is known of combinations of unknowns."""
+    freedom = problem.freedom
+    if freedom.beliefs is None:
+        return np.asarray(spread)
+    G = freedom.beliefs @ freedom.T @ problem.Z
+    gain = spread @ G.T
+    return np.asarray(spread - gain @ np.linalg.solve(np.eye(len(G)) + G @ gain, gain.T))
 
 
 def _noise_of_sums(

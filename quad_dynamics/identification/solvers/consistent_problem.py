@@ -96,7 +96,7 @@ class ConsistentProblem:
             self.floor = np.concatenate([self.floor, np.ones(len(slacks))])
         weak = 1.0 / scales[freedom.lead] ** 2
         self.weak = weak
-        F = np.sqrt(weak)[:, None] * self.Z
+        F = np.concatenate([np.sqrt(weak)[:, None] * self.Z, freedom.soft @ freedom.T @ self.Z])
         self.ridge = F.T @ F
 
     # ---------------------------------------------------------------- the function

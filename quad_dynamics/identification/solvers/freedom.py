@@ -13,7 +13,13 @@ import numpy.typing as npt
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, NOT_NEGATIVE, Columns
 from quad_dynamics.identification.solvers.leg_ties import LegTie, find_leg_ties
-from quad_dynamics.identification.solvers.plausible import Limits, MassRange, make_limits, within
+from quad_dynamics.identification.solvers.plausible import (
+    Limits,
+    MassRange,
+    make_limits,
+    mass_belief,
+    within,
+)
 from quad_dynamics.identification.solvers.pseudo_inertia import make_consistent
 from quad_dynamics.parameters.parameter import nearest, show
 
@@ -47,6 +53,10 @@ class Freedom:
         optional: groups that are freed only where it helps.
         notes: what was changed or assumed, in words.
         limits: of what is plausible; None: everything that is consistent.
+        beliefs: (n, size) combinations of unknowns that are known before the data, each in units of its
+            standard deviation; None: none.
+        holds: (n, size) combinations that must not change, in units by which they may; None: none. Unlike
+            beliefs they make nothing surer.
     """
 
     columns: Columns
@@ -58,6 +68,14 @@ class Freedom:
     optional: frozenset[str]
     notes: tuple[str, ...] = ()
     limits: Limits | None = None
+    beliefs: Floats | None = None
+    holds: Floats | None = None
+
+    @property
+    def soft(self) -> Floats:
+        """(n, size) beliefs and holds."""
+        parts = [rows for rows in (self.beliefs, self.holds) if rows is not None]
+        return np.concatenate([np.zeros((0, self.columns.size)), *parts])
 
     @property
     def nz(self) -> int:
@@ -105,6 +123,17 @@ class Freedom:
             names=tuple(name for name, kept in zip(self.names, keep, strict=True) if kept),
             lead=self.lead[keep],
             groups=tuple(group for group, kept in zip(self.groups, keep, strict=True) if kept),
+        )
+
+    def without(self, unknowns: Collection[int]) -> Freedom:
+        """The same with some unknowns not free, by their indices in x."""
+        keep = np.flatnonzero(~np.isin(self.lead, list(unknowns)))
+        return replace(
+            self,
+            T=self.T[:, keep],
+            names=tuple(self.names[i] for i in keep),
+            lead=self.lead[keep],
+            groups=tuple(self.groups[i] for i in keep),
         )
 
 
@@ -166,6 +195,7 @@ def make_freedom(
         ),
         notes=tuple(words),
         limits=None if trust is None else make_limits(columns, x0, trust, mass),
+        beliefs=None if trust is None or mass is not None else mass_belief(columns, x0, trust),
     )
 
 

@@ -24,8 +24,10 @@ Floats = npt.NDArray[np.float64]
 TRUST = 0.3  # relative error of the masses of links in URDF files, as a standard deviation
 _DEVIATIONS = 3.0  # that the mass of a link may be off
 _WHOLE = 0.32  # most error of the whole robot over that of a link: makers publish it, and errors cancel
+_LIKELY = 0.5  # standard deviation of the mass of the whole robot, as part of its limit
 _SMALL = 0.01  # by which any link may be heavier or lighter, as part of the robot: screws, cables
 _REACHED = 0.02  # part of the way from the prior to a limit that is left where it is reached
+_FAR = 0.5  # by which data ask for more than a limit, as part of the way from the prior to it, to be told
 _CARRIED = 1.0  # mass that a floating base may carry, as part of the robot
 
 
@@ -61,8 +63,14 @@ class Limits:
 
     def reached(self, x: Floats) -> dict[str, float]:
         """Texts and shares of the limits that a solution (size,) has come to."""
-        near = np.flatnonzero(self.slack(x) <= _REACHED * self.room)
-        return {self.texts[i]: float(self.shares[i]) for i in near}
+        return self._where(self.slack(x) <= _REACHED * self.room)
+
+    def exceeded(self, x: Floats) -> dict[str, float]:
+        """Texts and shares of the limits that a solution without limits (size,) is far beyond."""
+        return self._where(self.slack(x) < -_FAR * self.room)
+
+    def _where(self, chosen: npt.NDArray[np.bool_]) -> dict[str, float]:
+        return {self.texts[i]: float(self.shares[i]) for i in np.flatnonzero(chosen)}
 
 
 def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRange | None = None) -> Limits:
@@ -124,11 +132,36 @@ def _whole_limits(columns: Columns, x0: Floats, trust: float, mass: MassRange | 
     elif model.floating_base:
         low, high = (whole * (1.0 + _DEVIATIONS * trust) ** sign for sign in (-1, 1))
     else:
-        # Errors of links are independent: their sum has the error of one over the root of how many count.
-        error = trust * min(float(np.sqrt(np.sum(masses**2))) / whole, _WHOLE)
+        error = _whole_error(masses, trust)
         low, high = whole / (1.0 + error), whole * (1.0 + error)
     name = 'mass of the robot' + (' and its fixed base' if fixed > 0.0 and not model.floating_base else '')
     return _between(_mass_row(columns, range(model.nb)), low, high, 1.0, name, fixed)
+
+
+def _whole_error(masses: Floats, trust: float) -> float:
+    """Most relative error of the mass of a robot whose base is fixed.
+
+    Errors of links are independent: their sum has the error of one over the root of how many count.
+    """
+    return trust * min(float(np.sqrt(np.sum(masses**2)) / masses.sum()), _WHOLE)
+
+
+def mass_belief(columns: Columns, x0: Floats, trust: float) -> Floats | None:
+    """(1, size) the mass of a robot whose base is fixed, in standard deviations of it; None if it floats.
+
+    Torques of its joints hardly show it: mass that no joint moves up or down is free to change. Without this
+    it follows what single links ask for, as far as its limit.
+
+    Args:
+        columns: the unknowns.
+        x0: (size,) the prior.
+        trust: relative error of the masses in the model, as a standard deviation.
+    """
+    if columns.model.floating_base:
+        return None
+    masses = x0[columns.slices['pi']][::10]
+    std = _LIKELY * _whole_error(masses, trust) * float(masses.sum())
+    return _mass_row(columns, range(columns.model.nb))[None] / std
 
 
 def _com_limits(columns: Columns, x0: Floats) -> Iterator[_Limit]:

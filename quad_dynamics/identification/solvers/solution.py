@@ -52,6 +52,7 @@ class Solution:
         method: name of the solver.
         prior_weight: of the prior, relative to the data; 0 for methods without one.
         choices: what was chosen by cross-validation, and why, in words.
+        asked: (size,) the unknowns without limits of what is plausible, where any was reached; else None.
     """
 
     columns: Columns
@@ -66,6 +67,7 @@ class Solution:
     method: str = 'consistent'
     prior_weight: float = 0.0
     choices: tuple[str, ...] = field(default=())
+    asked: Floats | None = None
 
     def part(self, kind: str) -> Floats:
         """The unknowns of one kind: 'pi', 'viscous', ... (see `Columns.slices`)."""

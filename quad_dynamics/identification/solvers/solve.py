@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from quad_dynamics.identification.solvers.cross_validation import FIXED, CrossVa
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.plausible import TRUST
 from quad_dynamics.identification.solvers.prior import friction_scales
+from quad_dynamics.identification.solvers.separability import Trade, find_trade, gravity_rows
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
@@ -29,6 +30,9 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 Floats = npt.NDArray[np.float64]
 
 _SMALL_OFFSET = 0.004  # of offsets that did not help, relative to what offsets may be
+_HELD_OFFSET = 0.02  # of offsets that are held, for gravity could stand for them, likewise
+_SHOWN = 4  # limits that are named
+_COST = 0.2  # rise of held-out errors, relative, beyond which offsets are not held
 
 
 @dataclass(frozen=True)
@@ -84,19 +88,81 @@ def solve(
     weight = 0.0 if choice.weight == FIXED else choice.weight
     if chosen.nz == 0:
         return _nothing_free(freedom, choice.words)
-    problem = ConsistentProblem(total, chosen, scales, noise)
-    x = solve_problem(problem, weight)
-    meat = None if equations is None else equations.scores(x, x_robust)
-    # Friction and offsets that were not freed are there all the same: nobody can be surer than if they were.
-    small = scales.copy()
-    if 'offset' not in choice.groups:
-        small[columns.slices['offset']] *= _SMALL_OFFSET
-    wide = freedom.only({*choice.groups, 'inertia', 'viscous', 'coulomb', 'offset'})
-    wide_problem = ConsistentProblem(total, wide, small, noise)
-    missed = None if equations is None else discrepancy_scores(equations, x, x_robust)
-    sure = find_confidence(wide_problem, total, x, weight, meat, equations, chosen, missed)
-    base = find_base_parameters(total, chosen)
-    return _solution(chosen, x, sure, base, weight, (*freedom.notes, *choice.words))
+    fitter = _Fitter(total, equations, freedom, scales, noise, weight, x_robust)
+    x, sure = fitter.fit(chosen)
+    words = (*freedom.notes, *choice.words)
+    trade = find_trade(total, chosen, sure.std, scales) if 'offset' in freedom.optional else None
+    if trade is not None:
+        chosen, told = _without_trade(folds, fitter, chosen, trade)
+        x, sure = fitter.fit(chosen, trade)
+        words = (*words, told)
+    asked, reached = fitter.ask(chosen, x)
+    solution = _solution(chosen, x, sure, find_base_parameters(total, chosen), weight, (*words, *reached))
+    return replace(solution, asked=asked)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitter:
+    """Fits and says how sure they are; see `solve`."""
+
+    total: NormalEquations
+    equations: Equations | None
+    freedom: Freedom
+    scales: Floats
+    noise: float
+    weight: float
+    x_robust: Floats | None
+
+    def fit(self, chosen: Freedom, trade: Trade | None = None) -> tuple[Floats, Confidence]:
+        """(size,) the unknowns with what was chosen to be free, and how sure they are."""
+        equations, x_robust = self.equations, self.x_robust
+        problem = ConsistentProblem(self.total, chosen, self.scales, self.noise)
+        x = solve_problem(problem, self.weight)
+        meat = None if equations is None else equations.scores(x, x_robust)
+        missed = None if equations is None else discrepancy_scores(equations, x, x_robust)
+        wide = ConsistentProblem(self.total, self._wide(chosen), self._spreads(chosen, trade), self.noise)
+        return x, find_confidence(wide, self.total, x, self.weight, meat, equations, chosen, missed)
+
+    def ask(self, chosen: Freedom, x: Floats) -> tuple[Floats | None, tuple[str, ...]]:
+        """(size,) what the data ask for where x has come to a limit, and which; None where it has not."""
+        reached = [] if chosen.limits is None else list(chosen.limits.reached(x))
+        if not reached:
+            return None, ()
+        more = f' and {len(reached) - _SHOWN} more' if len(reached) > _SHOWN else ''
+        free = ConsistentProblem(self.total, replace(chosen, limits=None), self.scales, self.noise)
+        words = f'limits of what is plausible that are reached: {", ".join(reached[:_SHOWN])}{more}'
+        return solve_problem(free, self.weight), (words,)
+
+    def _wide(self, chosen: Freedom) -> Freedom:
+        """Friction and offsets that were not freed are there all the same: nobody is surer than with them."""
+        wide = self.freedom.only({*chosen.groups, 'inertia', 'viscous', 'coulomb', 'offset'})
+        return replace(wide, holds=chosen.holds)
+
+    def _spreads(self, chosen: Freedom, trade: Trade | None) -> Floats:
+        """(size,) what friction and the like may be; of offsets that were not freed less."""
+        scales, part = self.scales.copy(), self.freedom.columns.slices['offset']
+        if 'offset' not in chosen.groups:
+            scales[part] *= _SMALL_OFFSET
+        if trade is not None and chosen.holds is None:
+            scales[trade.offsets] = _HELD_OFFSET * self.scales[trade.offsets]
+        return scales
+
+
+def _without_trade(
+    folds: Sequence[NormalEquations], fitter: _Fitter, chosen: Freedom, trade: Trade
+) -> tuple[Freedom, str]:
+    """Hold offsets that trade with gravity, or gravity where it cannot explain them; and say so."""
+    held, weights = chosen.without(trade.offsets), (fitter.weight,)
+    free_error, held_error = (
+        float(np.mean(CrossValidation(folds, each, fitter.scales, fitter.noise).errors(each.groups, weights)))
+        for each in (chosen, held)
+    )
+    rise = np.sqrt(held_error / max(free_error, 1e-300)) - 1.0
+    if rise <= _COST:
+        return held, trade.words('offset')
+    rows = gravity_rows(fitter.total, chosen, trade, fitter.scales)
+    why = f'; without offsets, held-out errors would be {100.0 * rise:.0f} % larger, so that they are free'
+    return replace(chosen, holds=rows), trade.words('mean torque of gravity', why)
 
 
 def _solution(

@@ -7,7 +7,7 @@ from quad_dynamics.identification.solvers.plausible import Limits, immobile_mass
 from quad_dynamics.identification.solvers.solution import Solution
 
 _MOST = 0.15  # change of the whole mass that is not worth a warning
-_WORTH = 0.08  # part of the robot that must have come to a limit
+_WORTH = 0.08  # part of the robot that the data must ask for beyond a limit
 _SHOWN = 4  # limits that are named
 
 
@@ -28,10 +28,10 @@ def implausible(solution: Solution, limits: Limits | None) -> list[str]:
             f'{before + fixed:.4g} to {after + fixed:.4g} kg. Weigh it, and give --mass: an unknown payload '
             'explains that, and so do efforts or foot forces of a wrong scale'
         )
-    reached = {} if limits is None else limits.reached(solution.x)
-    if sum(reached.values()) > _WORTH:
-        names = list(reached)
-        more = '' if len(reached) <= _SHOWN else f' and {len(reached) - _SHOWN} more'
+    beyond = {} if limits is None or solution.asked is None else limits.exceeded(solution.asked)
+    if sum(beyond.values()) > _WORTH:
+        names = list(beyond)
+        more = '' if len(beyond) <= _SHOWN else f' and {len(beyond) - _SHOWN} more'
         found.append(
             f'the data ask for a robot beyond what is plausible: {", ".join(names[:_SHOWN])}{more}. The '
             'result is the nearest plausible one. Friction of another form, wrong torque constants or a poor '

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets of torques that a motion does not tell from gravity.
+
+Where a joint moves little, or slowly with friction of another form than the equations give it, the torque of
+gravity about it is nearly as constant as an offset. A fit with both free then makes large offsets and centres
+of mass that cancel in the log, and nowhere else. Two figures show it: how much of the column of the offset is
+left in the information matrix when columns of inertia have explained it, and how uncertain the offset is
+after the fit, errors of the friction model included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.identification.solvers.freedom import Freedom
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_LEFT = 0.05  # length of an offset's column that inertia leaves, below which the two trade with each other
+_UNSURE = 0.01  # standard deviation of an offset, relative to its scale, above which it is not known
+_RANK = 1e-9  # eigenvalues below this part of the largest are rounding
+_HELD = 2e-3  # by which a mean torque of gravity that is held may change, relative to the scale of its offset
+_SHOWN = 4  # joints that are named
+
+
+@dataclass(frozen=True, eq=False)
+class Trade:
+    """Offsets that trade with gravity.
+
+    Attributes:
+        offsets: indices of these unknowns; of the first leg where legs are tied.
+        unsure: their standard deviations, relative to their scales.
+        joints: their names.
+    """
+
+    offsets: Ints
+    unsure: Floats
+    joints: tuple[str, ...]
+
+    def words(self, held: str, why: str = '') -> str:
+        """A sentence that says what is held, and why."""
+        more = f' and {len(self.joints) - _SHOWN} more' if len(self.joints) > _SHOWN else ''
+        low, high = 100.0 * self.unsure.min(), 100.0 * self.unsure.max()
+        sure = f'{low:.2g} %' if f'{low:.2g}' == f'{high:.2g}' else f'{low:.2g} to {high:.2g} %'
+        return (
+            f'{held} of {", ".join(self.joints[:_SHOWN])}{more}: held, for this motion does not tell offsets '
+            f'of the torques from gravity there (with both free, offsets are uncertain by {sure} of a '
+            f'typical torque){why}. Move these joints farther, so that gravity changes'
+        )
+
+
+def find_trade(normal: NormalEquations, freedom: Freedom, std: Floats, scales: Floats) -> Trade | None:
+    """Find offsets that the data do not tell from gravity.
+
+    Args:
+        normal: sums over samples.
+        freedom: what was free.
+        std: (size,) standard deviations of a fit with offsets and inertia free.
+        scales: (size,) what they were before the data.
+
+    Returns:
+        None where there are none, or where offsets and inertia are not both free.
+    """
+    groups = np.array(freedom.groups)
+    inertial, own = np.flatnonzero(groups == 'inertia'), np.flatnonzero(groups == 'offset')
+    if not len(inertial) or not len(own):
+        return None
+    lead = freedom.lead[own]
+    unsure = std[lead] / scales[lead]
+    trades = (_left(normal, freedom, inertial, own) < _LEFT) & (unsure > _UNSURE)
+    if not trades.any():
+        return None
+    joints = [freedom.columns.names[i].rpartition('.')[0] for i in lead[trades]]
+    return Trade(lead[trades], unsure[trades], tuple(joints))
+
+
+def _left(normal: NormalEquations, freedom: Freedom, others: Ints, own: Ints) -> Floats:
+    """(own,) length of each column that is left when columns of others have explained it, relative."""
+    H = freedom.T.T @ normal.YtY @ freedom.T
+    length = np.sqrt(np.maximum(np.diag(H), 0.0))
+    others = others[length[others] > 0.0]
+    d = np.where(length > 0.0, 1.0 / np.where(length > 0.0, length, 1.0), 0.0)
+    C = H * np.outer(d, d)
+    values, V = np.linalg.eigh(C[np.ix_(others, others)])
+    good = values > _RANK * max(float(values.max(initial=0.0)), 1e-300)
+    along = V[:, good].T @ C[np.ix_(others, own)]
+    left = np.diag(C)[own] - np.sum(along**2 / values[good, None], axis=0)
+    return np.asarray(np.sqrt(np.maximum(left, 0.0)))
+
+
+def gravity_rows(normal: NormalEquations, freedom: Freedom, trade: Trade, scales: Floats) -> Floats:
+    """(n, size) mean torques by inertia about the joints of a trade, in units by which they may change.
+
+    Args:
+        normal: sums over samples.
+        freedom: what is free.
+        trade: which joints.
+        scales: (size,) of offsets.
+    """
+    rows = np.zeros((len(trade.offsets), freedom.columns.size))
+    pi = freedom.columns.slices['pi']
+    for row, i in zip(rows, trade.offsets, strict=True):
+        row[pi] = normal.YtY[i, pi] / (normal.YtY[i, i] * _HELD * scales[i])
+    return rows
