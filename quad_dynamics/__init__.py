@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     )
     from quad_dynamics.api.regression import NormalEquations, accumulate_regressor, regressor
     from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Stairs, Terrain
+    from quad_dynamics.control.walker import Walker
+    from quad_dynamics.control.walker_settings import WalkerSettings
     from quad_dynamics.errors import (
         ArgumentError,
         FactorizationWarning,
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from quad_dynamics.model.description import ContactPoint
     from quad_dynamics.model.loading import load_model
     from quad_dynamics.model.model import Model
+    from quad_dynamics.scenarios.runner import run_scenario
     from quad_dynamics.simulation.command import JointCommand
     from quad_dynamics.simulation.log import Log
     from quad_dynamics.simulation.sensors import Readings, SensorSuite
@@ -125,7 +128,10 @@ _HOMES = {
         'Stairs',
         'Terrain',
     ),
+    'quad_dynamics.control.walker': ('Walker',),
+    'quad_dynamics.control.walker_settings': ('WalkerSettings',),
     'quad_dynamics.model.description': ('ContactPoint',),
+    'quad_dynamics.scenarios.runner': ('run_scenario',),
     'quad_dynamics.simulation.command': ('JointCommand',),
     'quad_dynamics.simulation.log': ('Log',),
     'quad_dynamics.simulation.sensors': (
@@ -179,6 +185,8 @@ __all__ = [
     'SimulatorSettings',
     'Stairs',
     'Terrain',
+    'Walker',
+    'WalkerSettings',
     'accumulate_regressor',
     'center_of_mass',
     'centroidal_bias',
@@ -210,6 +218,7 @@ __all__ = [
     'operational_space_inertia',
     'random_configuration',
     'regressor',
+    'run_scenario',
     'unit_response',
     'velocity_product_matrices',
     'warm_up',

@@ -29,7 +29,8 @@ PASTED = [
 ]
 # Commands that end with Ctrl-C, and what they must have shown before.
 ENDLESS = {
-    r'(make|quad_dynamics) sim\b(?!.*(--duration|--play|&))': 'stand hold',
+    r'quad_dynamics sim --walk\b': 'whole_body stand',
+    r'(make|quad_dynamics) sim\b(?!.*(--duration|--play|--walk|&))': 'stand hold',
     r'quad_dynamics topics --watch': '/joint_states',
     r'python -m viewer_node': r'viewer: http\S+',
 }
@@ -66,7 +67,9 @@ def test_nothing_is_left_to_be_filled_in(page: Path) -> None:
 
 
 def test_every_public_function_is_described(qd: Any) -> None:
-    text = ''.join((ROOT / 'docs' / page).read_text() for page in ('dynamics.md', 'identification.md'))
+    text = ''.join(
+        (ROOT / 'docs' / page).read_text() for page in ('dynamics.md', 'identification.md', 'scenarios.md')
+    )
     functions = [name for name in qd.__all__ if callable(getattr(qd, name)) and name[0].islower()]
     assert [name for name in functions if name != 'load_model' and name not in text] == []
 
@@ -74,7 +77,7 @@ def test_every_public_function_is_described(qd: Any) -> None:
 def test_modules_named_in_the_docs_exist() -> None:
     for page in ('dynamics.md', 'architecture.md'):
         for path in re.findall(
-            r'`((?:kernels|model|api|contact|simulation|control|identification|ros|cli)/\w+\.py)`',
+            r'`((?:kernels|model|api|contact|simulation|control|scenarios|identification|ros|cli)/\w+\.py)`',
             (ROOT / 'docs' / page).read_text(),
         ):
             assert (ROOT / 'quad_dynamics' / path).exists(), f'{page} names {path}'

@@ -23,6 +23,9 @@ DAMPED = 0.3
 GENTLE, ROUGH = 0.5, 0.9
 # Poses of the legs that are tried: the last two joints of each turn by up to this, to both sides, in so many.
 _TURN, _POSES = 2.4, 25
+# Friction of a usual size, as a part of the effort limit [s/rad, -], and the effort limit that counts where
+# there is none, in weights of the robot times 1 m [m].
+_USUAL_VISCOUS, _USUAL_COULOMB, _USUAL_EFFORT = 6e-4, 0.012, 0.2
 
 
 def default_gains(model: Model, dt: float = 1e-3) -> tuple[Floats, Floats]:
@@ -112,6 +115,16 @@ def joint_friction(model: Model) -> tuple[Floats, Floats]:
     motors = [model.description.motors.get(name) for name in model.joint_names]
     viscous = model.viscous + np.array([motor.damping if motor else 0.0 for motor in motors])
     return viscous, model.coulomb + np.array([motor.dry_friction if motor else 0.0 for motor in motors])
+
+
+def typical_friction(model: Model) -> tuple[Floats, Floats]:
+    """Viscous and Coulomb friction (nj,) of the URDF; where it has none, of a usual size."""
+    weight = model.total_mass * float(np.linalg.norm(model.gravity))
+    effort = np.minimum(model.effort_limit, _USUAL_EFFORT * weight)  # files without limits have 1000 N m
+    return (
+        np.where(model.viscous > 0.0, model.viscous, _USUAL_VISCOUS * effort),
+        np.where(model.coulomb > 0.0, model.coulomb, _USUAL_COULOMB * effort),
+    )
 
 
 def motor_limits(model: Model) -> tuple[Floats, Floats, Floats]:

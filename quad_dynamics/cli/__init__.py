@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     'record': 'quad_dynamics.cli.record_command',
     'repair': 'quad_dynamics.cli.repair_command',
     'residual': 'quad_dynamics.cli.residual_command',
+    'scenario': 'quad_dynamics.cli.scenario_command',
     'sim': 'quad_dynamics.cli.sim_command',
     'simulate': 'quad_dynamics.cli.simulate_command',
     'topics': 'quad_dynamics.cli.topics_command',

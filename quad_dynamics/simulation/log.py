@@ -7,6 +7,7 @@ import json
 import math
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,6 +166,18 @@ class Log:
             raise ArgumentError(f'the index of a log is {part!r}; expected a slice, a mask or an array')
         changes = {name: getattr(self, name)[part] for name in _ROWS}
         return replace(self, **changes)
+
+    @staticmethod
+    def joined(logs: Sequence[Log]) -> Log:
+        """One log of several of the same simulator that follow each other.
+
+        Raises:
+            ArgumentError: there is none.
+        """
+        if not logs:
+            raise ArgumentError('there are no logs; expected at least one')
+        rows: dict[str, Any] = {name: np.concatenate([getattr(log, name) for log in logs]) for name in _ROWS}
+        return replace(logs[0], **rows)
 
     def between(self, t0: float, t1: float) -> Log:
         """The rows from time t0 to time t1, both included [s]."""

@@ -188,17 +188,42 @@ class SensorSuite:
         """
         if step < 0:
             raise ArgumentError(f'step is {step}; expected a whole number of at least 0')
+        position, velocity, torque, foot_forces = self.measure_legs(
+            truth.joint_position, truth.joint_velocity, truth.joint_torque, truth.foot_forces, step
+        )
         return Readings(
             time=truth.time,
             imu_acceleration=self._acceleration.measure(truth.imu_acceleration, step),
             imu_angular_velocity=self._angular_velocity.measure(truth.imu_angular_velocity, step),
             imu_orientation=self._turned(truth.imu_orientation, step),
-            joint_position=self._position.measure(truth.joint_position, step),
-            joint_velocity=self._velocity.measure(truth.joint_velocity, step),
-            joint_torque=self._torque.measure(truth.joint_torque, step),
-            foot_forces=self._force.measure(truth.foot_forces.ravel(), step).reshape(-1, 3),
+            joint_position=position,
+            joint_velocity=velocity,
+            joint_torque=torque,
+            foot_forces=foot_forces,
             base_pose=self._pose(truth.base_pose, step),
             base_twist=self._twist(truth.base_twist, step),
+        )
+
+    def measure_legs(
+        self, position: Floats, velocity: Floats, torque: Floats, foot_forces: Floats, step: int
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Readings of joints and feet alone, as `measure` gives them.
+
+        Args:
+            position: (nj,) true positions of the joints [rad or m].
+            velocity: (nj,) true velocities [rad/s or m/s].
+            torque: (nj,) true torques of the motors [N m or N].
+            foot_forces: (feet, 3) true forces, in world axes [N].
+            step: number of time steps since the reset.
+
+        Returns:
+            The same with errors.
+        """
+        return (
+            self._position.measure(position, step),
+            self._velocity.measure(velocity, step),
+            self._torque.measure(torque, step),
+            self._force.measure(foot_forces.ravel(), step).reshape(-1, 3),
         )
 
     def measure_all(self, truth: Readings, steps: npt.ArrayLike) -> Readings:

@@ -13,35 +13,11 @@ import yaml
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.problems import why_unreadable
 from quad_dynamics.parameters.parameter import nearest, raise_problems, show
-from quad_dynamics.parameters.yaml_numbers import NumberLoader
+from quad_dynamics.parameters.strict_yaml import StrictLoader
 from quad_dynamics.simulation.settings import SimulatorSettings
 
 TOP_KEY = 'simulator'
 _MAX_BYTES = 16 * 1024 * 1024  # a height map may be written out in the file
-
-
-class _Loader(NumberLoader):
-    """Loader that refuses aliases (a small file could unfold to gigabytes) and keys that stand twice."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.twice: list[str] = []
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError('aliases (*name) are not supported')
-        node = super().compose_node(parent, index)
-        if isinstance(node, yaml.MappingNode):
-            self._note_keys_twice(node)
-        return node
-
-    def _note_keys_twice(self, node: yaml.MappingNode) -> None:
-        lines: dict[str, int] = {}
-        for key, _ in node.value:
-            line, name = key.start_mark.line + 1, str(key.value)
-            if name in lines:
-                self.twice.append(f"line {line}: the key '{name}' stands in line {lines[name]} already")
-            lines.setdefault(name, line)
 
 
 def read_settings(path: str | os.PathLike[str]) -> SimulatorSettings:
@@ -59,7 +35,7 @@ def read_settings(path: str | os.PathLike[str]) -> SimulatorSettings:
     raise_problems(str(file), problems if data is None else [])
     assert data is not None
     if 'terrain' in data:
-        data = {**data, 'terrain': _from_folder(data['terrain'], file.parent)}
+        data = {**data, 'terrain': from_folder(data['terrain'], file.parent)}
     settings = SimulatorSettings._read(data, f'{TOP_KEY}.', problems)
     raise_problems(str(file), problems)
     assert settings is not None
@@ -88,7 +64,7 @@ def _load(file: Path, problems: list[str]) -> Any:
         problems.append(problem)
         return None
     try:
-        loader = _Loader(file.read_text(encoding='utf-8'))
+        loader = StrictLoader(file.read_text(encoding='utf-8'))
         try:
             data = loader.get_single_data()
         finally:
@@ -120,13 +96,13 @@ def _section(data: Any, problems: list[str]) -> Mapping[str, Any] | None:
     return None
 
 
-def _from_folder(terrain: Any, folder: Path) -> Any:
+def from_folder(terrain: Any, folder: Path) -> Any:
     """The terrain with its paths taken relative to the folder; a plain word is the name of a terrain."""
     if isinstance(terrain, str) and (Path(terrain).suffix or '/' in terrain or os.sep in terrain):
         return str(folder / terrain)
     if isinstance(terrain, Mapping):
         paths = ('heights', 'terrain')
-        return {key: _from_folder(value, folder) if key in paths else value for key, value in terrain.items()}
+        return {key: from_folder(value, folder) if key in paths else value for key, value in terrain.items()}
     if isinstance(terrain, list):
-        return [_from_folder(item, folder) if isinstance(item, Mapping) else item for item in terrain]
+        return [from_folder(item, folder) if isinstance(item, Mapping) else item for item in terrain]
     return terrain

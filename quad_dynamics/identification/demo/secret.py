@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.api.drives import typical_friction
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.inertia import pi_of
 from quad_dynamics.model.model import Model
@@ -22,9 +23,6 @@ _ASIDE, _ABOVE, _EDGE = (0.2, 0.6), (0.2, 0.4), 0.3
 # Friction, as a multiple of that in the URDF. Below a few times the usual 0.01 N m s/rad, viscous friction
 # drowns in Coulomb friction, and a minute of motion leaves it uncertain by more than 5 %.
 _VISCOUS, _COULOMB = (2.5, 8.0), (0.5, 2.0)
-# Friction that counts as that of a URDF without any, as a part of the effort limit [s/rad, -], and the effort
-# limit that counts where there is none, in weights of the robot times 1 m [m].
-_USUAL_VISCOUS, _USUAL_COULOMB, _USUAL_EFFORT = 6e-4, 0.012, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,21 +70,11 @@ def make_secret(model: Model, seed: int) -> Secret:
     hips = np.abs([model.joint_p[leg.joint_indices[0], :2] for leg in model.legs]).max(axis=0)
     aside = rng.uniform(*_ASIDE, 2) * rng.choice([-1.0, 1.0], 2)
     place = np.array([*(aside * hips), rng.uniform(*_ABOVE) * hips[0]])
-    viscous, coulomb = _usual_friction(model)
+    viscous, coulomb = typical_friction(model)
     return Secret(
         mass=float(rng.uniform(*_MASS) * model.total_mass),
         place=place,
         edge=float(_EDGE * hips[0]),
         viscous=viscous * rng.uniform(*_VISCOUS, model.nj),
         coulomb=coulomb * rng.uniform(*_COULOMB, model.nj),
-    )
-
-
-def _usual_friction(model: Model) -> tuple[Floats, Floats]:
-    """Viscous and Coulomb friction (nj,) of the URDF; where it has none, of a usual size."""
-    weight = model.total_mass * float(np.linalg.norm(model.gravity))
-    effort = np.where(np.isfinite(model.effort_limit), model.effort_limit, _USUAL_EFFORT * weight)
-    return (
-        np.where(model.viscous > 0.0, model.viscous, _USUAL_VISCOUS * effort),
-        np.where(model.coulomb > 0.0, model.coulomb, _USUAL_COULOMB * effort),
     )

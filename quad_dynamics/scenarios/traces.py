@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened in a run, at the rate of the controller."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+# The arrays of the file.
+SAVED = ('t', 'q', 'u', 'tau', 'foot_forces', 'cmd', 'gait', 'contact')
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """A row for each control period: the true state at its end, and what was commanded in it.
+
+    Attributes:
+        t: (n,) end of the period [s].
+        q: (n, nq) configuration.
+        u: (n, nv) velocity.
+        tau: (n, nj) torques of the motors [N m].
+        foot_forces: (n, feet, 3) from the ground on the feet, in world axes [N].
+        cmd: (n, 3) velocity that was commanded, in the heading frame [m/s, m/s, rad/s].
+        gait: (n,) its name.
+        contact: (n, feet) which feet the controller took to be on the ground.
+        period: (n,) of the gait [s].
+        update_us: (n,) time of the update by the wall clock, NaN where the controller was not asked [us].
+    """
+
+    t: Floats
+    q: Floats
+    u: Floats
+    tau: Floats
+    foot_forces: Floats
+    cmd: Floats
+    gait: npt.NDArray[np.str_]
+    contact: npt.NDArray[np.bool_]
+    period: Floats
+    update_us: Floats
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the arrays of `SAVED` to a file of the npz format; the same path is overwritten."""
+        with Path(path).open('wb') as file:
+            np.savez_compressed(file, **{name: getattr(self, name) for name in SAVED})
