@@ -76,6 +76,7 @@ setup(
     python_requires='>=3.10',
     # The same names as in requirements/runtime.in and package.xml.
     install_requires=[
+        'daqp',
         'jinja2',
         'matplotlib',
         'numba',

@@ -2,11 +2,12 @@
 """Run all benchmarks: `make bench`. Prints tables and writes results.json, a flat map of names to numbers.
 
 A name without one of these endings is a ratio: how many times as fast as the peer, measured in the same run.
-`..._s` are seconds, `..._ns` nanoseconds for one time step, `..._realtime` simulated seconds in one second,
-`..._force_std` the largest standard deviation of a component of a foot's force [N]. `..._substeps` and
-`..._sweeps` are means over time steps, `..._unconverged` is the share of time steps that did not converge,
-`..._growth` is memory for a hundred times the samples, over that for few. `..._tuned` is the ratio to MuJoCo
-tuned for speed, `..._worst_ns` is of the worst hundred steps in a row."""
+`..._s` are seconds, `..._us` microseconds of a call, `..._p99_us` what 1 % of the calls exceed, `..._ns`
+nanoseconds for one time step, `..._realtime` simulated seconds in one second, `..._force_std` the largest
+standard deviation of a component of a foot's force [N]. `..._substeps` and `..._sweeps` are means over time
+steps, `..._unconverged` is the share of time steps that did not converge, `..._growth` is memory for a
+hundred times the samples, over that for few. `..._tuned` is the ratio to MuJoCo tuned for speed,
+`..._worst_ns` is of the worst hundred steps in a row."""
 
 from __future__ import annotations
 
@@ -20,12 +21,18 @@ import pinocchio
 from tqdm import tqdm
 
 import quad_dynamics as qd
-from benchmarks import contact, dynamics, growth, identification, simulation, startup
+from benchmarks import contact, dynamics, growth, identification, simulation, startup, whole_body
 from benchmarks.timing import Contest, run_contests
 
 RESULTS = Path(__file__).parent / 'results.json'
 LIMITS = {'aba': 2.5, 'rnea': 2.0, 'crba': 2.0, 'coriolis': 2.0, 'regressor': 2.0, 'identification': 5.0}
-LIMITS |= {'controller_terms': 4.0, 'controller_terms_out': 4.0}
+LIMITS |= {
+    'controller_terms': 4.0,
+    'controller_terms_out': 4.0,
+    'whole_body': 2.0,
+    'whole_body_weighted': 2.0,
+}
+LIMITS_US = {'whole_body_us': 100.0, 'walker_update_us': 250.0, 'walker_update_p99_us': 600.0}
 LIMITS |= {
     f'sim_{kind}_{robot}{ending}': wanted
     for kind, wanted in (('impulse', 5.0), ('spring', 2.0))
@@ -47,6 +54,7 @@ def main() -> None:
     results = measure_startup()
     qd.warm_up(progress=False)
     results |= measure_dynamics(arguments.rounds)
+    results |= measure_whole_body(arguments.sim_rounds)
     results |= measure_simulation(arguments.sim_rounds)
     results |= measure_contact(arguments.sim_rounds)
     results |= measure_growth(arguments.sim_rounds)
@@ -75,6 +83,22 @@ def measure_dynamics(rounds: int) -> dict[str, float]:
         print(f'\n{what}, go2, called from Python; the peer is Pinocchio {pinocchio.__version__}')
         print_table(contests)
         results |= {contest.name: contest.ratio for contest in contests}
+    return results
+
+
+def measure_whole_body(rounds: int) -> dict[str, float]:
+    """Whole-body control against the same of Pinocchio, numpy and daqp; and the whole walker."""
+    contests, walk = whole_body.contests()
+    run(contests, rounds, 'whole-body control')
+    print('\nWhole-body control, go2, trotting; the peer is the same of Pinocchio, numpy and daqp')
+    print_table(contests)
+    results = {contest.name: contest.ratio for contest in contests}
+    calls = {contest.name: whole_body.quantiles(contest, rounds) for contest in contests}
+    calls['walker_update'] = whole_body.update_quantiles(walk, rounds)
+    for name, (median, p99) in calls.items():
+        results |= {f'{name}_us': median, f'{name}_p99_us': p99}
+    for name, limit in LIMITS_US.items():
+        print(f'  {name:24} {results[name]:7.1f} us    (wanted: below {limit:g} us)')
     return results
 
 

@@ -57,7 +57,9 @@ def _python() -> Finding:
 
 def _libraries() -> Finding:
     needed = {'yaml': 'pyyaml', 'PIL': 'pillow'}
-    needed |= {name: name for name in ('numpy', 'scipy', 'numba', 'rosbags', 'matplotlib', 'tqdm', 'jinja2')}
+    needed |= {
+        name: name for name in ('numpy', 'scipy', 'numba', 'daqp', 'rosbags', 'matplotlib', 'tqdm', 'jinja2')
+    }
     lacks = _lacking(needed)
     if lacks:
         packages = [needed[name] for name in lacks]

@@ -7,9 +7,12 @@
 | `stand` | gets up from lying, and stands |
 | `computed_torque` | follows a joint trajectory by inverse dynamics |
 | `damping` | lets all joints come to rest |
+| `walker` | walks; its neighbours are listed there |
+| `whole_body` | torques that move the whole robot as wanted, within all limits |
 | `contact_forces` | forces on the feet that move the base as wanted, within friction |
 | `observer` | what acts on the robot from outside, from its momentum |
 | `guard` | the last door: checks states, limits setpoints |
+| `supervision` | asks a law, latches faults, fades from law to law; damps when something is wrong |
 | `lying` | the pose in which a robot lies on its belly |
 
 Every law takes a `RobotState` and gives a `Setpoint`; `ControlSettings` has all that can be set.

@@ -19,4 +19,5 @@ from quad_dynamics.kernels import (  # noqa: F401
     simulate,
     terrain,
     whitened_equations,
+    whole_body,
 )

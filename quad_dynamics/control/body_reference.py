@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the body should be, and the accelerations that bring it there."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.control.ground import Ground
+from quad_dynamics.control.stance_geometry import StanceGeometry
+from quad_dynamics.control.walker_settings import WalkerSettings
+
+Floats = npt.NDArray[np.float64]
+
+_LEAK = 0.3  # time in which the wanted place follows the body, which may have been pushed away [s]
+_FARTHEST = 0.15  # of the wanted place from the body, in leg lengths
+_FARTHEST_YAW = 0.3  # of the wanted heading from that of the body [rad]
+_RISE = 0.1  # velocity at which the body goes to its height, in sqrt(g l)
+# Largest accelerations of the integrals, in g and g / l, and the largest velocity, in sqrt(g l).
+_MOST_LIFT, _MOST_TWIST, _MOST_PUSH = 0.5, 0.3, 0.15
+
+
+class BodyReference:
+    """The straight way of the body at the commanded velocity.
+
+    Attributes:
+        command: (vx, vy, wz) that is followed now, after its ramp [m/s, m/s, rad/s].
+        yaw: heading that is wanted [rad].
+        place: (3,) wanted centre of mass in the world [m].
+        velocity: (3,) its wanted velocity in the world [m/s].
+        integrals: velocity along x and y of the heading [m/s], lift [m/s^2], twist about x and y [rad/s^2].
+    """
+
+    def __init__(self, geometry: StanceGeometry, settings: WalkerSettings) -> None:
+        self._geometry = geometry
+        g, length = geometry.g, geometry.length
+        push, twist = _MOST_PUSH * geometry.speed, _MOST_TWIST * g / length
+        self._most = np.array([push, push, _MOST_LIFT * g, twist, twist])
+        self.change(settings)
+        self.reset(np.zeros(3), 0.0)
+
+    def change(self, settings: WalkerSettings) -> None:
+        """Take other settings."""
+        rate, g = self._geometry.rate, self._geometry.g
+        self._com_gains = (
+            np.array(settings.com_stiffness) * rate**2,
+            np.array(settings.com_damping) * rate,
+        )
+        self._angular_gains = (
+            np.array(settings.angular_stiffness) * rate**2,
+            np.array(settings.angular_damping) * rate,
+        )
+        velocity, tilt = settings.velocity_integral * rate, settings.tilt_integral * rate**3
+        self._integral_gains = np.array([velocity, velocity, settings.height_integral * rate**3, tilt, tilt])
+        x, y, turn = settings.max_acceleration
+        self._most_change = (x * g, y * g, turn * g / self._geometry.length)
+
+    def reset(self, place: Floats, yaw: float) -> None:
+        """Begin at rest."""
+        self.command, self.yaw, self._high = [0.0, 0.0, 0.0], yaw, 0.0
+        self.place, self.velocity = place.copy(), np.zeros(3)
+        self.integrals = np.zeros(5)
+
+    def follow(self, target: tuple[float, float, float], dt: float) -> None:
+        """Bring the command nearer to what was asked for, within its largest acceleration."""
+        for i, most in enumerate(self._most_change):
+            self.command[i] += min(max(target[i] - self.command[i], -most * dt), most * dt)
+
+    def com_velocity(self, yaw: float) -> tuple[float, float]:
+        """Velocity of the centre of mass along x and y of the world at which the base has that commanded."""
+        vx, vy, wz = self.command
+        x, y = self._geometry.com
+        vx, vy = vx - wz * y, vy + wz * x
+        c, s = math.cos(yaw), math.sin(yaw)
+        return c * vx - s * vy, s * vx + c * vy
+
+    def base_velocity(self, R_WB: Floats) -> Floats:
+        """(6,) velocity of the base that is commanded, in its own convention [m/s, rad/s].
+
+        Args:
+            R_WB: (3, 3) orientation of the base.
+        """
+        vx, vy, wz = self.command
+        c, s = math.cos(self.yaw), math.sin(self.yaw)
+        return np.concatenate(((c * vx - s * vy, s * vx + c * vy, self.velocity[2]), wz * R_WB[2]))
+
+    def move(
+        self, place: Floats, yaw: float, ground: Ground, dt: float, sway: tuple[float, float] | None
+    ) -> None:
+        """Let time pass.
+
+        Args:
+            place: (3,) the centre of mass [m].
+            yaw: heading of the body [rad].
+            ground: below the feet.
+            dt: [s].
+            sway: where the body should be held or should sway to, in the world [m]; None: it goes straight.
+        """
+        turned = math.remainder(self.yaw + self.command[2] * dt - yaw, 2.0 * math.pi)
+        self.yaw = yaw + min(max(turned, -_FARTHEST_YAW), _FARTHEST_YAW)
+        v = self.com_velocity(self.yaw)
+        ahead = [self.place[i] + v[i] * dt - float(place[i]) for i in range(2)]
+        pull = math.exp(-dt / _LEAK)
+        if sway is None:
+            goal = (0.0, 0.0)
+        else:
+            goal = (sway[0] - float(place[0]), sway[1] - float(place[1]))
+        ahead = [goal[i] + pull * (ahead[i] - goal[i]) for i in range(2)]
+        far = math.hypot(*ahead)
+        most = _FARTHEST * self._geometry.length
+        shrink = most / far if far > most else 1.0
+        x, y = float(place[0]) + shrink * ahead[0], float(place[1]) + shrink * ahead[1]
+        self._climb(float(place[2]) - ground.height_at(x, y), dt)
+        self.place = np.array([x, y, ground.height_at(x, y) + self._high])
+        slope = ground.slope[0] * v[0] + ground.slope[1] * v[1]
+        self.velocity = np.array([v[0], v[1], slope])
+
+    def _climb(self, height: float, dt: float) -> None:
+        """Bring the wanted height nearer to where it should be, beginning at the height now [m]."""
+        if self._high <= 0.0:
+            self._high = height
+        most = _RISE * self._geometry.speed * dt
+        self._high += min(max(self._geometry.com_height - self._high, -most), most)
+
+    def accelerations(
+        self,
+        place: Floats,
+        velocity: Floats,
+        R_WB: Floats,
+        w_WB: Floats,
+        R_WC: Floats,
+        dt: float,
+    ) -> tuple[Floats, Floats]:
+        """Wanted accelerations of the centre of mass [m/s^2] and of the base [rad/s^2], in world axes.
+
+        Args:
+            place: (3,) the centre of mass [m].
+            velocity: (3,) its velocity [m/s].
+            R_WB: (3, 3) orientation of the base.
+            w_WB: (3,) angular velocity of the base, in world axes [rad/s].
+            R_WC: (3, 3) orientation that it should have: that of the control frame.
+            dt: since the last call [s].
+        """
+        c, s = math.cos(self.yaw), math.sin(self.yaw)
+        R_WH = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])  # heading frame
+        missing = (self.place - place) @ R_WH
+        slow = (self.velocity - velocity) @ R_WH
+        turn = rotation_vector(R_WC @ R_WB.T) @ R_WC
+        spin = (np.array([0.0, 0.0, self.command[2]]) - w_WB) @ R_WC
+        errors = np.array([slow[0], slow[1], missing[2], turn[0], turn[1]])
+        total = self.integrals + dt * self._integral_gains * errors
+        self.integrals = push = np.minimum(np.maximum(total, -self._most), self._most)
+        slow[:2] += push[:2]
+        com = self._com_gains[0] * missing + self._com_gains[1] * slow
+        com[2] += push[2]
+        angular = self._angular_gains[0] * turn + self._angular_gains[1] * spin
+        angular[:2] += push[3:]
+        return R_WH @ com, R_WC @ angular
+
+
+def rotation_vector(R: Floats) -> Floats:
+    """(3,) axis times angle of a rotation [rad]; its direction is arbitrary at half a turn."""
+    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    twice_sine = math.sqrt(x * x + y * y + z * z)
+    angle = math.atan2(twice_sine, R[0, 0] + R[1, 1] + R[2, 2] - 1.0)
+    scale = angle / twice_sine if twice_sine > 1e-9 else 0.5
+    return np.array([x * scale, y * scale, z * scale])

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lengths of a robot that stands: what walking takes its scales from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.centroidal import center_of_mass
+from quad_dynamics.api.drives import foot_position, gravity_norm, hip_position, leg_length, resting_pose
+from quad_dynamics.model.leg_kinematics import moving_joints, sole
+from quad_dynamics.model.legs import Leg
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+Vec2 = tuple[float, float]
+
+_LONG = 0.93  # share of its full length that a leg may use
+_LEAST_STROKE = 0.5  # half the way over which a leg should be able to stand, in leg lengths
+_SHORTEST_STROKE = 0.1  # the same for a robot that cannot be lowered so far
+_SAMPLES = 73  # of a joint, among which the longest leg is searched
+
+
+@dataclass(frozen=True, eq=False)
+class StanceGeometry:
+    """A robot that stands level, seen from its base.
+
+    Attributes:
+        length: of the legs, l: hips above feet in the standing pose [m].
+        g: gravity [m/s^2].
+        weight: of the robot [N].
+        com_height: of the centre of mass above the ground when walking [m].
+        base_height: of the base, likewise [m].
+        com: (x, y) of the centre of mass from the base [m].
+        below: (x, y) where each foot stands, from the centre of mass [m].
+        middle: (x, y) of the feet, from the centre of mass [m].
+        spread: largest distance of a foot from the centre of mass [m].
+        hips: (legs, 3) of the first joints, from the base [m].
+        reach: (legs,) largest distances of feet from hips [m].
+        stroke: half the way over which a leg can stand, without being stretched [m].
+        radius: of each foot [m].
+        posture: (nj,) joint positions [rad or m].
+    """
+
+    length: float
+    g: float
+    weight: float
+    com_height: float
+    base_height: float
+    com: Vec2
+    below: tuple[Vec2, ...]
+    middle: Vec2
+    spread: float
+    hips: Floats
+    reach: Floats
+    stroke: float
+    radius: tuple[float, ...]
+    posture: Floats
+
+    @property
+    def rate(self) -> float:
+        """sqrt(g / l), the rate of everything [1/s]."""
+        return math.sqrt(self.g / self.length)
+
+    @property
+    def speed(self) -> float:
+        """sqrt(g l), the scale of velocities [m/s]."""
+        return math.sqrt(self.g * self.length)
+
+    @property
+    def pendulum(self) -> float:
+        """Time constant sqrt(h / g) of the body as an inverted pendulum [s]."""
+        return math.sqrt(self.com_height / self.g)
+
+
+def stance_geometry(model: Model, stand_height: float = 1.0) -> StanceGeometry:
+    """Measure a robot in its standing pose.
+
+    Where legs are so long in that pose that they could not step far, the body is lowered.
+
+    Args:
+        model: a robot with legs and a standing pose.
+        stand_height: of the base, over that of the standing pose.
+    """
+    q = resting_pose(model)
+    q[:7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    length, g = leg_length(model), gravity_norm(model)
+    radius = tuple(sole(model, leg.foot, resting_pose(model))[1] for leg in model.legs)
+    feet = np.array([foot_position(model, q, leg.foot) for leg in model.legs])
+    hips = np.array([hip_position(model, q, leg) for leg in model.legs])
+    reach = np.array([full_length(model, leg) for leg in model.legs])
+    com = np.asarray(center_of_mass(model, q))
+    floor = float(np.mean(feet[:, 2] - np.array(radius)))
+    high, longest = float((hips[:, 2] - feet[:, 2]).max()), _LONG * float(reach.min())
+    best = math.sqrt(max(longest**2 - (_LEAST_STROKE * length) ** 2, 0.0))
+    lowered = max((1.0 - stand_height) * length, high - best)
+    stroke = math.sqrt(max(longest**2 - (high - lowered) ** 2, (_SHORTEST_STROKE * length) ** 2))
+    below = feet[:, :2] - com[:2]
+    return StanceGeometry(
+        length,
+        g,
+        model.total_mass * g,
+        float(com[2]) - floor - lowered,
+        -floor - lowered,
+        (float(com[0]), float(com[1])),
+        tuple((float(x), float(y)) for x, y in below),
+        (float(below[:, 0].mean()), float(below[:, 1].mean())),
+        float(np.linalg.norm(below, axis=1).max()),
+        hips,
+        reach,
+        stroke,
+        radius,
+        q[7:].copy(),
+    )
+
+
+def full_length(model: Model, leg: Leg) -> float:
+    """Largest distance of a foot from its hip that the last joint of the leg allows [m]."""
+    q = resting_pose(model)
+    joint = moving_joints(model, leg)[-1]
+    half = 1.0 if model.is_prismatic[joint] else math.pi  # files may have no limits
+    low, high = max(model.q_min[joint], q[7 + joint] - half), min(model.q_max[joint], q[7 + joint] + half)
+    longest = 0.0
+    for angle in np.linspace(low, high, _SAMPLES):
+        q[7 + joint] = angle
+        way = foot_position(model, q, leg.foot) - hip_position(model, q, leg)
+        longest = max(longest, float(np.linalg.norm(way)))
+    return longest

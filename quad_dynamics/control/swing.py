@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of a foot through the air."""
+
+from __future__ import annotations
+
+from quad_dynamics.control.min_jerk import min_jerk
+
+Vec3 = tuple[float, float, float]
+
+
+def swing_motion(
+    progress: float, duration: float, start: Vec3, end: Vec3, height: float
+) -> tuple[Vec3, Vec3, Vec3]:
+    """Position, velocity and acceleration of a foot that swings.
+
+    It goes from start to end with the least jerk, and up and down beside that by a bump of the sixth order,
+    which has no velocity and no acceleration at both ends either.
+
+    Args:
+        progress: 0 at the start, 1 at the end.
+        duration: of the swing [s].
+        start: where the foot was lifted [m].
+        end: where it comes down [m].
+        height: of the bump [m].
+    """
+    s, ds, dds = min_jerk(progress)
+    rate = 1.0 / duration
+    b, db, ddb = _bump(progress)
+    dx, dy, dz = end[0] - start[0], end[1] - start[1], end[2] - start[2]
+    v, a = ds * rate, dds * rate * rate
+    return (
+        (start[0] + s * dx, start[1] + s * dy, start[2] + s * dz + height * b),
+        (v * dx, v * dy, v * dz + height * db * rate),
+        (a * dx, a * dy, a * dz + height * ddb * rate * rate),
+    )
+
+
+def _bump(t: float) -> tuple[float, float, float]:
+    """64 t^3 (1 - t)^3, which is 1 in the middle, and its first two derivatives."""
+    if not 0.0 < t < 1.0:
+        return 0.0, 0.0, 0.0
+    p = t * (1.0 - t)
+    slope = 1.0 - 2.0 * t
+    return 64.0 * p**3, 192.0 * p * p * slope, 384.0 * p * (slope * slope - p)

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole-body control: joint torques that move the whole robot as wanted, within all limits.
+
+The unknowns are the accelerations du of the robot and the forces f of the ground on its feet. From what
+matters most to what matters least (Bellicoso, Jenelten, Gehring, Hutter 2018; Escande, Mansard, Wieber 2014):
+
+1. the equation of motion M du + h = S^T tau + J^T f, and the feet that are down stay where they are,
+2. friction and the limits of the torques,
+3. the centre of mass, the orientation of the base and the feet that swing accelerate as wanted,
+4. forces are near those that share the weight evenly.
+
+The first is eliminated (`kernels/whole_body.py`): three unknowns a leg remain, and torques are affine in
+them. The second are inequalities of both quadratic programs that follow. The third is the cost of the first
+program, with weights, because two point feet cannot do everything at once. The second program keeps what the
+first has reached exactly, and chooses among the forces that are left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import daqp
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.controller import ControllerTerms
+from quad_dynamics.api.drives import leg_length, resting_pose
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.kernels import whole_body as K_
+from quad_dynamics.model.leg_kinematics import sole
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+# Weight of the forces' level in the program of the tasks, which makes its solution unique.
+_REGULAR = 1e-8
+# Added to it where daqp cycles, or takes a program for infeasible: most often it is badly conditioned.
+_FIRM = 1e-6
+# Weight of the forces in the variant with one program.
+_FORCE_WEIGHT = 1e-3
+_SOLVED = 1  # exit flag of daqp
+
+
+@dataclass(eq=False)
+class Tasks:
+    """What the robot is to do. Everything is in world axes.
+
+    Attributes:
+        com: (3,) acceleration of the centre of mass [m/s^2].
+        angular: (3,) angular acceleration of the base [rad/s^2].
+        feet: (legs, 3) accelerations of the feet: of the centre of one that swings, of the lowest point of
+            one that is down [m/s^2].
+        down: (legs,) which feet are down.
+        axes: (3, 3) columns: two directions along the ground, and its normal.
+        most_force: (legs,) largest normal forces of the feet that are down [N].
+        forces: (legs, 3) that the feet should have where there is a choice [N].
+        free: (nj,) accelerations of joints where the feet leave them free.
+        low: (nj,) smallest torques [N m or N].
+        high: (nj,) largest torques [N m or N].
+    """
+
+    com: Floats
+    angular: Floats
+    feet: Floats
+    down: Flags
+    axes: Floats
+    most_force: Floats
+    forces: Floats
+    free: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(eq=False)
+class Solution:
+    """What whole-body control found.
+
+    Attributes:
+        tau: (nj,) torques [N m or N].
+        du: (nv,) accelerations.
+        forces: (legs, 3) of the ground on the feet, in world axes [N].
+        within_limits: whether the torques are within their limits; where no solution is, they are not, and
+            are to be limited.
+        iterations: of both programs.
+    """
+
+    tau: Floats
+    du: Floats
+    forces: Floats
+    within_limits: bool
+    iterations: int
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of the tasks, which share a level.
+
+    Attributes:
+        com: of the centre of mass, along x, y and z of the ground.
+        angular: of the base, about the same axes.
+        swing: of the feet that swing.
+    """
+
+    com: tuple[float, float, float] = (3.0, 3.0, 6.0)
+    angular: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    swing: float = 3.0
+
+
+@dataclass(eq=False)
+class _Arrays:
+    """The arrays that the kernels read and write, made once."""
+
+    legs: Floats
+    tasks: Floats
+    leg_tasks: Floats
+    limits: Floats
+    room: Floats
+    out: tuple[Floats, ...]
+    level_room: Floats
+    level: tuple[Floats, ...]
+    eyes: list[Floats] = field(default_factory=list)
+
+
+class WholeBodyControl:
+    """Whole-body control of one robot.
+
+    Attributes:
+        legs: number of legs.
+        unit: force that one unit of an unknown means [N].
+    """
+
+    def __init__(self, model: Model, weights: Weights | None = None, strict: bool = True) -> None:
+        """Prepare the tables.
+
+        Args:
+            model: a robot with a floating base and legs.
+            weights: of the tasks; None for the defaults.
+            strict: whether forces have a level of their own; else all is one program with weights.
+
+        Raises:
+            ArgumentError: the robot has no legs, or a leg with too many joints.
+        """
+        if not model.floating_base or not model.legs:
+            raise ArgumentError(f'{model.name} has no legs or a fixed base; expected a robot with legs')
+        self._model, self._strict = model, strict
+        self.legs, self.unit = len(model.legs), model.total_mass / len(model.legs)
+        self._address = model._packed.address
+        self._arrays = self._make_arrays(weights or Weights())
+
+    def _make_arrays(self, weights: Weights) -> _Arrays:
+        model, n, m = self._model, self.legs, 3 * self.legs
+        nv, nj = model.nv, model.nj
+        legs = np.zeros((n, K_.LEG_WORDS))
+        for row, leg in zip(legs, model.legs, strict=True):
+            joints = leg.joint_indices
+            if len(joints) > K_.LEG_MOST_JOINTS:
+                raise ArgumentError(
+                    f"leg '{leg.name}' has {len(joints)} joints; expected at most {K_.LEG_MOST_JOINTS}"
+                )
+            row[K_.LEG_FRAME] = model.foot_names.index(leg.foot)
+            row[K_.LEG_OFFSET : K_.LEG_OFFSET + 3], row[K_.LEG_RADIUS] = sole(
+                model, leg.foot, resting_pose(model)
+            )
+            row[K_.LEG_JOINT_COUNT] = len(joints)
+            row[K_.LEG_JOINTS : K_.LEG_JOINTS + len(joints)] = joints
+        tasks = np.zeros(K_.TASK_WORDS)
+        tasks[K_.TASK_WEIGHT_COM : K_.TASK_WEIGHT_COM + 3] = weights.com
+        tasks[K_.TASK_WEIGHT_ANGULAR : K_.TASK_WEIGHT_ANGULAR + 3] = weights.angular
+        tasks[K_.TASK_WEIGHT_SWING] = weights.swing
+        tasks[K_.TASK_UNIT], tasks[K_.TASK_LENGTH] = self.unit, leg_length(model)
+        tasks[K_.TASK_REGULAR] = _REGULAR if self._strict else _FORCE_WEIGHT
+        rows = nj + K_.PYRAMID_ROWS * n
+        out = ((nv, m), (nv,), (rows, m), (rows,), (rows,), (6 + m, m), (6 + m,), (m, m), (m,), (m,))
+        level = ((m, m), (m,), (rows * m,), (rows,), (rows,))
+        return _Arrays(
+            legs,
+            tasks,
+            np.zeros((n, K_.LEG_TASK_WORDS)),
+            np.zeros((2, nj)),
+            np.zeros(n * (3 * nv + 4 * K_.LEG_MOST_JOINTS) + 36 + 6 * (m + 1)),
+            tuple(map(np.zeros, out)),
+            np.zeros((6 + m) * (m + 2)),
+            tuple(map(np.zeros, level)),
+            [np.eye(k) for k in range(m + 1)],
+        )
+
+    def solve(
+        self, terms: ControllerTerms, R_WB: Floats, tasks: Tasks, mu: float, feet_only: bool = False
+    ) -> Solution | None:
+        """Accelerations, forces and torques for some tasks.
+
+        Args:
+            terms: of the model at the state, with the feet as frames.
+            R_WB: (3, 3) orientation of the base.
+            tasks: what to do.
+            mu: friction that the feet may count on; forces stay within the pyramid inside its cone.
+            feet_only: leave the limits of the torques out.
+
+        Returns:
+            None if no solution was found.
+        """
+        a = self._arrays
+        self._fill(R_WB, tasks, mu)
+        rows = K_.whole_body.run(
+            self._address, self.legs, terms, a.legs, a.tasks, a.leg_tasks, tasks.free, a.limits, a.room, a.out
+        )
+        if rows < 0:
+            return None
+        D, d, C, low, high, _, _, H, c, z0 = a.out
+        first = self._model.nj if feet_only else 0
+        limits = C[first:rows], high[first:rows], low[first:rows]
+        z, _, flag, info = daqp.solve(H, c, *limits)
+        if flag != _SOLVED:
+            H.flat[:: len(c) + 1] += _FIRM
+            c -= _FIRM * z0
+            z, _, flag, info = daqp.solve(H, c, *limits)
+            if flag != _SOLVED:
+                return None
+        iterations = int(info['iterations'])
+        if self._strict:
+            z, more = self._choose_forces(z, first, rows)
+            iterations += more
+        nj = self._model.nj
+        tau = tasks.high - high[:nj] + C[:nj] @ z
+        forces = (z * self.unit).reshape(self.legs, 3) * tasks.down[:, None]
+        return Solution(tau, D @ z + d, forces, not feet_only, iterations)
+
+    @property
+    def table(self) -> Floats:
+        """(legs, LEG_WORDS) the kernels' table of legs."""
+        return self._arrays.legs
+
+    @property
+    def radius(self) -> Floats:
+        """(legs,) radii of the feet [m]."""
+        return self._arrays.legs[:, K_.LEG_RADIUS]
+
+    def base_jacobian(self, leg: int) -> Floats:
+        """(3, 6) of the last solve: velocity of a foot for velocities of the base."""
+        nv = self._model.nv
+        return self._arrays.room[3 * nv * leg : 3 * nv * (leg + 1)].reshape(3, nv)[:, :6]
+
+    def leg_inverse(self, leg: int) -> Floats:
+        """(joints, 3) of the last solve: joint velocities of a leg for a velocity of its foot."""
+        count = int(self._arrays.legs[leg, K_.LEG_JOINT_COUNT])
+        begin = 3 * self._model.nv * self.legs + 3 * K_.LEG_MOST_JOINTS * leg
+        return self._arrays.room[begin : begin + 3 * count].reshape(count, 3)
+
+    def _choose_forces(self, z: Floats, first: int, rows: int) -> tuple[Floats, int]:
+        """The solution of the level below: z where that fails, and iterations."""
+        a = self._arrays
+        k = K_.next_level.run(self._address, self.legs, rows, z, a.out, a.level_room, a.level)
+        if not k:
+            return z, 0
+        N, c, CN, low, high = a.level
+        C = CN[: rows * k].reshape(rows, k)
+        y, _, flag, info = daqp.solve(a.eyes[k], c[:k], C[first:], high[first:rows], low[first:rows])
+        if flag != _SOLVED:
+            return z, 0
+        return z + y @ N[:k], int(info['iterations'])
+
+    def _fill(self, R_WB: Floats, tasks: Tasks, mu: float) -> None:
+        a = self._arrays
+        t, legs = a.tasks, a.leg_tasks
+        t[K_.TASK_COM : K_.TASK_COM + 3] = tasks.com
+        t[K_.TASK_ANGULAR : K_.TASK_ANGULAR + 3] = tasks.angular
+        t[K_.TASK_AXES : K_.TASK_AXES + 9] = tasks.axes.ravel()
+        t[K_.TASK_R_WB : K_.TASK_R_WB + 9] = R_WB.ravel()
+        t[K_.TASK_MU] = mu
+        legs[:, K_.DOWN] = tasks.down
+        legs[:, K_.FOOT_A : K_.FOOT_A + 3] = tasks.feet
+        legs[:, K_.MOST] = tasks.most_force
+        legs[:, K_.FORCE : K_.FORCE + 3] = tasks.forces
+        a.limits[0], a.limits[1] = tasks.low, tasks.high
+
+
+def even_forces(weight: float, down: Flags, normal: Floats) -> Floats:
+    """(legs, 3) forces with which the feet that are down share a weight evenly [N]."""
+    share = weight / max(int(np.count_nonzero(down)), 1)
+    return np.asarray(down[:, None] * (share * normal))
