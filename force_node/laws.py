@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from quad_dynamics.control.stand import StandUp
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
+
+if TYPE_CHECKING:
+    from quad_dynamics.control.walker import Walker
 
 Floats = npt.NDArray[np.float64]
 
@@ -165,12 +168,99 @@ class PassthroughLaw:
         self._timeout = settings.command_timeout
 
 
+class WholeBodyLaw:
+    """Stands up, stands, and walks at the velocity of the last command; stops when it is too old.
+
+    Time is that of the states: also how old a command is.
+    """
+
+    def __init__(self, model: Model, settings: ForceSettings) -> None:
+        self._walker = _make_walker(model, settings)
+        self._timeout = settings.cmd_timeout
+        self._received = self._time = 0.0
+        self._is_commanded = False
+
+    @property
+    def phase(self) -> str:
+        """See `Walker`."""
+        return self._walker.phase
+
+    def start(self, state: RobotState) -> None:
+        """Get up from here, or stand; commands that were meant for another time are forgotten."""
+        self._stop()
+        self._walker.start(state)
+        self._time = state.time
+
+    def command(self, vx: float, vy: float, wz: float) -> str:
+        """Take a velocity; its time is that of the last state.
+
+        Returns:
+            '' for a velocity that is within limits, else what was limited.
+
+        Raises:
+            ArgumentError: a value that is not finite; the command is as before then.
+        """
+        within = self._walker.command(vx, vy, wz)
+        self._received, self._is_commanded = self._time, True
+        if within:
+            return ''
+        most = ', '.join(f'{value:.3g}' for value in self._walker.largest_command)
+        return f'cmd_vel is ({vx:.3g}, {vy:.3g}, {wz:.3g}); limited to at most ({most}) m/s, m/s, rad/s'
+
+    def _stop(self) -> None:
+        self._walker.command(0.0, 0.0, 0.0)
+        self._is_commanded = False
+
+    def update(self, state: RobotState) -> Setpoint:
+        """See `Walker`."""
+        self._time = state.time
+        if self._is_commanded and state.time - self._received > self._timeout:
+            self._stop()
+        return self._walker.update(state)
+
+    def change(self, settings: ForceSettings) -> None:
+        """Take other settings of walking, and another timeout."""
+        self._walker.change(settings)
+        self._timeout = settings.cmd_timeout
+
+    def details(self) -> dict[str, Any]:
+        """What a user wants to know about walking, by name."""
+        walker, counts = self._walker, self._walker.counts
+        vx, vy, wz = (0.0, 0.0, 0.0) if walker.plan is None else walker.plan.command
+        most_x, most_y, most_turn = walker.largest_command
+        return {
+            'gait': walker.gait,
+            'commanded': self._is_commanded,
+            'vx': vx,
+            'vy': vy,
+            'wz': wz,
+            'max_vx': most_x,
+            'max_vy': most_y,
+            'max_wz': most_turn,
+            'solver_failures': counts.failures,
+            'solver_limited': counts.limited,
+            'late_feet': counts.late,
+            'lost_feet': counts.lost,
+            'update_us': 1e6 * walker.times.total,
+        }
+
+
+def _make_walker(model: Model, settings: ForceSettings) -> Walker:
+    # Here, for all other modes work without a solver.
+    try:
+        from quad_dynamics.control.walker import Walker
+    except ImportError as error:
+        raise ArgumentError(f'{error}; expected the solver of whole-body control to be installed') from error
+    return Walker(model, settings)
+
+
 _LAWS: dict[str, type[Law]] = {
     'gravity': GravityLaw,
     'stand': StandLaw,
     'computed_torque': TrackingLaw,
     'damping': DampingLaw,
     'passthrough': PassthroughLaw,
+    'whole_body': WholeBodyLaw,
 }
 
 

@@ -11,6 +11,7 @@ import math
 import time
 from typing import Any
 
+from geometry_msgs.msg import Twist, TwistStamped
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -20,6 +21,7 @@ from force_node.report import Report
 from force_node.sensors import Sensors
 from force_node.settings import ForceSettings
 from force_node.supervisor import Supervisor
+from force_node.velocities import read_velocity
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
@@ -71,6 +73,8 @@ class ForceNode:
         self._commands = JointReader(names, (), 'joint_commands')
         node.create_subscription(JointState, 'joint_commands', self._take_command, CONTROL, raw=True)
         node.create_subscription(JointTrajectory, 'joint_targets', self._take_targets, COMMAND)
+        kind = TwistStamped if self.settings.cmd_vel_stamped else Twist
+        node.create_subscription(kind, 'cmd_vel', self._take_velocity, COMMAND)
         node.create_service(Trigger, '~/recover', self._recover)
 
     # ---------------------------------------------------------------- the loop
@@ -160,6 +164,12 @@ class ForceNode:
 
     def _take_targets(self, message: Any) -> None:
         self.supervisor.targets(message)
+
+    def _take_velocity(self, message: Any) -> None:
+        try:
+            self.supervisor.velocity(*read_velocity(message))
+        except ArgumentError as error:
+            self.diagnostics.fault('bad_cmd_vel', str(error))
 
     def _recover(self, request: Any, response: Any) -> Any:
         response.success, response.message = self.supervisor.recover()

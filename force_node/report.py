@@ -26,7 +26,7 @@ class Report:
         self._answers = 0
         self._crowd = Crowd(owner.node, owner.sensors.subscription.topic_name, silent_about='sim_node')
         owner.diagnostics.watch(self._crowd, 'bad_joint_states', 'bad_odom', 'bad_foot_forces')
-        self._shown: tuple[str, str] = ('', '')
+        self._shown: tuple[str, ...] = ()
         self._since = time.monotonic()
         self._counts = dict.fromkeys((*_TOPICS, 'commands'), 0)
 
@@ -38,7 +38,7 @@ class Report:
     def watch(self) -> None:
         """Let the next message come at once when what the robot does has changed."""
         supervisor = self._owner.supervisor
-        now = supervisor.mode, supervisor.phase
+        now = supervisor.mode, supervisor.phase, self._owner.settings.gait
         if now != self._shown:
             self._shown = now
             self._owner.diagnostics.hurry()
@@ -65,6 +65,7 @@ class Report:
             jumps=supervisor.jumps,
             last_jump=supervisor.last_jump,
             real_time_priority=owner.priority.is_urgent,
+            **supervisor.details(),
             **self._inputs(),
         )
 
@@ -75,7 +76,8 @@ class Report:
             return ERROR, f'damping until ~/recover: {supervisor.faults.latched}'
         if supervisor.waiting_for:
             return WARN, f'damping: {supervisor.waiting_for}'
-        message = ' '.join(filter(None, [supervisor.mode, supervisor.phase]))
+        gait = self._owner.settings.gait if supervisor.mode == 'whole_body' else ''
+        message = ' '.join(filter(None, [supervisor.mode, supervisor.phase, gait and f'({gait})']))
         if supervisor.mode == 'passthrough' and supervisor.phase == 'no command':
             timeout = self._owner.settings.command_timeout
             return WARN, f'{message}: damping, for no joint_commands came for {timeout:g} s'

@@ -5,21 +5,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quad_dynamics.control.settings import MODES, ControlSettings
+from quad_dynamics.control.settings import MODES
+from quad_dynamics.control.walker_settings import WalkerSettings
 from quad_dynamics.parameters.frame_names import frame_problems
 from quad_dynamics.parameters.parameter import param
 
 
 @dataclass(frozen=True)
-class ForceSettings(ControlSettings):
+class ForceSettings(WalkerSettings):
     """Everything that can be set about force_node."""
 
+    # Of all modes; they count on less than `Walker` alone does.
+    mu: float = param(0.4, 'friction that the feet may count on', unit='-', low=0.0, high=5.0, dynamic=True)
     robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
     xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
     mode: str = param(
         'stand',
         'gravity: carry the weight; stand: get up and stand; computed_torque: follow joint_targets; damping: '
-        'come to rest; passthrough: send joint_commands on, within limits',
+        'come to rest; passthrough: send joint_commands on, within limits; whole_body: get up, stand, and '
+        'walk as cmd_vel says',
         choices=MODES,
         dynamic=True,
     )
@@ -41,6 +45,17 @@ class ForceSettings(ControlSettings):
         low=0.01,
         high=10.0,
         dynamic=True,
+    )
+    cmd_timeout: float = param(
+        0.3,
+        'without cmd_vel after which whole_body stops and stands, in the time of joint_states',
+        unit='s',
+        low=0.01,
+        high=60.0,
+        dynamic=True,
+    )
+    cmd_vel_stamped: bool = param(
+        False, 'cmd_vel is a TwistStamped, and not a Twist; its stamp is not looked at'
     )
     output: str = param(
         'joint_state',

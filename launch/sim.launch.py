@@ -2,6 +2,7 @@
 """`ros2 launch quad_dynamics sim.launch.py`: the robot lies, gets up, and stands.
 
 `--show-args` lists what can be chosen, such as robot:=path/to/robot.urdf contact:=spring_damper rviz:=true.
+With walk:=true it walks as cmd_vel says.
 """
 
 from launch import LaunchDescription

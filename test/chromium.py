@@ -142,6 +142,16 @@ class Browser:
                 'Input.dispatchMouseEvent', type=kind, x=x, y=y, button='left', buttons=1, clickCount=1
             )
 
+    def key(self, name: str, is_down: bool, shift: bool = False) -> None:
+        """Press a key that writes nothing, such as ArrowUp, or release it."""
+        self.command(
+            'Input.dispatchKeyEvent',
+            type='rawKeyDown' if is_down else 'keyUp',
+            key=name,
+            code=name,
+            modifiers=8 if shift else 0,
+        )
+
     def close(self) -> None:
         """End the browser."""
         with contextlib.suppress(Exception):

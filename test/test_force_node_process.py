@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
-
+import rclpy
 from force_graph import Graph, start
-from geometry_msgs.msg import PoseWithCovarianceStamped, WrenchStamped
+from geometry_msgs.msg import PoseWithCovarianceStamped, Twist, TwistStamped, WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool, Trigger
 
 from quad_dynamics.bags.cdr_padding import Padding
 from quad_dynamics.ros.qos import COMMAND, STREAM
@@ -37,6 +37,16 @@ def joint_states(names: list[str] = NAMES, position: Any = None, stamp: int = 0)
     message = JointState(name=names, position=position, velocity=np.zeros(12), effort=np.zeros(12))
     message.header.stamp.sec = stamp
     return bytes(serialize_message(message))
+
+
+def twist(x: float) -> Twist:
+    """A velocity forward; what is more than anybody can walk is one of turning."""
+    message = Twist()
+    if abs(x) > 1e3:
+        message.angular.z = x
+    else:
+        message.linear.x = x
+    return message
 
 
 # What is said about messages that are wrong in one way each.
@@ -61,6 +71,7 @@ def test_faults_of_a_running_graph(ros_domain: int) -> None:
         _bad_messages_do_no_harm(graph, odom)
         _silence_damps_and_passes(graph, torques)
         _modes_change(graph, odom)
+        _velocities_are_checked(graph, odom)
         _fall_latches(graph, odom, torques)
         assert 0.0 < estimated[-1][1].wrench.force.z < 200.0
         assert all(process.poll() is None for process in graph.processes.values())
@@ -131,6 +142,37 @@ def _modes_change(graph: Graph, odom: list[Any]) -> None:
     assert graph.force['level'] == 0
 
 
+def _velocities_are_checked(graph: Graph, odom: list[Any]) -> None:
+    publisher = graph.node.create_publisher(Twist, 'cmd_vel', COMMAND)
+    graph.wait(lambda: publisher.get_subscription_count() > 0, 5.0, 'is found')
+
+    def ask(until: Any, what: str, x: float) -> None:
+        def is_so() -> bool:
+            publisher.publish(twist(x))
+            return bool(until())
+
+        graph.wait(is_so, 10.0, what)
+
+    def says(text: str) -> Any:
+        return lambda: text in graph.force.get('last_fault', '')
+
+    ask(says("cmd_vel came in mode 'stand'"), 'that it does not walk', 0.2)
+    assert graph.set_mode('whole_body').successful
+    graph.wait(lambda: graph.force['message'] == 'whole_body stand (trot)', 5.0, 'stands')
+    ask(says('cmd_vel: linear.x is nan'), 'what is not finite', float('nan'))
+    ask(lambda: graph.force['phase'] == 'walk', 'walks', 0.2)
+    ask(says('cmd_vel is (0, 0, 1e+30); limited'), 'that it is limited', 1e30)
+    # nobody asks any more
+    graph.wait(lambda: graph.force['commanded'] == 'False', 2.0, 'knows that it is old')
+    graph.wait(lambda: graph.force['phase'] == 'stand', 5.0, 'stops by itself')
+    assert graph.faults('bad_cmd_vel') >= 2
+    assert graph.faults('limited_cmd_vel') >= 1
+    assert graph.force['latched'] == ''
+    assert _height(odom) > STANDING
+    graph.node.destroy_publisher(publisher)
+    assert graph.set_mode('stand').successful
+
+
 def _fall_latches(graph: Graph, odom: list[Any], torques: list[Any]) -> None:
     pose = PoseWithCovarianceStamped()
     pose.pose.pose.position.z = 0.6
@@ -172,6 +214,60 @@ def test_lock_step_twice_is_bit_identical(ros_domain: int) -> None:
     first, second = run(), run()
     assert len(first) == 240
     assert first == second
+
+
+def test_walking_in_lock_step_twice_is_bit_identical(ros_domain: int) -> None:
+    """Three seconds at 0.4 m/s. The command comes before time begins, and does not grow old."""
+    clean = Padding('sensor_msgs/msg/JointState', fields_of).clean
+    partners = 'lock_step_partners:=[force_node, listener]'
+    begins = ('initial_pose:=standing', 'start_paused:=true', 'real_time_factor:=0.0')
+    count = 1500
+
+    def run() -> tuple[list[bytes], float]:
+        with Graph(
+            ('lock_step:=true', partners, *begins),
+            ('lock_step:=true', 'mode:=whole_body', 'cmd_timeout:=60.0'),
+        ) as graph:
+            odom = graph.listen(Odometry, 'odom')
+            heard = graph.listen(JointState, 'joint_torques')
+            graph.listen(JointState, 'joint_states')
+            publisher = graph.node.create_publisher(Twist, 'cmd_vel', COMMAND)
+
+            def is_commanded() -> bool:
+                publisher.publish(twist(0.4))
+                return graph.force.get('commanded') == 'True'
+
+            graph.wait(is_commanded, 60.0, 'has a command')
+            graph.call(SetBool, 'sim_node/pause', SetBool.Request(data=False))
+            graph.wait(lambda: heard[-1][1].header.stamp.sec >= 3, 60.0, 'walks for three seconds')
+        answers = {(m.header.stamp.sec, m.header.stamp.nanosec): m for _, m in heard}
+        x = [float(m.pose.pose.position.x) for _, m in odom]
+        return [bytes(clean(serialize_message(message))) for message in list(answers.values())[:count]], x[-1]
+
+    (first, x), (second, _) = run(), run()
+    assert len(first) == count
+    assert x > 0.8
+    assert first == second
+
+
+@pytest.mark.parametrize('kind', [Twist, TwistStamped])
+def test_velocities_with_and_without_a_stamp(ros_domain: int, kind: Any) -> None:
+    from force_node.node import ForceNode
+
+    stamped = 'true' if kind is TwistStamped else 'false'
+    rclpy.init(args=['--ros-args', '-p', f'cmd_vel_stamped:={stamped}', '-p', 'mode:=whole_body'])
+    node = ForceNode()
+    try:
+        [subscription] = [one for one in node.node.subscriptions if one.topic_name == '/cmd_vel']
+        assert subscription.msg_type is kind
+        message = kind()
+        getattr(message, 'twist', message).angular.y = float('inf')
+        subscription.callback(message)
+        assert node.diagnostics.last_fault == 'cmd_vel: angular.y is inf; expected a finite number'
+        assert node.diagnostics.counts == {'bad_cmd_vel': 1}
+    finally:
+        node.close()
+        rclpy.shutdown()
 
 
 def test_torques_alone_as_effort_controllers_take_them(ros_domain: int) -> None:

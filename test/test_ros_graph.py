@@ -47,6 +47,7 @@ REACHES: dict[str, tuple[Any, set[str]]] = {
     'terrain': ('stairs', {'sim_node'}),
     'initial_pose': ('standing', {'sim_node'}),
     'mode': ('gravity', {'force_node'}),
+    'gait': ('crawl', {'force_node'}),
     'real_time_factor': (0.5, {'sim_node'}),
     'lock_step': (True, {'sim_node', 'force_node'}),
     'seed': (7, {'sim_node'}),
@@ -57,6 +58,7 @@ REACHES: dict[str, tuple[Any, set[str]]] = {
 CHANGE_THE_GRAPH = {'noise', 'headless', 'viewer', 'rviz', 'record', 'record_duration', 'storage'}
 CHANGE_THE_GRAPH |= {
     'sim_robot',
+    'walk',
     'controller',
     'namespace',
     'params_file',
@@ -154,6 +156,17 @@ def test_lock_step_waits_for_all_who_take_part() -> None:
     assert partners(lock_step=True, record='bag') == ['force_node', RECORDER]
     assert partners(lock_step=True, controller='none') is None  # any controller
     assert partners(lock_step=True, controller='none', record='bag') == [RECORDER]
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_walking_is_a_mode_of_force_node() -> None:
+    for given in ({'walk': True}, {'walk': True, 'mode': 'whole_body'}):
+        assert by_name(graph(given))['force_node'].parameters['mode'] == 'whole_body'
+    assert 'mode' not in by_name(graph({'walk': False}))['force_node'].parameters
+    with pytest.raises(ArgumentError, match="walk is true, but mode is 'stand'; expected 'whole_body'"):
+        graph({'walk': True, 'mode': 'stand'})
+    with pytest.raises(ArgumentError, match='walk is given, but controller is none'):
+        graph({'walk': True, 'controller': 'none'})
 
 
 @pytest.mark.usefixtures('no_ros')

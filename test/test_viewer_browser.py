@@ -14,7 +14,10 @@ import pytest
 pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
 pytest.importorskip('viser', reason='viser is not installed')
 from chromium import Browser, Pixels, find_chromium
+from geometry_msgs.msg import Twist
 from node_processes import Probe, Process, probe
+
+from quad_dynamics.ros.qos import COMMAND
 
 pytestmark = [
     pytest.mark.realtime,
@@ -80,6 +83,33 @@ def test_robot_is_seen_and_buttons_act(tmp_path: Path) -> None:
         until(lambda: 'no joint_states for' in browser.text(), 'that the simulation is gone')
         assert viewer.stop()[0] == 0
         until(lambda: 'Connection to viewer_node lost' in browser.text(), 'that the page says so')
+
+
+def test_arrow_keys_drive(tmp_path: Path) -> None:
+    with Process('viewer_node', port=0) as viewer, probe() as listener, Browser(tmp_path, SIZE) as browser:
+        assert viewer.process.stdout is not None
+        browser.open(viewer.process.stdout.readline().split()[1])
+        until(lambda: 'Reset' in browser.text(), 'the page')
+        twists: list[tuple[float, float, float]] = []
+        listener.node.create_subscription(
+            Twist, 'cmd_vel', lambda t: twists.append((t.linear.x, t.linear.y, t.angular.z)), COMMAND
+        )
+        until(lambda: 'Arrow keys drive' in browser.text(), 'the walk controls', listener)
+        until(lambda: browser.evaluate('window.quadDynamicsDrives'), 'the keys to drive', listener)
+        # 30 % of the largest velocities
+        for name, shift, expected in (
+            ('ArrowUp', False, (0.3, 0.0, 0.0)),
+            ('ArrowDown', False, (-0.3, 0.0, 0.0)),
+            ('ArrowLeft', False, (0.0, 0.0, 0.3)),
+            ('ArrowRight', True, (0.0, -0.15, 0.0)),
+        ):
+            browser.key(name, True, shift)
+            until(lambda e=expected: twists and twists[-1] == pytest.approx(e), f'{name} to drive', listener)
+            listener.listen(1.0)
+            assert twists[-1] == pytest.approx(expected)  # for as long as it is held
+            browser.key(name, False, shift)
+            until(lambda: not any(twists[-1]), f'{name} to be released', listener)
+        assert viewer.stop()[0] == 0
 
 
 def _plots_move(browser: Browser) -> None:

@@ -27,6 +27,7 @@ from viewer_node.body_meshes import body_meshes
 from viewer_node.markers import Marker
 from viewer_node.origin import is_own_page, own_pages_only
 from viewer_node.page import Page
+from viewer_node.panel import Action
 from viewer_node.robot_view import BodyMeshes
 from viewer_node.server import PageServer, address_of, start_server, stop_server
 from viewer_node.serving import CannotServeError
@@ -169,10 +170,10 @@ def test_sliders_are_zero_after_a_page_is_closed(server: PageServer) -> None:
     page = Page(server, ViewerSettings())
     with PageClient(address_of(server)) as client:
         wait_until(lambda: page.is_open)
-        slider = page.panel._velocity[2]._impl.uuid
+        slider = page.panel.walk._sliders[2]._impl.uuid
         client.send(type='GuiUpdateMessage', uuid=slider, updates={'value': 0.5})
-        wait_until(lambda: page.panel.velocity == (0.0, 0.0, 0.5))
-    wait_until(lambda: page.panel.velocity == (0.0, 0.0, 0.0))
+        wait_until(lambda: page.panel.walk.velocity == (0.0, 0.0, 0.5))
+    wait_until(lambda: page.panel.walk.velocity == (0.0, 0.0, 0.0))
 
 
 def test_grid_gives_way_to_ground(server: PageServer) -> None:
@@ -228,16 +229,73 @@ def test_page_has_the_name_of_the_robot(server: PageServer) -> None:
 
 
 def test_walk_controls_are_hidden_until_somebody_obeys(server: PageServer) -> None:
-    panel = Page(server, ViewerSettings()).panel
-    assert not panel._walk.visible
-    panel.know_walkers(['my_controller'])
-    assert panel._walk.visible
-    panel._velocity[0].value = 0.5
-    panel.know_walkers(['my_controller'])
-    assert panel.velocity[0] == 0.5
-    panel.know_walkers([])
-    assert not panel._walk.visible
-    assert panel.velocity == (0.0, 0.0, 0.0)  # nothing is commanded that cannot be seen
+    page = Page(server, ViewerSettings())
+    walk = page.panel.walk
+    assert not walk.is_shown
+    with PageClient(address_of(server)) as client:
+        page.show_walk(True, False)
+        assert walk.is_shown
+        assert not walk._gait.visible
+        wait_until(lambda: 'window.quadDynamicsDrives = true' in scripts(client))
+        walk._sliders[0].value = 0.5
+        page.show_walk(True, True)
+        assert walk._gait.visible
+        assert walk.velocity[0] == 0.5
+        page.show_walk(False, False)
+        assert not walk.is_shown
+        assert walk.velocity == (0.0, 0.0, 0.0)  # nothing is commanded that cannot be seen
+        wait_until(lambda: 'window.quadDynamicsDrives = false' in scripts(client))
+
+
+def test_sliders_and_keys_go_as_far_as_the_robot(server: PageServer) -> None:
+    page = Page(server, ViewerSettings())
+    walk = page.panel.walk
+    walk.steer((1, 0, 0), 0.0)
+    assert walk.velocity == (0.0, 0.0, 0.0)  # nobody obeys
+    page.show_walk(True, True)
+    walk._sliders[0].value = 1.0
+    walk.know_limits((0.93, 0.4, 2.36))
+    assert walk.velocity[0] == pytest.approx(0.9)
+    assert [slider.max for slider in walk._sliders] == pytest.approx([0.9, 0.4, 2.35])
+    walk._share.value = 50.0
+    walk.steer((-1, 0, 1), 10.0)
+    assert walk.velocity == pytest.approx((-0.45, 0.0, 1.175))
+    walk.watch(10.3)
+    assert any(walk.velocity)
+    walk.watch(10.5)  # the page is silent, though it said nothing about a release
+    assert walk.velocity == (0.0, 0.0, 0.0)
+    walk.steer((0, 1, 0), 11.0)
+    walk.steer((0, 0, 0), 11.1)
+    assert walk.velocity == (0.0, 0.0, 0.0)
+    walk._sliders[0].value = 0.2
+    walk.watch(1e6)  # sliders stay where they are
+    assert walk.velocity[0] == 0.2
+
+
+def ask(where: str, query: str, **headers: str) -> int:
+    """Status of a request about arrow keys."""
+    request = urllib.request.Request(f'{where}/drive{query}', headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10.0) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_arrow_keys_come_from_own_pages_alone(server: PageServer) -> None:
+    page, where = Page(server, ViewerSettings()), address_of(server)
+    own = {'X-Quad-Dynamics': 'drive'}
+    good = '?forward=1&left=0&turn=-1&page=a&at=5.0'
+    assert ask(where, good, **own) == 204
+    assert page.panel.actions.get(timeout=5.0) == Action('steer', (1, 0, -1))
+    assert ask(where, good.replace('5.0', '4.0').replace('turn=-1', 'turn=0'), **own) == 204  # overtaken
+    assert page.panel.actions.empty()
+    assert ask(where, good) == 403  # as an image of another page would ask
+    assert ask(where, good, Host='evil.example', **own) == 403
+    assert ask(where, good, Origin='http://evil.example', **own) == 403
+    for bad in ('', '?forward=2&left=0&turn=0&page=a&at=9', '?forward=1&left=0&page=a&at=9', '?forward=x'):
+        assert ask(where, bad, **own) == 400
+    assert page.panel.actions.empty()
 
 
 def test_push_that_is_set_up_is_shown_as_an_arrow(server: PageServer) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import math
 import queue
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from viewer_node.streams import Streams, read_marker_array
 _IDLE_PERIOD = 0.1  # between two looks for a page [s]
 _ASK_PERIOD = 2.0  # between two questions about parameters [s]
 _STATUS_PERIOD = 0.25
+_WALKING = 'whole_body'  # mode of force_node that obeys cmd_vel
 _RECOVER_DELAY = 0.4  # from a reset until the controller has seen it [s]
 
 
@@ -70,6 +72,7 @@ class ViewerNode:
         self._recover_at = math.inf
         self._started, self._is_watched = 0.0, False
         self._action: Action | None = None
+        self._mode = ''  # of force_node
         self._subscribe(model is None)
         if model is not None:
             self._robot.take(model)
@@ -122,7 +125,22 @@ class ViewerNode:
             if words is not None and short == sim and 'paused' in words.values:
                 self.page.panel.know_paused(words.values['paused'].lower() == 'true')
             if words is not None and short == force and 'mode' in words.values:
-                self.page.panel.know_choice('mode', words.values['mode'])
+                self._know_controller(words.values)
+
+    def _know_controller(self, values: Mapping[str, str]) -> None:
+        """Show what force_node says about itself."""
+        self._mode = values['mode']
+        self.page.panel.know_choice('mode', self._mode)
+        if self._mode == _WALKING and 'max_vx' in values:
+            x, y, turn = (float(values[name]) for name in ('max_vx', 'max_vy', 'max_wz'))
+            self.page.panel.walk.know_limits((x, y, turn))
+
+    def _show_walk(self) -> None:
+        """Show the controls of walking while anybody obeys them; force_node does in one of its modes."""
+        names = set(self._remote.walkers())
+        force = self._parameters.values.force_node.rpartition('/')[2]
+        walks = force in names and self._mode == _WALKING
+        self.page.show_walk(walks or bool(names - {force}), walks)
 
     # ---- the loop
 
@@ -160,7 +178,7 @@ class ViewerNode:
         self._is_watched = self.page.is_open
         if not self._is_watched:
             self._streams.close()
-            self._remote.halt()
+            self._remote.move((0.0, 0.0, 0.0), self._started)
         elif not self._streams.is_open and self.page.robot is not None:
             self._streams.open(self.page.robot.model)
 
@@ -171,7 +189,9 @@ class ViewerNode:
 
     def _refresh(self, now: float) -> None:
         """Bring everything that the page shows up to date."""
-        self._remote.move(self.page.panel.velocity, now)  # first: it stops the robot, too
+        walk = self.page.panel.walk
+        walk.watch(now)
+        self._remote.move(walk.velocity, now)  # first: it stops the robot, too
         joints, base = self._streams.joints(), self._streams.base()
         if base is not None:
             self.page.place_robot(*base)
@@ -220,7 +240,7 @@ class ViewerNode:
             lines.append(advice(self._tilt()))
         panel.say(lines)
         panel.know_layers(self.page.layers)
-        panel.know_walkers(self._remote.walkers())
+        self._show_walk()
 
     def _tilt(self) -> float:
         """Angle between the base and the vertical [rad]; NaN if unknown."""
@@ -240,6 +260,9 @@ class ViewerNode:
     def _act(self, action: Action) -> None:
         """Do what the user asks for."""
         values, panel = self._parameters.values, self.page.panel
+        if action.name == 'steer':
+            panel.walk.steer(action.value, time.monotonic())
+            return
         if action.name == 'pause':
             self._remote.pause(action.value, lambda: panel.know_paused(action.value))
         elif action.name in ('step', 'recover'):
@@ -250,8 +273,8 @@ class ViewerNode:
             self._push()
         elif action.name == 'contact':
             self._remote.set_parameter(values.sim_node, 'contact', action.value)
-        elif action.name == 'mode':
-            self._remote.set_parameter(values.force_node, 'mode', action.value)
+        elif action.name in ('mode', 'gait'):
+            self._remote.set_parameter(values.force_node, action.name, action.value)
         elif action.name == 'show':
             topic, namespace, visible = action.value
             self.page.markers[topic].show(namespace, visible)

@@ -8,7 +8,7 @@ import http
 import importlib
 import ipaddress
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 _websockets: Any = importlib.import_module('websockets.asyncio.server')  # what viser serves with
@@ -40,14 +40,18 @@ def _is_loopback(name: str) -> bool:
         return False
 
 
+Answer = Callable[[Any], http.HTTPStatus | None]  # to a request; None: viser answers it
+
+
 @contextlib.contextmanager
-def own_pages_only(address: str) -> Iterator[None]:
-    """Let the server that viser starts meanwhile refuse pages of other sites.
+def own_pages_only(address: str, answer: Answer | None = None) -> Iterator[None]:
+    """Let the server that viser starts meanwhile refuse pages of other sites, and answer some requests.
 
     viser has no option for this and hides the server that it makes, so what makes it is replaced.
 
     Args:
         address: that is served.
+        answer: to requests of its own pages.
 
     Raises:
         RuntimeError: viser makes its server in another way, and would not refuse anybody.
@@ -63,6 +67,9 @@ def own_pages_only(address: str) -> Iterator[None]:
             headers = request.headers
             if not is_own_page(headers.get_all('Origin'), headers.get_all('Host'), address):
                 return connection.respond(http.HTTPStatus.FORBIDDEN, 'only for pages of this server\n')
+            status = answer(request) if answer is not None else None
+            if status is not None:
+                return connection.respond(status, '')
             return process_request(connection, request) if process_request is not None else None
 
         return serve(*arguments, process_request=check, **options)

@@ -12,12 +12,14 @@ import viser
 from viser._messages import RunJavascriptMessage
 
 from quad_dynamics.model.model import Model
+from viewer_node import keys
 from viewer_node.colors import BRAND, SKY, linear_bytes
 from viewer_node.marker_view import MarkerView
-from viewer_node.panel import Panel
+from viewer_node.panel import Action, Panel
 from viewer_node.plots import Plots
 from viewer_node.push_preview import PushPreview, heading, seen_from
 from viewer_node.robot_view import BodyMeshes, RobotView
+from viewer_node.server import PageServer
 from viewer_node.settings import ViewerSettings
 from viewer_node.watch_server import WATCH_SERVER
 
@@ -44,12 +46,13 @@ class Page:
         markers: by topic.
     """
 
-    def __init__(self, server: viser.ViserServer, settings: ViewerSettings) -> None:
+    def __init__(self, server: PageServer, settings: ViewerSettings) -> None:
         """Build the page; the robot comes later."""
         self._server, self._settings = server, settings
         scene = server.scene
         self._run(f'document.title = "{TITLE}"')
         self._run(WATCH_SERVER)
+        self._run(keys.SCRIPT)
         server.gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=BRAND, control_width='medium'
         )
@@ -76,6 +79,7 @@ class Page:
         self._radius, self._weight = 0.6, 1.0
         self._aim()
         server.on_client_disconnect(self._stop)
+        server.keys.on_keys = lambda direction: self.panel.actions.put(Action('steer', direction))
 
     def _run(self, script: str) -> None:
         """Let all pages run a script, those too that come later; viser has no public way to do that."""
@@ -117,7 +121,18 @@ class Page:
 
     async def _stop(self, _: Any) -> None:
         """Command no velocity any more when a page is closed: maybe it was the one that commanded it."""
-        self.panel.stop()
+        self.panel.walk.stop()
+
+    def show_walk(self, is_obeyed: bool, has_gaits: bool) -> None:
+        """Show the controls of a robot that walks, and let arrow keys drive it, if anybody obeys.
+
+        Args:
+            is_obeyed: whether any node does.
+            has_gaits: whether force_node is one of them.
+        """
+        if is_obeyed != self.panel.walk.is_shown:
+            self._run(keys.allow(is_obeyed))
+        self.panel.walk.show(is_obeyed, has_gaits)
 
     # ---- robot
 

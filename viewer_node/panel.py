@@ -15,6 +15,7 @@ import viser
 from quad_dynamics.control.settings import MODES
 from quad_dynamics.simulation.settings import CONTACTS
 from viewer_node.status import Line
+from viewer_node.walk_panel import WalkPanel
 
 # Directions of a push as seen by the robot, x forward, y left, z up.
 DIRECTIONS = {
@@ -47,8 +48,9 @@ class Action:
     """Something that the user did.
 
     Attributes:
-        name: 'pause', 'step', 'reset', 'recover', 'push', 'contact', 'mode', 'show' or 'look'.
-        value: what was chosen, if anything; for 'look', the page that asks.
+        name: 'pause', 'step', 'reset', 'recover', 'push', 'contact', 'mode', 'gait', 'steer', 'show' or
+            'look'.
+        value: what was chosen, if anything; for 'steer', the direction; for 'look', the page that asks.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Panel:
         actions: what the user did and nobody has handled yet.
         is_paused: whether the simulation is known to stand still.
         push_set: when a user last changed the push, by the clock that never goes back [s].
+        walk: the controls of the velocity.
         follow: the checkbox that lets the camera follow the robot.
     """
 
@@ -78,9 +81,7 @@ class Panel:
             self._add_simulation()
         with gui.add_folder('push'):
             self._add_push()
-        self._walk = gui.add_folder('walk', visible=False)
-        with self._walk:
-            self._add_velocity()
+        self.walk = WalkPanel(gui, lambda gait: self.actions.put(Action('gait', gait)))
         self._layers = gui.add_folder('show')
         with self._layers:
             self.follow = gui.add_checkbox('camera follows', True)
@@ -115,14 +116,6 @@ class Panel:
         if event.client is not None:
             self.push_set = time.monotonic()
 
-    def _add_velocity(self) -> None:
-        gui = self._gui
-        self._velocity = [
-            gui.add_slider(name, min=-most, max=most, step=0.05, initial_value=0.0)
-            for name, most in (('forward [m/s]', 1.0), ('left [m/s]', 0.5), ('turn [rad/s]', 1.0))
-        ]
-        gui.add_button('Stop', icon=viser.Icon.HAND_STOP).on_click(lambda _: self.stop())
-
     def _button(self, label: str, name: str, **look: Any) -> None:
         self._gui.add_button(label, **look).on_click(lambda _: self.actions.put(Action(name)))
 
@@ -139,21 +132,10 @@ class Panel:
     # ---- what the node reads
 
     @property
-    def velocity(self) -> tuple[float, float, float]:
-        """Commanded velocity: forward and left [m/s], turn [rad/s]."""
-        forward, left, turn = (float(slider.value) for slider in self._velocity)
-        return forward, left, turn
-
-    @property
     def push(self) -> tuple[float, float, float]:
         """Force that is set, as the robot sees it [N]."""
         x, y, z = (float(self._strength.value) * d for d in DIRECTIONS[self._direction.value])
         return x, y, z
-
-    def stop(self) -> None:
-        """Set the velocity to zero."""
-        for slider in self._velocity:
-            slider.value = 0.0
 
     # ---- what the node shows
 
@@ -169,14 +151,6 @@ class Panel:
             f'<div style="font-size:1.2em;font-weight:600">{html.escape(name)}</div>'
             f'<div style="opacity:0.65">{html.escape(detail)}</div>'
         )
-
-    def know_walkers(self, names: Sequence[str]) -> None:
-        """Show the controls of the velocity if, and only if, any nodes obey them."""
-        is_obeyed = bool(names)
-        if is_obeyed != self._walk.visible:
-            if not is_obeyed:
-                self.stop()
-            self._walk.visible = is_obeyed
 
     def know_paused(self, is_paused: bool) -> None:
         """Say whether the simulation stands still."""

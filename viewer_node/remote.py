@@ -18,7 +18,8 @@ from std_srvs.srv import SetBool, Trigger
 from quad_dynamics.ros.qos import COMMAND
 
 Report = Callable[[str, str, bool], None]  # title, text, whether it is good news
-_TWIST_PERIOD = 0.1  # of cmd_vel [s]
+_TWIST_PERIOD = 0.05  # of cmd_vel [s]
+_ZERO_TIME = 0.5  # for which zeros follow the last velocity: one alone may get lost [s]
 # Beginnings of the names of nodes that subscribe to everything and obey nothing.
 _ONLY_LISTEN = ('quad_dynamics_', 'rosbag2', '_ros2cli', 'ros2cli', 'rqt', 'foxglove', 'rosbridge')
 
@@ -63,8 +64,8 @@ class Remote:
         self._push = node.create_publisher(WrenchStamped, 'push', COMMAND)
         self._twist = node.create_publisher(Twist, 'cmd_vel', COMMAND)
         self._node = node
-        self._next_twist = 0.0
-        self._is_moving = False
+        self._velocity = (0.0, 0.0, 0.0)
+        self._next_twist = self._zeros_until = 0.0
 
     # ---- services
 
@@ -162,19 +163,18 @@ class Remote:
         return sorted(name for name in names if not name.startswith(_ONLY_LISTEN))
 
     def move(self, velocity: tuple[float, float, float], now: float) -> None:
-        """Publish a velocity, if it is due: forward, left [m/s], turn [rad/s]; one zero after the last."""
-        is_moving = any(velocity)
-        if now < self._next_twist or not (is_moving or self._is_moving):
-            return
-        self._next_twist = now + _TWIST_PERIOD
-        self._is_moving = is_moving
-        self._publish_velocity(velocity)
+        """Publish a velocity, if it is due or another one: forward, left [m/s], turn [rad/s].
 
-    def halt(self) -> None:
-        """Publish one zero velocity at once, if the last one was not zero."""
-        if self._is_moving:
-            self._publish_velocity((0.0, 0.0, 0.0))
-        self._is_moving, self._next_twist = False, 0.0
+        Args:
+            velocity: zeros are published for some time after others.
+            now: time of the clock that never goes back [s].
+        """
+        if any(velocity):
+            self._zeros_until = now + _ZERO_TIME
+        if now > self._zeros_until or (velocity == self._velocity and now < self._next_twist):
+            return
+        self._next_twist, self._velocity = now + _TWIST_PERIOD, velocity
+        self._publish_velocity(velocity)
 
     def _publish_velocity(self, velocity: tuple[float, float, float]) -> None:
         message = Twist()

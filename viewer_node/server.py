@@ -4,19 +4,28 @@
 from __future__ import annotations
 
 import contextlib
+import http
 import io
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import viser
 
 from quad_dynamics.errors import ArgumentError
+from viewer_node.keys import HEADER, KeyRequests
 from viewer_node.origin import own_pages_only
 from viewer_node.serving import port_is_taken
 
 
 class PageServer(viser.ViserServer):  # type: ignore[misc, unused-ignore]
-    """A server that is not shared with the internet, whatever a page asks for."""
+    """A server that is not shared with the internet, whatever a page asks for.
+
+    Attributes:
+        keys: what pages say about arrow keys.
+    """
+
+    keys: KeyRequests
 
     def request_share_url(self, verbose: bool = True) -> str | None:
         """Refuse; viser would open a tunnel through a public server."""
@@ -43,8 +52,14 @@ def start_server(host: str, port: int, title: str) -> PageServer:
         CannotServeError: the port is taken.
     """
     _check_address(host, port)
-    with _quiet(), own_pages_only(host):
+    keys = KeyRequests(host)
+
+    def answer(request: Any) -> http.HTTPStatus | None:
+        return keys.answer(request.path, request.headers.get_all(HEADER), request.headers.get_all('Host'))
+
+    with _quiet(), own_pages_only(host, answer):
         server = PageServer(host=host, port=port, label=title, verbose=False)
+    server.keys = keys
     if port not in (0, server.get_port()):  # viser takes the next one that is free
         stop_server(server)
         raise port_is_taken(host, port)

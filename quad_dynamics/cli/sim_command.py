@@ -29,6 +29,7 @@ examples:
   quad_dynamics sim                                   the bundled Mini Cheetah; open the page it names
   quad_dynamics sim --robot go2
   quad_dynamics sim --robot path/to/robot.urdf --terrain stairs
+  quad_dynamics sim --walk                            drive it from the page, or by cmd_vel
   quad_dynamics sim --headless --record my_bag        no page; a bag of everything
   quad_dynamics sim --contact spring_damper -p sim_node.mu=0.8 -p force_node.rise_time=2.0
   quad_dynamics sim --lock-step --headless --record run1 --duration 5

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from quad_dynamics.control.gait import GAITS
 from quad_dynamics.control.settings import MODES
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import nearest, param
@@ -21,6 +22,7 @@ from quad_dynamics.ros.process import CLOSING
 from quad_dynamics.simulation.settings import CONTACTS
 
 _ROBOT = ('robot', 'xacro_args')  # what all nodes have in common
+WALKING = 'whole_body'  # mode of force_node that walks
 CONTROLLERS = ('force_node', 'none')
 RECORDER = 'quad_dynamics_recorder'  # name of the node that `quad_dynamics record` is
 NODES = ('sim_node', 'force_node', 'viewer_node', 'identification')  # of this package
@@ -51,6 +53,8 @@ class GraphOptions(ParameterSet):
         'force_node', 'who commands torques; none: your own node, on joint_torques', choices=CONTROLLERS
     )
     mode: str = param('stand', 'of force_node', choices=MODES)
+    walk: bool = param(False, 'get up, stand, and walk as cmd_vel says: mode whole_body of force_node')
+    gait: str = param('trot', 'in which it walks', choices=tuple(GAITS))
     real_time_factor: float = param(
         1.0, 'simulated time over wall time; 0: as fast as possible', unit='-', low=0.0, high=1000.0
     )
@@ -91,6 +95,9 @@ def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | Non
         ArgumentError: an option that is not known, or a value that is not good.
     """
     options = GraphOptions.from_dict(given)
+    if options.walk:
+        given = _walking(options, given)
+        options = GraphOptions.from_dict(given)
     _check_extra(extra or {})
     if options.controller == 'none':
         _check_no_force_node(given, extra or {})
@@ -177,7 +184,7 @@ class _Maker:
         return self._node('sim_node', parameters, noisy)
 
     def force_node(self) -> NodeSpec:
-        return self._node('force_node', self._chosen(*_ROBOT, 'mode', 'lock_step'))
+        return self._node('force_node', self._chosen(*_ROBOT, 'mode', 'gait', 'lock_step'))
 
     def viewer_node(self) -> NodeSpec:
         return self._node('viewer_node', self._chosen(*_ROBOT, 'host', 'port'), needed=False)
@@ -239,6 +246,13 @@ class _Maker:
         return {'use_sim_time': self.options.use_sim_time}
 
 
+def _walking(options: GraphOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with the mode that walks."""
+    if 'mode' in given and options.mode != WALKING:
+        raise ArgumentError(f'walk is true, but mode is {options.mode!r}; expected {WALKING!r}, or no mode')
+    return {**given, 'mode': WALKING}
+
+
 def _check_extra(extra: Mapping[str, Any]) -> None:
     for name in extra:
         if name not in NODES:
@@ -254,7 +268,8 @@ def _check_bag_alone(options: GraphOptions) -> None:
 
 
 def _check_no_force_node(given: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
-    for what, is_given in (('mode', 'mode' in given), ('a parameter of force_node', 'force_node' in extra)):
+    names = {'walk': given.get('walk'), 'mode': 'mode' in given, 'gait': 'gait' in given}
+    for what, is_given in {**names, 'a parameter of force_node': 'force_node' in extra}.items():
         if is_given:
             raise ArgumentError(
                 f'{what} is given, but controller is none: there is no force_node; expected one or the other'

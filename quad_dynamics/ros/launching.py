@@ -76,8 +76,8 @@ class _Actions:
             for name, one in self._declared.items()
             if name in self._given or name in self._defaults
         }
-        if given.get('controller') == 'none' and 'mode' not in self._given:
-            given.pop('mode', None)  # a default of the launch file for a node that is not there
+        if 'mode' not in self._given and (given.get('controller') == 'none' or given.get('walk')):
+            given.pop('mode', None)  # a default of the launch file: that node is not there, or is to walk
         # A group of launch may push a namespace around all of it.
         around = context.launch_configurations.get('ros_namespace', '').strip('/')
         inner = str(given.get('namespace', ''))

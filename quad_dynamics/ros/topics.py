@@ -34,7 +34,9 @@ TOPICS: dict[str, str] = {
     'initialpose': 'puts the base there, at rest; below the ground it is lifted onto it',
     '~/summary': 'the last result as YAML: every parameter with unit, value, deviation and interval',
     '~/estimate': 'while it records: running estimates of all free parameters as YAML, from a Kalman filter',
-    'cmd_vel': 'velocity that the sliders of the page ask for',
+    'cmd_vel': 'velocity to walk at in mode whole_body, in the heading frame: forward (linear.x), to the '
+    'left (linear.y), turning to the left (angular.z); to be repeated: the robot stops after cmd_timeout '
+    'without it',
     '/clock': 'simulated time',
     '/tf': 'odom_frame to base_frame, as odom says it; where tf2_msgs is installed',
     '/diagnostics': 'how the node is, twice a second',
@@ -89,7 +91,7 @@ NODES: dict[str, NodeDescription] = {
     'force_node': NodeDescription(
         'Controls the robot: each message of `joint_states` is answered with `joint_torques`.',
         ('/diagnostics', 'joint_torques', 'foot_forces_estimated/<foot>', 'effort_controller/commands'),
-        ('odom', 'foot_forces/<foot>', 'joint_states', 'joint_commands', 'joint_targets'),
+        ('odom', 'foot_forces/<foot>', 'joint_states', 'joint_commands', 'joint_targets', 'cmd_vel'),
         ('~/recover',),
     ),
     'viewer_node': NodeDescription(
