@@ -38,7 +38,7 @@ $(LOCKED): other_python
 endif
 endif
 
-.PHONY: help env sim demo test quick bench nodes docs figures lint format lock clean distclean other_python
+.PHONY: help env sim demo test quick bench scenarios nodes docs figures lint format lock clean distclean other_python
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -63,10 +63,14 @@ quick: $(READY)  ## run the tests that are not slow
 bench: $(READY)  ## run the benchmarks
 	$(RUN)python -m benchmarks.run $(ARGS)
 
+scenarios: $(READY)  ## let six robots walk as config/scenarios says; ARGS='trot --robots go2 --seeds 2'
+	$(RUN)python -m benchmarks.scenarios $(ARGS)
+
 figures: $(READY)  ## draw the pictures of the docs, with the figures of the last bench
 	$(RUN)python docs/figures/overview.py
 	$(RUN)python docs/figures/simulation_growth.py
 	$(RUN)python docs/figures/contact_models.py
+	$(RUN)python docs/figures/push_limits.py
 
 nodes: $(READY)  ## measure the pace of the nodes; ARGS='--page --seconds 60'
 	$(RUN)python -m benchmarks.nodes $(ARGS)
