@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make scenarios`: the scenarios of config/scenarios with six robots, as their files say.
 
-Each runs with ten seeds, and once for a minute. The files name a robot; here it is replaced by others, whose
-URDFs are installed with Pinocchio (example-robot-data). Nothing is written for them, and all walk with the
-same settings. Two of them also walk on springs and dampers.
+Each runs with ten seeds, and on impulse contact once for a minute. The files name a robot, which is replaced
+by others, whose URDFs are installed with Pinocchio (example-robot-data). Nothing is written for them, and all
+walk with the same settings. Two of them also walk on springs and dampers.
 """
 
 from __future__ import annotations
@@ -77,14 +77,16 @@ def main() -> int:
 
 
 def variants(path: Path, robot: str, contact: str, seeds: int) -> list[ScenarioFile]:
-    """A scenario with another robot and contact model: with several seeds, and once for a minute."""
+    """A scenario with another robot and contact model: with several seeds, and with impulses for a minute."""
     data = yaml.safe_load(path.read_text(encoding='utf-8'))
     scenario: dict[str, Any] = data['scenario']
     scenario['robot'] = str(robots_folder() / ROBOTS[robot]) if ROBOTS[robot] else robot
     scenario['simulator']['contact'] = contact
     scenario['seeds']['count'] = seeds
     name = f'{robot}_{path.stem}{"_on_springs" if contact == "spring_damper" else ""}'
-    first = {**data, 'scenario': {**scenario, 'name': name}}
+    files = [ScenarioFile.load({**data, 'scenario': {**scenario, 'name': name}})]
+    if contact != 'impulse':
+        return files
     seed = scenario['seeds']['first'] + 1000
     long = {
         **data,
@@ -95,7 +97,7 @@ def variants(path: Path, robot: str, contact: str, seeds: int) -> list[ScenarioF
             'seeds': {'first': seed, 'count': 1},
         },
     }
-    return [ScenarioFile.load(first), ScenarioFile.load(long)]
+    return [*files, ScenarioFile.load(long)]
 
 
 def robots_folder() -> Path:

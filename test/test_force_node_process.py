@@ -221,9 +221,8 @@ def test_walking_in_lock_step_twice_is_bit_identical(ros_domain: int) -> None:
     clean = Padding('sensor_msgs/msg/JointState', fields_of).clean
     partners = 'lock_step_partners:=[force_node, listener]'
     begins = ('initial_pose:=standing', 'start_paused:=true', 'real_time_factor:=0.0')
-    count = 1500
 
-    def run() -> tuple[list[bytes], float]:
+    def run() -> tuple[dict[tuple[int, int], bytes], float]:
         with Graph(
             ('lock_step:=true', partners, *begins),
             ('lock_step:=true', 'mode:=whole_body', 'cmd_timeout:=60.0'),
@@ -240,14 +239,17 @@ def test_walking_in_lock_step_twice_is_bit_identical(ros_domain: int) -> None:
             graph.wait(is_commanded, 60.0, 'has a command')
             graph.call(SetBool, 'sim_node/pause', SetBool.Request(data=False))
             graph.wait(lambda: heard[-1][1].header.stamp.sec >= 3, 60.0, 'walks for three seconds')
-        answers = {(m.header.stamp.sec, m.header.stamp.nanosec): m for _, m in heard}
         x = [float(m.pose.pose.position.x) for _, m in odom]
-        return [bytes(clean(serialize_message(message))) for message in list(answers.values())[:count]], x[-1]
+        return {
+            (m.header.stamp.sec, m.header.stamp.nanosec): bytes(clean(serialize_message(m))) for _, m in heard
+        }, x[-1]
 
     (first, x), (second, _) = run(), run()
-    assert len(first) == count
+    # nobody waits for this listener to hear every answer
+    both = first.keys() & second.keys()
+    assert len(both) > 1200
     assert x > 0.8
-    assert first == second
+    assert all(first[stamp] == second[stamp] for stamp in both)
 
 
 @pytest.mark.parametrize('kind', [Twist, TwistStamped])

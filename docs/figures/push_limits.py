@@ -19,8 +19,8 @@ from quad_dynamics.scenarios.runner import run_scenario
 
 HERE = Path(__file__).parent
 ROBOTS = {'mini_cheetah': '#2471a3', 'go2': '#d35400'}
-SIZES = np.arange(0.5, 3.01, 0.25)  # [m/s]
-PUSHES = 16  # of each size
+SIZES = np.arange(1.0, 3.01, 0.5)  # [m/s]
+PUSHES = 8  # of each size
 COMMANDS = {'in place': 0.0, 'at 0.5 m/s': 0.5}
 
 

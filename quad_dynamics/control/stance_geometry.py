@@ -118,14 +118,22 @@ def stance_geometry(model: Model, stand_height: float = 1.0) -> StanceGeometry:
 
 
 def full_length(model: Model, leg: Leg) -> float:
-    """Largest distance of a foot from its hip that the last joint of the leg allows [m]."""
+    """Largest distance of a foot from its hip that the knee of the leg allows [m].
+
+    The knee is the joint that changes this distance most: the last one, unless an ankle or a wheel follows.
+    """
+    spans = [_distances(model, leg, joint) for joint in moving_joints(model, leg)]
+    return max(spans, key=lambda span: span[1] - span[0])[1]
+
+
+def _distances(model: Model, leg: Leg, joint: int) -> tuple[float, float]:
+    """Smallest and largest distance of a foot from its hip that one joint allows [m]."""
     q = resting_pose(model)
-    joint = moving_joints(model, leg)[-1]
     half = 1.0 if model.is_prismatic[joint] else math.pi  # files may have no limits
     low, high = max(model.q_min[joint], q[7 + joint] - half), min(model.q_max[joint], q[7 + joint] + half)
-    longest = 0.0
+    found = []
     for angle in np.linspace(low, high, _SAMPLES):
         q[7 + joint] = angle
         way = foot_position(model, q, leg.foot) - hip_position(model, q, leg)
-        longest = max(longest, float(np.linalg.norm(way)))
-    return longest
+        found.append(float(np.linalg.norm(way)))
+    return min(found), max(found)

@@ -87,7 +87,7 @@ class WalkerSettings(ControlSettings):
         dynamic=True,
     )
     lean_gain: float = param(
-        2.0,
+        1.0,
         'rate at which feet move to where the body leans, in l a second',
         unit='1/s',
         low=0.0,

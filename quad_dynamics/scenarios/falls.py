@@ -8,13 +8,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.api.drives import leg_length
 from quad_dynamics.simulation.log import Log
 from quad_dynamics.simulation.simulator import Simulator
 
 Floats = npt.NDArray[np.float64]
 
 MAX_TILT = 1.0  # of the base against upright [rad]
-LOW = 0.4  # share of the standing height below which the base is down
+LOW = 0.6  # leg lengths that the base sinks from where it stands until it is down
 
 
 class FallDetector:
@@ -26,7 +27,7 @@ class FallDetector:
     def __init__(self, sim: Simulator) -> None:
         model = sim.model
         assert model.standing is not None
-        self._terrain, self._lowest = sim.terrain, LOW * float(model.standing[2])
+        self._terrain, self._lowest = sim.terrain, float(model.standing[2]) - LOW * leg_length(model)
         self._trunk = np.array(
             [
                 model.frames[point.link].body == 0 and point.link not in model.foot_names
