@@ -9,15 +9,15 @@ walk with the same settings. Two of them also walk on springs and dampers.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from pathlib import Path
 from typing import Any
 
-import pinocchio
 import yaml
 from tqdm import tqdm
 
+from benchmarks.dynamics import ROBOTS as FILES
+from quad_dynamics.cli.scenario_command import TABLE, cells
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.scenarios.batch import run_batch
 from quad_dynamics.scenarios.results import Row, violations
@@ -80,7 +80,7 @@ def variants(path: Path, robot: str, contact: str, seeds: int) -> list[ScenarioF
     """A scenario with another robot and contact model: with several seeds, and with impulses for a minute."""
     data = yaml.safe_load(path.read_text(encoding='utf-8'))
     scenario: dict[str, Any] = data['scenario']
-    scenario['robot'] = str(robots_folder() / ROBOTS[robot]) if ROBOTS[robot] else robot
+    scenario['robot'] = str(FILES / ROBOTS[robot]) if ROBOTS[robot] else robot
     scenario['simulator']['contact'] = contact
     scenario['seeds']['count'] = seeds
     name = f'{robot}_{path.stem}{"_on_springs" if contact == "spring_damper" else ""}'
@@ -100,33 +100,15 @@ def variants(path: Path, robot: str, contact: str, seeds: int) -> list[ScenarioF
     return [*files, ScenarioFile.load(long)]
 
 
-def robots_folder() -> Path:
-    """Folder of the robots of example-robot-data."""
-    return Path(pinocchio.__file__).resolve().parents[4] / 'share' / 'example-robot-data' / 'robots'
-
-
 def print_table(files: list[ScenarioFile], found: list[list[Row]]) -> None:
     """Print a line for each scenario: falls, and the worst seed in each column."""
-    columns = (
-        ('v [m/s]', 'v_error_mean', 1.0, '.3f'),
-        ('yaw [rad/s]', 'yaw_error_mean', 1.0, '.3f'),
-        ('roll [deg]', 'roll_rms', 180.0 / math.pi, '.2f'),
-        ('pitch', 'pitch_rms', 180.0 / math.pi, '.2f'),
-        ('height [mm]', 'height_error_mean', 1e3, '.1f'),
-        ('slip [mm]', 'slip_per_step', 1e3, '.1f'),
-        ('p50 [us]', 'update_us_p50', 1.0, '.0f'),
-        ('p99 [us]', 'update_us_p99', 1.0, '.0f'),
-        ('failures', 'solver_failures', 1.0, '.0f'),
-    )
+    head = ('worst seed', 'falls', *(title for title, *_ in TABLE))
     lines = []
     for file, rows in zip(files, found, strict=True):
-        worst = [
-            f'{factor * max(float(row[name]) for row in rows):{form}}' for _, name, factor, form in columns
-        ]
-        lines.append((file.name, f'{sum(bool(row["fell"]) for row in rows)} of {len(rows)}', *worst))
-    Terminal().table(
-        ('worst seed', 'falls', *(title for title, *_ in columns)), lines, right=range(1, len(columns) + 2)
-    )
+        worst = {name: max(float(row[name]) for row in rows) for _, name, *_ in TABLE}
+        falls = sum(bool(row['fell']) for row in rows)
+        lines.append((file.name, f'{falls} of {len(rows)}', *cells(worst)))
+    Terminal().table(head, lines, right=range(1, len(head)))
 
 
 if __name__ == '__main__':

@@ -225,8 +225,8 @@ class WholeBodyLaw:
 
     def details(self) -> dict[str, Any]:
         """What a user wants to know about walking, by name."""
-        walker, counts = self._walker, self._walker.counts
-        vx, vy, wz = (0.0, 0.0, 0.0) if walker.plan is None else walker.plan.command
+        walker, counts, plan = self._walker, self._walker.counts, self._walker.plan
+        vx, vy, wz = (0.0, 0.0, 0.0) if plan is None else plan.command
         most_x, most_y, most_turn = walker.largest_command
         return {
             'gait': walker.gait,

@@ -40,7 +40,7 @@ exit code: 0 everything is as the files expect, 1 it is not, 2 wrong usage or a 
 """
 
 # Columns of the table: title, column, factor, format.
-_TABLE = (
+TABLE = (
     ('v [m/s]', 'v_error_mean', 1.0, '.3f'),
     ('v rms', 'v_error_rms', 1.0, '.3f'),
     ('yaw [rad/s]', 'yaw_error_mean', 1.0, '.3f'),
@@ -111,20 +111,21 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_tables(terminal: Terminal, files: Sequence[ScenarioFile], found: Sequence[Sequence[Row]]) -> None:
     from quad_dynamics.scenarios.results import mean_of
 
-    head = ('seed', 'fell', *(title for title, *_ in _TABLE))
+    head = ('seed', 'fell', *(title for title, *_ in TABLE))
     for file, rows in zip(files, found, strict=True):
         first = rows[0]
         terminal.heading(f'{file.name}: {first["robot"]}, {first["contact"]} contact, {file.duration:g} s')
         fates = [f'{row["fall_time"]:.2f} s' if row['fell'] else '' for row in rows]
-        lines = [(str(row['seed']), fate, *_cells(row)) for row, fate in zip(rows, fates, strict=True)]
-        means = {name: mean_of(rows, name) for _, name, *_ in _TABLE}
+        lines = [(str(row['seed']), fate, *cells(row)) for row, fate in zip(rows, fates, strict=True)]
+        means = {name: mean_of(rows, name) for _, name, *_ in TABLE}
         falls = sum(row['fell'] for row in rows)
-        lines.append(('mean', f'{falls} of {len(rows)}', *_cells(means)))
+        lines.append(('mean', f'{falls} of {len(rows)}', *cells(means)))
         terminal.table(head, lines, right=range(len(head)))
 
 
-def _cells(row: Any) -> list[str]:
-    values = [(factor * float(row[name]), form) for _, name, factor, form in _TABLE]
+def cells(row: Any) -> list[str]:
+    """The values of a row, or of anything that has its columns, as the table shows them."""
+    values = [(factor * float(row[name]), form) for _, name, factor, form in TABLE]
     return ['-' if math.isnan(value) else f'{value:{form}}' for value, form in values]
 
 

@@ -7,6 +7,9 @@ import math
 
 Vec2 = tuple[float, float]
 
+# Share of the change of velocity of a free pendulum that is left of it where forces hold the velocity.
+_SWING_SHARE = 0.6
+
 
 def foothold(
     below: Vec2,
@@ -54,7 +57,3 @@ def within_reach(place: Vec2, hip: Vec2, reach: float) -> Vec2:
     if distance <= reach:
         return place
     return hip[0] + dx * reach / distance, hip[1] + dy * reach / distance
-
-
-# Share of the change of velocity of a free pendulum that is left of it where forces hold the velocity.
-_SWING_SHARE = 0.6

@@ -12,8 +12,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 STATES = ('stance', 'swing', 'early', 'late', 'lost')
 
 _EARLY = 0.6  # of a swing, from which on a foot may come down
@@ -114,8 +112,3 @@ class LegContact:
             self.since = time
         self._touches = self._misses = 0
         return new
-
-
-def count_down(contacts: Sequence[LegContact]) -> int:
-    """How many feet can carry."""
-    return sum(contact.is_down for contact in contacts)

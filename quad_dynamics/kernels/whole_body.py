@@ -107,7 +107,8 @@ def whole_body(
         leg_tasks: (n, LEG_TASK_WORDS) what each leg is to do.
         free: (nj,) accelerations where the feet leave joints free.
         limits: (2, nj) smallest and largest torques.
-        room: (n (3 nv + 3 LEG_MOST_JOINTS + 6) + 36 + 6 (3 n + 1)) to work in.
+        room: (n (3 nv + 4 LEG_MOST_JOINTS) + 36 + 6 (3 n + 1)) to work in; out, at its beginning: the
+            Jacobians (n, 3, nv) of the feet, and the inverses (n, LEG_MOST_JOINTS, 3) of the legs.
         out: tuple of arrays, out: D (nv, 3 n) and d (nv,); C (nj + PYRAMID_ROWS n, 3 n), of which the upper
             nj rows are T, with its lower and upper bounds; W (6 + 3 n, 3 n) and b (6 + 3 n,), the weighted
             tasks W z = b; H (3 n, 3 n) and c (3 n,), the cost z^T H z / 2 + c^T z that they make; the z that

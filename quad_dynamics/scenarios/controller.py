@@ -40,7 +40,7 @@ class WalkingController(Protocol):
     def update(self, state: RobotState) -> Setpoint:
         """The setpoint of the drives at the time of a state."""
 
-    def command(self, vx: float, vy: float, wz: float) -> None:
+    def command(self, vx: float, vy: float, wz: float) -> object:
         """Walk at a velocity in the heading frame [m/s, m/s, rad/s]."""
 
 
@@ -73,15 +73,15 @@ def make_controller(source: ControllerSource, model: Model, control: Mapping[str
 
 def walker_settings() -> Any:
     """The class of the settings of `Walker`."""
-    from quad_dynamics.control import walker  # type: ignore[attr-defined,unused-ignore]
+    from quad_dynamics.control.walker_settings import WalkerSettings
 
-    return walker.WalkerSettings
+    return WalkerSettings
 
 
 def _walker(model: Model, control: Mapping[str, Any]) -> WalkingController:
-    from quad_dynamics.control import walker  # type: ignore[attr-defined,unused-ignore]
+    from quad_dynamics.control.walker import Walker  # needs daqp, and takes a moment
 
-    return cast('WalkingController', walker.Walker(model, walker.WalkerSettings.from_dict(control)))
+    return Walker(model, walker_settings().from_dict(control))
 
 
 def drive_settings(controller: WalkingController) -> ControlSettings:
