@@ -13,7 +13,7 @@ ROBOTS = 'quad_dynamics/robots'
 README = Path(__file__).resolve().with_name('README.md')
 
 # The folders that are import packages. A new node is one more word here.
-IMPORT_PACKAGES = ['quad_dynamics', 'force_node', 'identification', 'sim_node', 'viewer_node']
+IMPORT_PACKAGES = ['quad_dynamics', 'force_node', 'identification', 'planner_node', 'sim_node', 'viewer_node']
 
 # Folders that are installed as they are.
 SHARED = ['config', 'launch', 'rviz']
@@ -95,6 +95,7 @@ setup(
         'quad_dynamics': [
             'py.typed',
             'identification/report/*.j2',
+            'planning/*.yaml',
             *files_below(ROBOTS, relative_to='quad_dynamics'),
         ],
     },

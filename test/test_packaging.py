@@ -376,6 +376,7 @@ class TestInstallation:
         for folder in [imported / 'robots', installation.prefix / 'share' / NAME / 'robots']:
             assert [path for path in files if not (folder / path).is_file()] == [], folder
         assert (imported / 'py.typed').is_file()
+        assert (imported / 'planning' / 'gaits.yaml').is_file()
 
     def test_read_only_package_computes(self, installation: Installation, tmp_path: Path) -> None:
         """It compiles once per user, not once per process, and writes nothing beside itself.

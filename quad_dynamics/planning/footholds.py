@@ -11,6 +11,20 @@ Vec2 = tuple[float, float]
 _SWING_SHARE = 0.6
 
 
+def speed_at_change(stance_time: float, pendulum: float) -> float:
+    """Velocity of a body at the moment when it changes feet, over its mean velocity.
+
+    The velocity of a pendulum that passes evenly over its feet is largest then. Without this factor feet land
+    too far ahead, and the body leans.
+
+    Args:
+        stance_time: for which a foot is down [s].
+        pendulum: time constant sqrt(h / g) of the body at its height h [s].
+    """
+    half = 0.5 * stance_time / pendulum
+    return 1.0 + _SWING_SHARE * (half / math.tanh(half) - 1.0) if half > 1e-6 else 1.0
+
+
 def foothold(
     below: Vec2,
     velocity: Vec2,
@@ -34,9 +48,7 @@ def foothold(
         pendulum: time constant sqrt(h / g) of the body at its height h [s].
         gain: share of the way to the capture point.
     """
-    # The velocity of a pendulum that passes evenly over its feet is largest when it changes feet.
-    half = 0.5 * stance_time / pendulum
-    at_change = 1.0 + _SWING_SHARE * (half / math.tanh(half) - 1.0) if half > 1e-6 else 1.0
+    at_change = speed_at_change(stance_time, pendulum)
     ahead, reach = 0.5 * stance_time, gain * pendulum
     return (
         below[0]
@@ -57,3 +69,24 @@ def within_reach(place: Vec2, hip: Vec2, reach: float) -> Vec2:
     if distance <= reach:
         return place
     return hip[0] + dx * reach / distance, hip[1] + dy * reach / distance
+
+
+def in_plane(place: Vec2, plane: Vec2, yaw: float, slope: float, reach: float) -> Vec2:
+    """The foothold of a leg that cannot step sideways, and does the same by stepping further or shorter.
+
+    Two feet that stand cannot turn the body about the line between them; what counts is how far the centre of
+    mass is from it. A foothold that should be farther to the left by e moves the line as far as one that is
+    less far ahead by e times the slope of the line. Next time the other two feet step, whose line slopes the
+    other way, so that on average no foot is ahead.
+
+    Args:
+        place: where the foot should come down [m].
+        plane: a point in which the plane of the leg will meet the ground [m].
+        yaw: heading [rad].
+        slope: of the line to the foot that comes down at the same time: way ahead over way to the left.
+        reach: largest step in exchange [m].
+    """
+    c, s = math.cos(yaw), math.sin(yaw)
+    aside = c * (place[1] - plane[1]) - s * (place[0] - plane[0])
+    ahead = min(max(-aside * slope, -reach), reach)
+    return place[0] + c * ahead + s * aside, place[1] + s * ahead - c * aside

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which feet are down when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ContactSchedule:
+    """Which feet are down over a horizon, in phases within which that does not change.
+
+    Attributes:
+        times: (phases + 1,) when the phases begin, and when the last one ends [s].
+        down: (phases, legs) which feet are down.
+    """
+
+    times: Floats
+    down: Flags
+
+    @property
+    def durations(self) -> Floats:
+        """(phases,) [s]."""
+        return np.diff(self.times)
+
+    def phase(self, time: float) -> int:
+        """The phase at a time; the first before the horizon, the last after it."""
+        last = len(self.down) - 1
+        return min(max(int(np.searchsorted(self.times, time, side='right')) - 1, 0), last)
+
+    def next_change(self, leg: int, time: float) -> float:
+        """When a foot comes down or is lifted next; infinity if it does not within the horizon [s]."""
+        now = self.phase(time)
+        for k in range(now + 1, len(self.down)):
+            if self.down[k, leg] != self.down[now, leg]:
+                return float(self.times[k])
+        return float('inf')

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans a stride ahead: footholds, and the way of the centre of mass above them.
+
+Bellicoso, Jenelten, Gehring, Hutter, "Dynamic Locomotion Through Online Nonlinear Motion Optimization for
+Quadrupedal Robots" (RA-L 2018).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.planning.arc import arc, turned
+from quad_dynamics.planning.com_planner import ComPlanner, ComResult
+from quad_dynamics.planning.com_problem import (
+    ComProblem,
+    ComSettings,
+    ComState,
+    ReferencePath,
+    SupportPhase,
+)
+from quad_dynamics.planning.contact_schedule import ContactSchedule
+from quad_dynamics.planning.foothold_planner import FootholdPlanner, FootholdQuery, FootholdSettings
+from quad_dynamics.planning.ground import Ground
+from quad_dynamics.planning.motion_plan import ComSpline, MotionPlan
+from quad_dynamics.planning.planned_forces import planned_forces
+from quad_dynamics.planning.stance_geometry import StanceGeometry
+from quad_dynamics.planning.support_sequence import has_stepped, support_polygons
+
+Floats = npt.NDArray[np.float64]
+Vec2 = tuple[float, float]
+Vec3 = tuple[float, float, float]
+
+# Time in which the velocity of the body is expected to become the commanded one, in sqrt(h / g).
+_SETTLING = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class PlanRequest:
+    """What a plan is made for, in world axes.
+
+    Attributes:
+        time: now [s].
+        phase: 'walk', 'stop' or 'stand'.
+        gait: its name.
+        stance: (x, y) factors of the distances of the feet from their middle.
+        command: (vx, vy, wz) of the base in the heading frame [m/s, m/s, rad/s].
+        push: (x, y) velocity that is wanted beyond it, which makes up for what slows the body down [m/s].
+        com: (3,) centre of mass [m].
+        velocity: (3,) of the centre of mass [m/s].
+        start: of the centre of mass, with which the plan begins.
+        yaw: wanted heading [rad].
+        hips: (legs, 3) first joints [m].
+        feet: (legs, 3) lowest points of the feet [m].
+        contacts: over the horizon.
+        time_left: (legs,) until each foot comes down next; infinity if it stays down [s].
+        stance_time: (legs,) for which it will be down then [s].
+        ground: below the feet.
+        offset: (x, y) in the heading frame by which footholds are moved [m].
+        height: of the centre of mass above the ground that is wanted [m].
+    """
+
+    time: float
+    phase: str
+    gait: str
+    stance: Vec2
+    command: Vec3
+    push: Vec2
+    com: Floats
+    velocity: Floats
+    start: ComState
+    yaw: float
+    hips: Floats
+    feet: Floats
+    contacts: ContactSchedule
+    time_left: Floats
+    stance_time: Floats
+    ground: Ground
+    offset: Vec2
+    height: float
+
+    @property
+    def wanted(self) -> Vec3:
+        """(vx, vy, wz) that is planned for [m/s, m/s, rad/s]."""
+        vx, vy, wz = self.command
+        return vx + self.push[0], vy + self.push[1], wz
+
+
+class MotionPlanner:
+    """Plans motions of one robot. It keeps nothing but what the last call has found.
+
+    Attributes:
+        result: of the last motion optimisation.
+        footholds_solved: whether the last foothold program was.
+    """
+
+    def __init__(
+        self,
+        geometry: StanceGeometry,
+        order: Sequence[int],
+        com: ComSettings | None = None,
+        footholds: FootholdSettings | None = None,
+    ) -> None:
+        """Prepare the tables.
+
+        Args:
+            geometry: of the robot.
+            order: which leg each is: 0 front left, 1 front right, 2 rear left, 3 rear right.
+            com: settings of the motion optimisation.
+            footholds: settings of the foothold optimisation.
+        """
+        self._geometry = geometry
+        self._com, self._footholds = ComPlanner(com), FootholdPlanner(geometry, order, footholds)
+        self._radii = np.array(geometry.radius)
+        self.result: ComResult | None = None
+        self.footholds_solved = True
+
+    def plan(self, request: PlanRequest, previous: MotionPlan | None) -> MotionPlan | None:
+        """A plan; None if the motion optimisation found none that can be accepted.
+
+        Args:
+            request: what it is made for.
+            previous: the plan that is followed now.
+        """
+        ground, contacts = request.ground, request.contacts
+        point = np.array([*ground.centre, ground.height])
+        soles = self._plan_footholds(request, previous, point)
+        polygons = support_polygons(contacts, request.feet, soles, ground.normal, point)
+        problem = ComProblem(
+            tuple(map(SupportPhase, contacts.durations.tolist(), polygons)),
+            request.start,
+            self._path(request, soles),
+            point,
+            ground.normal,
+            self._geometry.com_height,
+            self._geometry.g,
+            request.time,
+        )
+        self.result = found = self._com.solve(problem, None if previous is None else previous.com)
+        if not found.accepted or found.spline is None:
+            return None
+        footholds = soles.copy()
+        footholds[:, 2] += self._radii
+        return MotionPlan(
+            request.time,
+            request.phase,
+            request.gait,
+            request.command,
+            found.spline,
+            request.yaw,
+            contacts,
+            footholds,
+            self._forces(found.spline, request, soles),
+            ground.normal.copy(),
+            found.zmp_slack,
+            found.solve_time,
+        )
+
+    def _forces(self, com: ComSpline, request: PlanRequest, soles: Floats) -> Floats:
+        """(phases, legs) planned normal forces [N]."""
+        geometry, contacts = self._geometry, request.contacts
+        places = np.where(has_stepped(contacts)[:, :, None], soles, request.feet)
+        mass = geometry.weight / geometry.g
+        return planned_forces(com, contacts, places, mass, geometry.g, request.ground.normal)
+
+    # ---------------------------------------------------------------- footholds
+
+    def _plan_footholds(self, request: PlanRequest, previous: MotionPlan | None, point: Floats) -> Floats:
+        """(legs, 3) where the lowest points of the feet come down next, or are down if they stay [m]."""
+        stays = np.isinf(request.time_left)
+        if stays.all():
+            return request.feet.copy()
+        last = None
+        if previous is not None:
+            last = previous.footholds.copy()
+            last[:, 2] -= self._radii
+        found = self._footholds.plan(
+            FootholdQuery(
+                request.com,
+                request.velocity,
+                request.yaw,
+                request.wanted,
+                request.hips,
+                request.time_left,
+                request.stance_time,
+                request.ground.normal,
+                point,
+                request.feet,
+                request.contacts.down[0],
+                last,
+                request.offset,
+                request.stance,
+                self.sway_velocities(request),
+                _SETTLING * self._geometry.pendulum,
+            )
+        )
+        self.footholds_solved = found.is_solved
+        return np.where(stays[:, None], request.feet, found.footholds)
+
+    def sway_velocities(self, request: PlanRequest) -> Floats:
+        """(legs, 2) velocities with which the body should reach the touch-downs, beside the commanded one.
+
+        Two feet that do not lie on both sides of the centre of mass, as in pace and bound, let it fall away
+        from them like an inverted pendulum: to the other feet, which come down in time to throw it back. In
+        the heading frame [m/s].
+        """
+        contacts, geometry = request.contacts, self._geometry
+        found = np.zeros((len(request.feet), 2))
+        mx, my = geometry.middle
+        for leg in range(len(request.feet)):
+            lands = next((k for k in _landings(contacts, leg)), None)
+            before = None if lands is None else _last_support(contacts, lands)
+            if before is None:
+                continue
+            feet = [geometry.below[k] for k in np.flatnonzero(contacts.down[before])]
+            if len(feet) > 2:
+                continue
+            rate = 1.0 / geometry.pendulum
+            full = self._support_time(request, before)
+            speed = rate * math.tanh(0.5 * rate * full)
+            x = request.stance[0] * (sum(p[0] for p in feet) / len(feet) - mx)
+            y = request.stance[1] * (sum(p[1] for p in feet) / len(feet) - my)
+            found[leg] = -speed * x, -speed * y
+        return found
+
+    def _support_time(self, request: PlanRequest, phase: int) -> float:
+        """Duration of a phase, the part before now included [s].
+
+        A stride ends as it began: that part comes again at the end of the horizon.
+        """
+        contacts = request.contacts
+        found = float(contacts.durations[phase])
+        if phase == 0 and len(contacts.down) > 1 and (contacts.down[0] == contacts.down[-1]).all():
+            found += float(contacts.durations[-1])
+        return min(found, float(request.stance_time[contacts.down[phase]].min()))
+
+    # ---------------------------------------------------------------- the path
+
+    def _path(self, request: PlanRequest, soles: Floats) -> ReferencePath:
+        """The path pi: along the commanded arc, from the mean centre of the feet.
+
+        The mean over the horizon is that of the feet as they are seen from the body: feet that are down, and
+        feet that go to their footholds at constant velocity (`_place`), minus the way of the body until then.
+        """
+        geometry, contacts, ground = self._geometry, request.contacts, request.ground
+        velocity, wz = self._com_velocity(request), request.command[2]
+        begin, horizon = float(contacts.times[0]), float(contacts.times[-1] - contacts.times[0])
+        mx, my = geometry.middle
+        stride = arc(velocity, wz, 0.0, horizon, request.yaw)
+        x = y = 0.0
+        for k, duration in enumerate(contacts.durations.tolist()):
+            time = float(contacts.times[k]) - begin + 0.5 * duration
+            dx, dy = self._way(request, velocity, time)
+            yaw = request.yaw + wz * time
+            c, s = math.cos(yaw), math.sin(yaw)
+            places = [_place(request, soles[leg], leg, time, stride) for leg in range(len(soles))]
+            cx, cy = sum(p[0] for p in places) / len(places), sum(p[1] for p in places) / len(places)
+            share = duration / horizon
+            x += share * (cx - dx - c * mx + s * my)
+            y += share * (cy - dy - s * mx - c * my)
+        dx, dy = stride
+        return ReferencePath(
+            _state((x, y), request.yaw, velocity, ground, request.height),
+            _state((x + dx, y + dy), request.yaw + wz * horizon, velocity, ground, request.height),
+        )
+
+    def _com_velocity(self, request: PlanRequest) -> Vec2:
+        """Velocity of the centre of mass in the heading frame at which the base has the commanded one."""
+        vx, vy, wz = request.wanted
+        x, y = self._geometry.com
+        return vx - wz * y, vy + wz * x
+
+    def _way(self, request: PlanRequest, velocity: Vec2, time: float) -> Vec2:
+        """Way of the body until a time, while its velocity becomes the commanded one, in the world [m]."""
+        dx, dy = arc(velocity, request.command[2], 0.0, time, request.yaw)
+        wanted = turned(velocity, request.yaw)
+        tau = _SETTLING * self._geometry.pendulum
+        rest = tau * (1.0 - math.exp(-time / tau))
+        vx, vy = float(request.velocity[0]), float(request.velocity[1])
+        return dx + rest * (vx - wanted[0]), dy + rest * (vy - wanted[1])
+
+
+def _state(place: Vec2, yaw: float, velocity: Vec2, ground: Ground, high: float) -> ComState:
+    """A state of the path, at a height above the ground."""
+    v = turned(velocity, yaw)
+    slope = ground.slope[0] * v[0] + ground.slope[1] * v[1]
+    return ComState(np.array([*place, ground.height_at(*place) + high]), np.array([*v, slope]))
+
+
+def _landings(contacts: ContactSchedule, leg: int) -> list[int]:
+    """Phases with which a foot comes down."""
+    down = contacts.down[:, leg]
+    return [k for k in range(1, len(down)) if down[k] and not down[k - 1]]
+
+
+def _last_support(contacts: ContactSchedule, phase: int) -> int | None:
+    """The last phase before another one in which a foot is down; None if there is none."""
+    return next((k for k in range(phase - 1, -1, -1) if contacts.down[k].any()), None)
+
+
+def _place(request: PlanRequest, sole: Floats, leg: int, time: float, stride: Vec2) -> Vec2:
+    """Where a foot is at a time after now; feet that swing go at constant velocity [m].
+
+    It goes to its foothold, where it comes down within the horizon or later, and if it is lifted again within
+    the horizon, further by a stride.
+    """
+    contacts = request.contacts
+    x, y = float(request.feet[leg, 0]), float(request.feet[leg, 1])
+    now = float(contacts.times[0])
+    air = contacts.times[:-1][~contacts.down[:, leg]] - now
+    if not len(air) or time <= air[0]:
+        return x, y
+    # a foot that is late comes down before its next touch-down by the clock
+    landings = [float(contacts.times[k]) - now for k in _landings(contacts, leg)]
+    left = min([float(request.time_left[leg]), *landings])
+    if math.isinf(left):
+        return x, y
+    to_x, to_y = float(sole[0]), float(sole[1])
+    if time < left:
+        share = (time - float(air[0])) / max(left - float(air[0]), 1e-6)
+        return x + share * (to_x - x), y + share * (to_y - y)
+    again = air[air > left]
+    if not len(again) or time <= again[0]:
+        return to_x, to_y
+    horizon = float(contacts.times[-1]) - now
+    share = (time - float(again[0])) / max(left + horizon - float(again[0]), 1e-6)
+    return to_x + share * stride[0], to_y + share * stride[1]
