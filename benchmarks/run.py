@@ -21,7 +21,17 @@ import pinocchio
 from tqdm import tqdm
 
 import quad_dynamics as qd
-from benchmarks import contact, dynamics, growth, identification, simulation, startup, whole_body
+from benchmarks import (
+    contact,
+    dynamics,
+    foothold_planner,
+    growth,
+    identification,
+    planning,
+    simulation,
+    startup,
+    whole_body,
+)
 from benchmarks.timing import Contest, run_contests
 
 RESULTS = Path(__file__).parent / 'results.json'
@@ -33,6 +43,11 @@ LIMITS |= {
     'whole_body_weighted': 2.0,
 }
 LIMITS_US = {'whole_body_us': 100.0, 'walker_update_us': 250.0, 'walker_update_p99_us': 600.0}
+PLANNING_LIMITS_US = {
+    f'com_plan_{gait}{ending}': limit
+    for gait in planning.HORIZONS
+    for ending, limit in (('_us', 4000.0), ('_p99_us', 10_000.0))
+} | {'footholds_us': 300.0}
 LIMITS |= {
     f'sim_{kind}_{robot}{ending}': wanted
     for kind, wanted in (('impulse', 5.0), ('spring', 2.0))
@@ -55,6 +70,7 @@ def main() -> None:
     qd.warm_up(progress=False)
     results |= measure_dynamics(arguments.rounds)
     results |= measure_whole_body(arguments.sim_rounds)
+    results |= measure_planning(arguments.sim_rounds)
     results |= measure_simulation(arguments.sim_rounds)
     results |= measure_contact(arguments.sim_rounds)
     results |= measure_growth(arguments.sim_rounds)
@@ -94,11 +110,31 @@ def measure_whole_body(rounds: int) -> dict[str, float]:
     print_table(contests)
     results = {contest.name: contest.ratio for contest in contests}
     calls = {contest.name: whole_body.quantiles(contest, rounds) for contest in contests}
-    calls['walker_update'] = whole_body.update_quantiles(walk, rounds)
+    calls |= whole_body.update_quantiles(walk, rounds)
     for name, (median, p99) in calls.items():
         results |= {f'{name}_us': median, f'{name}_p99_us': p99}
     for name, limit in LIMITS_US.items():
         print(f'  {name:24} {results[name]:7.1f} us    (wanted: below {limit:g} us)')
+    print(
+        f'  {"walker_planning_update_us":24} {results["walker_planning_update_us"]:7.1f} us    (with a plan)'
+    )
+    return results
+
+
+def measure_planning(rounds: int) -> dict[str, float]:
+    """Motion optimisation of the centre of mass against the same without elimination."""
+    contests = planning.contests()
+    run(contests, rounds, 'motion optimisation')
+    print('\nMotion optimisation, two iterations; the peer has all coefficients and equality rows in daqp')
+    print_table(contests)
+    results = {contest.name: contest.ratio for contest in contests}
+    for contest in contests:
+        median, p99 = planning.quantiles(contest, rounds)
+        results |= {f'{contest.name}_us': median, f'{contest.name}_p99_us': p99}
+    median, p99 = foothold_planner.measure(rounds)['foothold_plan']
+    results |= {'footholds_us': median, 'footholds_p99_us': p99}
+    for name, limit in PLANNING_LIMITS_US.items():
+        print(f'  {name:28} {results[name]:7.1f} us    (wanted: below {limit:g} us)')
     return results
 
 

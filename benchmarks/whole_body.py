@@ -214,18 +214,27 @@ def quantiles(contest: Contest, rounds: int) -> tuple[float, float]:
     return _quantiles(times)
 
 
-def update_quantiles(walk: Walk, rounds: int) -> tuple[float, float]:
-    """Median and 99th percentile of `Walker.update`, which sees the same walk in each round [us]."""
+def update_quantiles(walk: Walk, rounds: int) -> dict[str, tuple[float, float]]:
+    """Median and 99th percentile of `Walker.update`, which sees the same walk in each round [us].
+
+    Of the updates that only follow a plan, as all do where planner_node plans, and of those that make one.
+    """
     walker, states = Walker(load()[0]), walk.states
-    times = np.empty((rounds, len(states)))
+    times, plans = np.empty((rounds, len(states))), np.zeros(len(states), dtype=np.bool_)
     for row in times:
         walker.reset(states[0])
         walker.command(SPEED, 0.0, 0.0)
         for i, state in enumerate(states):
+            before = walker.counts.plans
             begin = time.perf_counter()
             walker.update(state)
             row[i] = time.perf_counter() - begin
-    return _quantiles(times[:, [state.time > WARM_UP for state in states]])
+            plans[i] = walker.counts.plans > before
+    warm = np.array([state.time > WARM_UP for state in states])
+    return {
+        'walker_update': _quantiles(times[:, warm & ~plans]),
+        'walker_planning_update': _quantiles(times[:, warm & plans]),
+    }
 
 
 def _quantiles(times: Floats) -> tuple[float, float]:

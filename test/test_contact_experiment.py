@@ -20,13 +20,15 @@ STRIDES = 3  # of the ten in the document; the trot repeats itself
 
 
 @functools.cache
-def experiment() -> Any:
-    """The script that makes the figures of the document."""
-    spec = importlib.util.spec_from_file_location('contact_models', DOCS / 'figures' / 'contact_models.py')
+def experiment(name: str = 'contact_models') -> Any:
+    """A script that makes the figures of the document."""
+    if name != 'contact_models':
+        experiment()  # which the others import
+    spec = importlib.util.spec_from_file_location(name, DOCS / 'figures' / f'{name}.py')
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules['contact_models'] = module  # dataclasses look themselves up
+    sys.modules[name] = module  # dataclasses look themselves up
     spec.loader.exec_module(module)
     return module
 
@@ -97,6 +99,46 @@ def test_everybody_trots_on_the_spot() -> None:
 def test_impulse_contact_hardly_depends_on_the_time_step(dt: float) -> None:
     assert measured(IMPULSE, dt).slip < 0.05
     assert measured(IMPULSE, dt).ripple < measured(SPRING, dt).ripple / 3.0
+
+
+# ---------------------------------------------------------------- the same with the walking controller
+
+
+@functools.cache
+def walked(name: str) -> Any:
+    """A short run of the walking controller, which begins to measure sooner than that of the document."""
+    script = experiment('walking_contact')
+    model = robots.quadruped('mini_cheetah')
+    return script.measure(model, script.MODELS[name], strides=STRIDES, start=2.0)
+
+
+def test_walking_controller_walks_alike_on_both() -> None:
+    rigid, soft = walked(IMPULSE), walked(SPRING)
+    assert max(rigid.ripple, soft.ripple) < 4.0  # [mm]
+    assert max(rigid.tilt, soft.tilt) < 2.0  # [degrees]
+    assert abs(rigid.work - soft.work) < 0.2 * rigid.work
+    assert rigid.deepest < 0.1  # feet do not sink into rigid ground [mm]
+    # on springs the base is lower by what the feet sink; the rest is the height that is still settling [mm]
+    assert abs((rigid.height - soft.height) - soft.depth) < 1.0
+
+
+def test_walking_controller_has_softer_landings_on_springs() -> None:
+    rigid, soft = walked(IMPULSE), walked(SPRING)
+    assert soft.peak < rigid.peak
+    assert soft.change < rigid.change
+    assert rigid.slip < 0.1 * soft.slip
+
+
+@pytest.mark.parametrize('column', [1, 2])
+def test_table_of_walking_is_that_of_the_script(column: int) -> None:
+    script, name = experiment('walking_contact'), (IMPULSE, SPRING)[column - 1]
+    rows = {cells[0]: cells[column] for cells in table_of('table of walking')}
+    assert list(rows) == list(script.ROWS)
+    for label in ('height', 'depth', 'change', 'work'):
+        row = next(key for key, (field, _) in script.ROWS.items() if field == label)
+        written, found = float(rows[row]), getattr(walked(name), label)
+        # a hundredth is the last digit of the table
+        assert 0.5 * found - 0.01 < written < 2.0 * found + 0.01, row
 
 
 # ---------------------------------------------------------------- the pages

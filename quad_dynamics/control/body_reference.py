@@ -8,15 +8,17 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.control.ground import Ground
-from quad_dynamics.control.stance_geometry import StanceGeometry
 from quad_dynamics.control.walker_settings import WalkerSettings
+from quad_dynamics.planning.ground import Ground
+from quad_dynamics.planning.stance_geometry import StanceGeometry
 
 Floats = npt.NDArray[np.float64]
 
 _LEAK = 0.3  # time in which the wanted place follows the body, which may have been pushed away [s]
 _FARTHEST = 0.15  # of the wanted place from the body, in leg lengths
 _FARTHEST_YAW = 0.3  # of the wanted heading from that of the body [rad]
+_STOP = 3.0  # so long after a command of zero the velocity integral waits, in sqrt(l / g)
+_PITCH_RATE = 0.1  # at which the body pitches to where it should be, in sqrt(g / l)
 _RISE = 0.1  # velocity at which the body goes to its height, in sqrt(g l)
 # Largest accelerations of the integrals, in g and g / l, and the largest velocity, in sqrt(g l).
 _MOST_LIFT, _MOST_TWIST, _MOST_PUSH = 0.5, 0.3, 0.15
@@ -27,22 +29,26 @@ class BodyReference:
 
     Attributes:
         command: (vx, vy, wz) that is followed now, after its ramp [m/s, m/s, rad/s].
+        change_rate: how fast it changes [m/s^2, m/s^2, rad/s^2].
         yaw: heading that is wanted [rad].
         place: (3,) wanted centre of mass in the world [m].
         velocity: (3,) its wanted velocity in the world [m/s].
-        integrals: velocity along x and y of the heading [m/s], lift [m/s^2], twist about x and y [rad/s^2].
+        acceleration: (3,) its wanted acceleration in the world [m/s^2].
+        push: (2,) integral of the velocity along x and y of the heading [m/s].
+        integrals: lift [m/s^2], twist about x and y [rad/s^2].
     """
 
     def __init__(self, geometry: StanceGeometry, settings: WalkerSettings) -> None:
         self._geometry = geometry
         g, length = geometry.g, geometry.length
-        push, twist = _MOST_PUSH * geometry.speed, _MOST_TWIST * g / length
-        self._most = np.array([push, push, _MOST_LIFT * g, twist, twist])
+        twist = _MOST_TWIST * g / length
+        self._most, self._most_push = np.array([_MOST_LIFT * g, twist, twist]), _MOST_PUSH * geometry.speed
         self.change(settings)
         self.reset(np.zeros(3), 0.0)
 
     def change(self, settings: WalkerSettings) -> None:
         """Take other settings."""
+        self._lift, self._wanted_pitch = settings.body_height * self._geometry.length, settings.body_pitch
         rate, g = self._geometry.rate, self._geometry.g
         self._com_gains = (
             np.array(settings.com_stiffness) * rate**2,
@@ -52,21 +58,40 @@ class BodyReference:
             np.array(settings.angular_stiffness) * rate**2,
             np.array(settings.angular_damping) * rate,
         )
-        velocity, tilt = settings.velocity_integral * rate, settings.tilt_integral * rate**3
-        self._integral_gains = np.array([velocity, velocity, settings.height_integral * rate**3, tilt, tilt])
+        self._push_gain, tilt = settings.velocity_integral * rate, settings.tilt_integral * rate**3
+        self._integral_gains = np.array([settings.height_integral * rate**3, tilt, tilt])
         x, y, turn = settings.max_acceleration
         self._most_change = (x * g, y * g, turn * g / self._geometry.length)
+        stop = settings.stop_acceleration
+        self._most_stop = (stop * g, stop * g, stop * g / self._geometry.length)
 
     def reset(self, place: Floats, yaw: float) -> None:
         """Begin at rest."""
         self.command, self.yaw, self._high = [0.0, 0.0, 0.0], yaw, 0.0
-        self.place, self.velocity = place.copy(), np.zeros(3)
-        self.integrals = np.zeros(5)
+        self.place, self.velocity, self.acceleration = place.copy(), np.zeros(3), np.zeros(3)
+        self.push, self.integrals, self._is_planned = [0.0, 0.0], np.zeros(3), False
+        self.change_rate, self._stopped_for = [0.0, 0.0, 0.0], 0.0
+        self._target, self._pitch = (0.0, 0.0, 0.0), 0.0
 
     def follow(self, target: tuple[float, float, float], dt: float) -> None:
-        """Bring the command nearer to what was asked for, within its largest acceleration."""
-        for i, most in enumerate(self._most_change):
-            self.command[i] += min(max(target[i] - self.command[i], -most * dt), most * dt)
+        """Bring the command nearer to what was asked for, within its largest acceleration.
+
+        Zero asks for a stop, which may be faster than any other change.
+        """
+        self._target = target
+        self._stopped_for = 0.0 if any(target) else self._stopped_for + dt
+        for i, most in enumerate(self._most_change if any(target) else self._most_stop):
+            step = min(max(target[i] - self.command[i], -most * dt), most * dt)
+            self.command[i] += step
+            self.change_rate[i] = step / dt if dt > 0.0 else 0.0
+
+    def command_after(self, time: float) -> tuple[float, float, float]:
+        """The command after some time of its ramp [s]."""
+        vx, vy, wz = (
+            now + min(max(target - now, -abs(rate) * time), abs(rate) * time)
+            for now, target, rate in zip(self.command, self._target, self.change_rate, strict=True)
+        )
+        return vx, vy, wz
 
     def com_velocity(self, yaw: float) -> tuple[float, float]:
         """Velocity of the centre of mass along x and y of the world at which the base has that commanded."""
@@ -100,6 +125,8 @@ class BodyReference:
         """
         turned = math.remainder(self.yaw + self.command[2] * dt - yaw, 2.0 * math.pi)
         self.yaw = yaw + min(max(turned, -_FARTHEST_YAW), _FARTHEST_YAW)
+        most = _PITCH_RATE * self._geometry.rate * dt
+        self._pitch += min(max(self._wanted_pitch - self._pitch, -most), most)
         v = self.com_velocity(self.yaw)
         ahead = [self.place[i] + v[i] * dt - float(place[i]) for i in range(2)]
         pull = math.exp(-dt / _LEAK)
@@ -115,14 +142,57 @@ class BodyReference:
         self._climb(float(place[2]) - ground.height_at(x, y), dt)
         self.place = np.array([x, y, ground.height_at(x, y) + self._high])
         slope = ground.slope[0] * v[0] + ground.slope[1] * v[1]
-        self.velocity = np.array([v[0], v[1], slope])
+        self.velocity, self.acceleration = np.array([v[0], v[1], slope]), np.zeros(3)
+        self._is_planned = False
+
+    def track(self, place: Floats, velocity: Floats, acceleration: Floats) -> None:
+        """Take the way of the centre of mass from a plan."""
+        self.place, self.velocity, self.acceleration = place, velocity, acceleration
+        self._is_planned = True
+
+    @property
+    def brakes(self) -> bool:
+        """Whether zero has been asked for a moment ago."""
+        return 0.0 < self._stopped_for < _STOP / self._geometry.rate
+
+    def adapt(self, velocity: Floats, dt: float) -> None:
+        """Let the integral of the velocity grow by what the body lacks.
+
+        Args:
+            velocity: (3,) of the centre of mass [m/s].
+            dt: [s].
+        """
+        if self.brakes:  # on two feet it is off for a while, but not because of an unknown load
+            return
+        c, s = math.cos(self.yaw), math.sin(self.yaw)
+        wanted, most, gain = self.com_velocity(self.yaw), self._most_push, dt * self._push_gain
+        dx, dy = wanted[0] - float(velocity[0]), wanted[1] - float(velocity[1])
+        self.push[0] = min(max(self.push[0] + gain * (c * dx + s * dy), -most), most)
+        self.push[1] = min(max(self.push[1] + gain * (c * dy - s * dx), -most), most)
 
     def _climb(self, height: float, dt: float) -> None:
         """Bring the wanted height nearer to where it should be, beginning at the height now [m]."""
         if self._high <= 0.0:
             self._high = height
         most = _RISE * self._geometry.speed * dt
-        self._high += min(max(self._geometry.com_height - self._high, -most), most)
+        self._high += min(max(self.com_height - self._high, -most), most)
+
+    @property
+    def com_height(self) -> float:
+        """Height of the centre of mass above the ground that is wanted [m]."""
+        return self._geometry.com_height + self._lift
+
+    @property
+    def high(self) -> float:
+        """The height that is wanted now, on the way to `com_height` [m]."""
+        return self._high if self._high > 0.0 else self.com_height
+
+    def orientation(self, R_WC: Floats) -> Floats:
+        """(3, 3) orientation of the base that is wanted: the control frame, pitched."""
+        if not self._pitch:
+            return R_WC
+        c, s = math.cos(self._pitch), math.sin(self._pitch)
+        return np.asarray(R_WC @ np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]))
 
     def accelerations(
         self,
@@ -140,23 +210,30 @@ class BodyReference:
             velocity: (3,) its velocity [m/s].
             R_WB: (3, 3) orientation of the base.
             w_WB: (3,) angular velocity of the base, in world axes [rad/s].
-            R_WC: (3, 3) orientation that it should have: that of the control frame.
+            R_WC: (3, 3) the control frame.
             dt: since the last call [s].
         """
         c, s = math.cos(self.yaw), math.sin(self.yaw)
         R_WH = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])  # heading frame
         missing = (self.place - place) @ R_WH
         slow = (self.velocity - velocity) @ R_WH
-        turn = rotation_vector(R_WC @ R_WB.T) @ R_WC
+        turn = rotation_vector(self.orientation(R_WC) @ R_WB.T) @ R_WC
         spin = (np.array([0.0, 0.0, self.command[2]]) - w_WB) @ R_WC
-        errors = np.array([slow[0], slow[1], missing[2], turn[0], turn[1]])
+        errors = np.array([missing[2], turn[0], turn[1]])
         total = self.integrals + dt * self._integral_gains * errors
-        self.integrals = push = np.minimum(np.maximum(total, -self._most), self._most)
-        slow[:2] += push[:2]
-        com = self._com_gains[0] * missing + self._com_gains[1] * slow
-        com[2] += push[2]
+        self.integrals = more = np.minimum(np.maximum(total, -self._most), self._most)
+        if self._is_planned:  # plans have taken both into account
+            ahead = self.acceleration @ R_WH
+        else:
+            slow[:2] += self.push
+            ax, ay, turning = self.change_rate
+            x, y = self._geometry.com
+            ahead = np.array([ax - turning * y, ay + turning * x, 0.0])
+        com = ahead + self._com_gains[0] * missing + self._com_gains[1] * slow
+        com[2] += more[0]
         angular = self._angular_gains[0] * turn + self._angular_gains[1] * spin
-        angular[:2] += push[3:]
+        angular[:2] += more[1:]
+        angular[2] += self.change_rate[2]
         return R_WH @ com, R_WC @ angular
 
 

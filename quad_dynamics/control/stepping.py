@@ -10,15 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.control.body_reference import BodyReference
-from quad_dynamics.control.footholds import foothold, within_reach
-from quad_dynamics.control.gait import GaitClock
-from quad_dynamics.control.ground import Ground
 from quad_dynamics.control.leg_contact import LegContact
-from quad_dynamics.control.stance_geometry import StanceGeometry
+from quad_dynamics.control.robot_view import RobotView
 from quad_dynamics.control.swing import swing_motion
 from quad_dynamics.control.walker_report import Counts
 from quad_dynamics.control.walker_settings import WalkerSettings
 from quad_dynamics.kernels.whole_body import FOOT_P, FOOT_V, FOOT_W
+from quad_dynamics.planning.contact_schedule import ContactSchedule
+from quad_dynamics.planning.footholds import foothold, in_plane, within_reach
+from quad_dynamics.planning.gait import Gait, GaitClock
+from quad_dynamics.planning.ground import Ground
+from quad_dynamics.planning.stance_geometry import StanceGeometry
 
 Floats = npt.NDArray[np.float64]
 Vec2 = tuple[float, float]
@@ -28,9 +30,11 @@ _CONTACT_SHARE = 0.25  # of a foot's part of the weight, from which on it is dow
 _SEARCH_SPEED = 0.3  # with which a foot that is late goes down, in sqrt(g l)
 _SEARCH_DEPTH = 0.3  # how far it does, in leg lengths
 _SWAY_LEAD, _SWAY_RAMP = 0.14, 0.12  # before lift-off and after touch-down a foot counts less [strides]
+_SHORTEST_SWING = 0.05  # of a schedule [s]
 _MOST_LEAN = 0.1  # by which feet move for a body that leans, in leg lengths
+_EXCHANGE = 0.25  # longest step of a leg that cannot step sideways in place of one, in leg lengths
 _STROKE = 0.6  # share of the way over which a leg can stand that strides use
-_FASTEST = 1.3  # rate of the clock for commands
+_FASTEST = 1.7  # rate of the clock for commands
 # Shares of its full length from which on a leg that stands makes the clock go faster, and at which it does so
 # by this factor: its foot is lifted before it is stretched.
 _STRETCHED, _HURRY = (0.96, 1.0), 2.0
@@ -61,6 +65,8 @@ class _Leg:
         sole: where its lowest point was last down [m].
         goal: where its centre is down, or comes down [m].
         falling: vertical velocity that it should have [m/s].
+        lifted: when it was lifted last [s].
+        lands: when it comes down, by a schedule [s].
     """
 
     contact: LegContact
@@ -68,6 +74,8 @@ class _Leg:
     sole: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
     goal: Vec3 = (0.0, 0.0, 0.0)
     falling: float = 0.0
+    lifted: float = 0.0
+    lands: float = 0.0
 
 
 class Stepping:
@@ -77,14 +85,22 @@ class Stepping:
         legs: in the order of the model.
         clock: of the gait.
         settings: can be replaced.
+        planned: footholds of a plan, in place of the simple ones [m].
+        schedule: contacts of a plan, in place of the clock.
+        lean: (x, y) in the heading frame by which footholds are moved, so that the body does not lean [m].
+        step_height: over the length of the legs: the one of the settings, or what the joints can follow.
+        planar: whether the legs cannot step sideways.
     """
 
     def __init__(self, geometry: StanceGeometry, clock: GaitClock, settings: WalkerSettings) -> None:
         self._geometry, self.clock, self.settings = geometry, clock, settings
-        count = len(geometry.below)
+        self.step_height, self.planar = settings.step_height, False
+        count, self._reach = len(geometry.below), geometry.reach.tolist()
         threshold = _CONTACT_SHARE * geometry.weight / count
         self.legs = [_Leg(LegContact(threshold)) for _ in range(count)]
-        self._lean = [0.0, 0.0]
+        self.lean = [0.0, 0.0]
+        self.planned: list[list[float]] | None = None
+        self.schedule: ContactSchedule | None = None
 
     def reset(self, time: float, motions: list[list[float]]) -> None:
         """Begin with all feet on the ground.
@@ -93,7 +109,7 @@ class Stepping:
             time: now [s].
             motions: of the feet, as `foot_motions` writes them.
         """
-        self._lean, self.clock.rate = [0.0, 0.0], 1.0
+        self.lean, self.clock.rate = [0.0, 0.0], 1.0
         for leg, (x, y, z, *_), radius in zip(self.legs, motions, self._geometry.radius, strict=True):
             leg.contact.reset(time)
             leg.sole, leg.start, leg.goal = [x, y, z - radius], (x, y, z), (x, y, z)
@@ -109,33 +125,43 @@ class Stepping:
         return [leg.sole for leg in self.legs]
 
     @property
+    def footholds(self) -> Floats:
+        """(legs, 3) where the centres of the feet are down, or come down [m]."""
+        return np.array([leg.goal for leg in self.legs])
+
+    @property
     def fastest(self) -> float:
         """Velocity with which the legs keep up [m/s]."""
-        stance = self.clock.gait.duty * self.clock.gait.period * self.clock.unit
+        return self.fastest_in(self.clock.gait)
+
+    def fastest_in(self, gait: Gait) -> float:
+        """The same in any gait."""
+        stance = gait.duty * gait.period * self.clock.unit
         return 2.0 * _FASTEST * _STROKE * self._geometry.stroke / stance
+
+    def pace(self, gait: Gait, velocity: float) -> float:
+        """Rate of the clock with which the legs reach far enough at a velocity [m/s]."""
+        return min(max(_FASTEST * velocity / self.fastest_in(gait), 1.0), _FASTEST)
 
     # ---------------------------------------------------------------- time and contact
 
-    def set_pace(self, command: list[float], q: Floats, R_WB: Floats, feet: Floats) -> None:
+    def set_pace(self, command: list[float], view: RobotView) -> None:
         """Let the clock go faster where legs would not reach far enough, or are nearly stretched.
 
         Args:
             command: (vx, vy, wz) [m/s, m/s, rad/s].
-            q: (nq,) configuration.
-            R_WB: (3, 3) orientation of the base.
-            feet: (legs, 3) centres of the feet [m].
+            view: now.
         """
         geometry = self._geometry
         velocity = math.hypot(command[0], command[1]) + abs(command[2]) * geometry.spread
-        needed = _FASTEST * velocity / self.fastest
-        way = feet - geometry.hips @ R_WB.T - q[:3]
-        shares = (np.sqrt(np.einsum('ij,ij->i', way, way)) / geometry.reach).tolist()
-        longest = max(
-            (s for s, leg in zip(shares, self.legs, strict=True) if leg.contact.is_down), default=0.0
-        )
+        hips = (geometry.hips @ view.R_WB.T + view.state.q[:3]).tolist()
+        longest = 0.0
+        for leg, hip, motion, reach in zip(self.legs, hips, view.motions, self._reach, strict=True):
+            if leg.contact.is_down:
+                longest = max(longest, math.dist(hip, motion[FOOT_P : FOOT_P + 3]) / reach)
         low, high = _STRETCHED
         stretched = min(max((longest - low) / (high - low), 0.0), 1.0)
-        self.clock.rate = min(max(needed, 1.0), _FASTEST) * (1.0 + (_HURRY - 1.0) * stretched)
+        self.clock.rate = self.pace(self.clock.gait, velocity) * (1.0 + (_HURRY - 1.0) * stretched)
 
     def touch(
         self,
@@ -159,8 +185,8 @@ class Stepping:
         for k, leg in enumerate(self.legs):
             contact, (x, y, z, *_) = leg.contact, motions[k]
             was_down = contact.is_down
-            scheduled = phase == 'stand' or (phase == 'stop' and was_down) or self.clock.is_stance(k)
-            progress = 1.0 if scheduled else self.clock.swing_progress(k)
+            scheduled = phase == 'stand' or (phase == 'stop' and was_down) or self._is_stance(k, time)
+            progress = 1.0 if scheduled else self._swing_progress(k, time)
             if carried is None:
                 contact.guess(leg.falling, motions[k][FOOT_V + 2])
             else:
@@ -173,8 +199,34 @@ class Stepping:
                 counts.lost += changed == 'lost'
                 if not contact.is_down:
                     leg.start = (x, y, z)
+                if changed == 'swing':
+                    leg.lifted = time
             if contact.is_down:
                 leg.sole = [x, y, z - self._geometry.radius[k]]
+
+    def _is_stance(self, k: int, time: float) -> bool:
+        """Whether a foot should be down, by the schedule of a plan or by the clock."""
+        if self.schedule is None:
+            return self.clock.is_stance(k)
+        down = bool(self.schedule.down[self.schedule.phase(time), k])
+        if not down:
+            self.legs[k].lands = self.schedule.next_change(k, time)
+        return down
+
+    def _swing_progress(self, k: int, time: float) -> float:
+        """From 0 at lift-off to 1 at touch-down."""
+        if self.schedule is None:
+            return self.clock.swing_progress(k)
+        leg = self.legs[k]
+        return min(max((time - leg.lifted) / self._swing_time(k), 0.0), 1.0)
+
+    def _swing_time(self, k: int) -> float:
+        """Duration of the swing of a leg [s]."""
+        if self.schedule is None:
+            return self.clock.swing_time_of(k)
+        leg = self.legs[k]
+        lasts = leg.lands - leg.lifted
+        return max(lasts, _SHORTEST_SWING) if math.isfinite(lasts) else self.clock.swing_time
 
     # ---------------------------------------------------------------- where the body should be
 
@@ -197,7 +249,7 @@ class Stepping:
             sx = sy = total = 0.0
             for k, leg in enumerate(self.legs):
                 at = self.clock.phase(k)
-                before, after = (gait.duty - at - _SWAY_LEAD) / _SWAY_RAMP, at / _SWAY_RAMP
+                before, after = (self.clock.duty(k) - at - _SWAY_LEAD) / _SWAY_RAMP, at / _SWAY_RAMP
                 weight = min(max(min(before, after), 0.0), 1.0)
                 sx, sy, total = sx + weight * leg.sole[0], sy + weight * leg.sole[1], total + weight
             if total > 1e-6:
@@ -206,47 +258,38 @@ class Stepping:
         mx, my = self._geometry.middle
         return x - c * mx + s * my, y - s * mx - c * my
 
-    def adapt_lean(self, R_WB: Floats, normal: Floats, yaw: float, dt: float) -> None:
+    def adapt_lean(self, R_WB: Floats, upward: Floats, yaw: float, dt: float) -> None:
         """Let the feet go where the body leans, so that it does not lean on average.
 
         Args:
             R_WB: (3, 3) orientation of the base.
-            normal: (3,) of the ground.
+            upward: (3,) where its z axis should point.
             yaw: heading [rad].
             dt: [s].
         """
         length = self._geometry.length
-        lean = R_WB[:2, 2] - normal[:2]
+        lean = R_WB[:2, 2] - upward[:2]
         c, s = math.cos(yaw), math.sin(yaw)
         most, gain = _MOST_LEAN * length, self.settings.lean_gain * length * dt
         ahead, aside = float(c * lean[0] + s * lean[1]), float(c * lean[1] - s * lean[0])
-        self._lean[0] = min(max(self._lean[0] + gain * ahead, -most), most)
-        self._lean[1] = min(max(self._lean[1] + gain * aside, -most), most)
+        self.lean[0] = min(max(self.lean[0] + gain * ahead, -most), most)
+        self.lean[1] = min(max(self.lean[1] + gain * aside, -most), most)
 
     # ---------------------------------------------------------------- what the feet should do
 
-    def targets(
-        self,
-        time: float,
-        com: Vec2,
-        velocity: Vec2,
-        yaw: float,
-        body: BodyReference,
-        ground: Ground,
-        motions: list[list[float]],
-    ) -> FootTargets:
+    def targets(self, view: RobotView, body: BodyReference, ground: Ground) -> FootTargets:
         """What the feet should do now.
 
         Args:
-            time: now [s].
-            com: x and y of the centre of mass [m].
-            velocity: of the centre of mass along x and y [m/s].
-            yaw: heading [rad].
+            view: now.
             body: where the body should go.
             ground: below the feet.
-            motions: of the feet, as `foot_motions` writes them.
         """
-        settings, clock, geometry = self.settings, self.clock, self._geometry
+        time, yaw, motions = view.time, view.yaw, view.motions
+        x, y, _ = view.com.tolist()
+        vx, vy, _ = view.velocity.tolist()
+        com, velocity = (x, y), (vx, vy)
+        settings, geometry = self.settings, self._geometry
         kp, kd = settings.swing_stiffness * geometry.rate**2, settings.swing_damping * geometry.rate
         stop = settings.contact_damping * geometry.rate
         targets = FootTargets([], [], [])
@@ -261,13 +304,17 @@ class Stepping:
                 targets.places.append(leg.goal)
                 continue
             if leg.contact.state == 'swing':
-                leg.goal = self._next_foothold(k, com, velocity, yaw, body, ground)
+                if self.planned is None:
+                    x, y, z = self._next_foothold(k, time, (p[0], p[1]), com, velocity, yaw, body, ground)
+                else:
+                    x, y, z = self.planned[k]
+                leg.goal = (x, y, z)
                 place, speed, acceleration = swing_motion(
-                    clock.swing_progress(k),
-                    clock.swing_time,
+                    self._swing_progress(k, time),
+                    self._swing_time(k),
                     leg.start,
-                    leg.goal,
-                    settings.step_height * geometry.length,
+                    (x, y, z - settings.touchdown_depth * geometry.length),
+                    self.step_height * geometry.length,
                 )
             else:
                 place, speed = self._search(leg, time)
@@ -293,35 +340,55 @@ class Stepping:
         return (x, y, z - depth), (0.0, 0.0, -speed if depth < deepest else 0.0)
 
     def _next_foothold(
-        self, k: int, com: Vec2, velocity: Vec2, yaw: float, body: BodyReference, ground: Ground
+        self,
+        k: int,
+        time: float,
+        foot: Vec2,
+        com: Vec2,
+        velocity: Vec2,
+        yaw: float,
+        body: BodyReference,
+        ground: Ground,
     ) -> Vec3:
         """Where the centre of a foot that swings comes down [m]."""
         settings, clock, geometry = self.settings, self.clock, self._geometry
-        left = (1.0 - clock.swing_progress(k)) * clock.swing_time
+        left = (1.0 - self._swing_progress(k, time)) * self._swing_time(k)
+        stance = clock.next_stance_time(k)
         c, s = math.cos(yaw), math.sin(yaw)
-        turn = yaw + body.command[2] * (left + 0.5 * clock.stance_time)
+        turn = yaw + body.command[2] * (left + 0.5 * stance)
         ct, st = math.cos(turn), math.sin(turn)
         bx, by = geometry.below[k]
-        lx, ly = self._lean
+        lx, ly = self.lean
         below = (com[0] + ct * bx - st * by + c * lx - s * ly, com[1] + st * bx + ct * by + s * lx + c * ly)
         found = foothold(
             below,
             velocity,
             body.com_velocity(yaw),
             left,
-            clock.stance_time,
+            stance,
             geometry.pendulum,
             settings.capture_gain,
         )
         hip = (com[0] + c * bx - s * by, com[1] + s * bx + c * by)
         x, y = within_reach(found, hip, min(settings.largest_step * geometry.length, geometry.stroke))
-        depth = settings.touchdown_depth * geometry.length
-        return x, y, ground.height_at(x, y) + geometry.radius[k] - depth
+        if self.planar:
+            plane = (foot[0] + velocity[0] * left, foot[1] + velocity[1] * left)
+            x, y = in_plane((x, y), plane, yaw, self._slope(k), _EXCHANGE * geometry.length)
+        return x, y, ground.height_at(x, y) + geometry.radius[k]
+
+    def _slope(self, k: int) -> float:
+        """Way ahead over way to the left between two feet that come down at the same time; 0 for others."""
+        partner = self.clock.partner(k)
+        if partner is None:
+            return 0.0
+        (x, y), (other_x, other_y) = self._geometry.below[k], self._geometry.below[partner]
+        return (x - other_x) / (y - other_y) if abs(y - other_y) > 1e-6 else 0.0
 
 
 def _sliding(motion: list[float], radius: float, normal: Floats) -> Vec3:
     """What the lowest point of a foot lacks to be at rest: its velocity, negative [m/s]."""
-    x, y, z = (-radius * float(n) for n in normal)
+    nx, ny, nz = normal.tolist()
+    x, y, z = -radius * nx, -radius * ny, -radius * nz
     wx, wy, wz = motion[FOOT_W : FOOT_W + 3]
     vx, vy, vz = motion[FOOT_V : FOOT_V + 3]
     return -(vx + wy * z - wz * y), -(vy + wz * x - wx * z), -(vz + wx * y - wy * x)

@@ -25,6 +25,10 @@ class Counts:
         late: feet that were not down in time.
         lost: feet that lost the ground.
         clipped: commands beyond what is allowed.
+        plans: that were made.
+        plan_failures: of these, for which the motion optimisation found nothing.
+        kept_plans: of these, where the plan before was kept.
+        stale_plans: times that no plan of somebody else came in time.
     """
 
     updates: int = 0
@@ -35,6 +39,10 @@ class Counts:
     late: int = 0
     lost: int = 0
     clipped: int = 0
+    plans: int = 0
+    plan_failures: int = 0
+    kept_plans: int = 0
+    stale_plans: int = 0
 
 
 @dataclass

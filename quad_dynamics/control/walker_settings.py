@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quad_dynamics.control.gait import GAITS
 from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.model.urdf import Vector3
 from quad_dynamics.parameters.parameter import param
+from quad_dynamics.planning.gait import GAITS
 
 PRIORITIES = ('strict', 'weighted')
+PLANNERS = ('com_splines', 'simple', 'external')
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,55 @@ class WalkerSettings(ControlSettings):
         high=0.05,
         dynamic=True,
     )
+    # ------------------------------------------------------------ planning
+    planner: str = param(
+        'com_splines',
+        'who plans. com_splines: splines of the centre of mass and footholds by optimisation; simple: a '
+        'straight way of the body and footholds of its velocity; external: plans come from outside',
+        choices=PLANNERS,
+    )
+    plan_period: float = param(0.02, 'between two plans', unit='s', low=0.002, high=1.0)
+    plan_delay: float = param(
+        0.01, 'from the state of a plan until it is followed', unit='s', low=0.0, high=0.2
+    )
+    plan_timeout: float = param(
+        0.25, 'age of the newest plan from outside after which the robot stops by itself', unit='s', above=0.0
+    )
+    plan_iterations: int = param(2, 'quadratic programs of a motion optimisation, at most', low=1, high=50)
+    plan_time_limit: float = param(
+        0.0,
+        'wall-clock time after which no further one of them begins; 0: none; else runs may differ',
+        unit='s',
+        low=0.0,
+        high=1.0,
+    )
+    n_ineq: int = param(
+        6, 'samples of each phase, from its first, at which the zero-moment point is softened', low=0, high=6
+    )
+    lambda_lin: float = param(
+        20.0, 'cost of a slack of the zero-moment point, in heights of the centre of mass', unit='-', low=0.0
+    )
+    lambda_quad: float = param(200.0, 'cost of its square', unit='-', above=0.0)
+    # ------------------------------------------------------------ body
+    body_height: float = param(
+        0.0,
+        'lift of the body above the height at which it stands, over the length of a leg',
+        unit='-',
+        low=-0.4,
+        high=0.2,
+        dynamic=True,
+    )
+    body_pitch: float = param(
+        0.0,
+        'pitch of the body to the ground; above 0, it looks down',
+        unit='rad',
+        low=-0.4,
+        high=0.4,
+        dynamic=True,
+    )
     # ------------------------------------------------------------ commands
     max_velocity: Vector3 = param(
-        (1.0, 0.5, 0.4),
+        (1.3, 0.5, 0.4),
         'largest command forward and sideways, and of turning, in sqrt(g l) and sqrt(g / l)',
         unit='-',
         low=0.0,
@@ -51,8 +98,16 @@ class WalkerSettings(ControlSettings):
         dynamic=True,
     )
     max_acceleration: Vector3 = param(
-        (0.15, 0.15, 0.15),
+        (0.3, 0.3, 0.3),
         'change of the command within a second, in g and g / l',
+        unit='-',
+        above=0.0,
+        high=10.0,
+        dynamic=True,
+    )
+    stop_acceleration: float = param(
+        0.4,
+        'the same where the command is zero, or too old',
         unit='-',
         above=0.0,
         high=10.0,
@@ -87,7 +142,7 @@ class WalkerSettings(ControlSettings):
         dynamic=True,
     )
     lean_gain: float = param(
-        1.0,
+        0.3,
         'rate at which feet move to where the body leans, in l a second',
         unit='1/s',
         low=0.0,

@@ -24,10 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.controller import ControllerTerms
-from quad_dynamics.api.drives import leg_length, resting_pose
+from quad_dynamics.api.drives import foot_position, leg_length, resting_pose
+from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels import whole_body as K_
 from quad_dynamics.model.leg_kinematics import sole
+from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
 Floats = npt.NDArray[np.float64]
@@ -39,6 +41,8 @@ _REGULAR = 1e-8
 _FIRM = 1e-6
 # Weight of the forces in the variant with one program.
 _FORCE_WEIGHT = 1e-3
+_PLANAR = 0.02  # a leg is planar whose foot goes less far in one direction, in leg lengths for each radian
+_SIDEWAYS = 0.9  # cosine of the angle to the left within which a direction is sideways
 _SOLVED = 1  # exit flag of daqp
 
 
@@ -147,23 +151,11 @@ class WholeBodyControl:
         self.legs, self.unit = len(model.legs), model.total_mass / len(model.legs)
         self._address = model._packed.address
         self._arrays = self._make_arrays(weights or Weights())
+        self._make_views()
 
     def _make_arrays(self, weights: Weights) -> _Arrays:
         model, n, m = self._model, self.legs, 3 * self.legs
         nv, nj = model.nv, model.nj
-        legs = np.zeros((n, K_.LEG_WORDS))
-        for row, leg in zip(legs, model.legs, strict=True):
-            joints = leg.joint_indices
-            if len(joints) > K_.LEG_MOST_JOINTS:
-                raise ArgumentError(
-                    f"leg '{leg.name}' has {len(joints)} joints; expected at most {K_.LEG_MOST_JOINTS}"
-                )
-            row[K_.LEG_FRAME] = model.foot_names.index(leg.foot)
-            row[K_.LEG_OFFSET : K_.LEG_OFFSET + 3], row[K_.LEG_RADIUS] = sole(
-                model, leg.foot, resting_pose(model)
-            )
-            row[K_.LEG_JOINT_COUNT] = len(joints)
-            row[K_.LEG_JOINTS : K_.LEG_JOINTS + len(joints)] = joints
         tasks = np.zeros(K_.TASK_WORDS)
         tasks[K_.TASK_WEIGHT_COM : K_.TASK_WEIGHT_COM + 3] = weights.com
         tasks[K_.TASK_WEIGHT_ANGULAR : K_.TASK_WEIGHT_ANGULAR + 3] = weights.angular
@@ -174,11 +166,11 @@ class WholeBodyControl:
         out = ((nv, m), (nv,), (rows, m), (rows,), (rows,), (6 + m, m), (6 + m,), (m, m), (m,), (m,))
         level = ((m, m), (m,), (rows * m,), (rows,), (rows,))
         return _Arrays(
-            legs,
+            leg_table(model),
             tasks,
             np.zeros((n, K_.LEG_TASK_WORDS)),
             np.zeros((2, nj)),
-            np.zeros(n * (3 * nv + 4 * K_.LEG_MOST_JOINTS) + 36 + 6 * (m + 1)),
+            np.zeros(n * (3 * nv + 4 * K_.LEG_MOST_JOINTS + 3) + 36 + 6 * (m + 1)),
             tuple(map(np.zeros, out)),
             np.zeros((6 + m) * (m + 2)),
             tuple(map(np.zeros, level)),
@@ -238,14 +230,22 @@ class WholeBodyControl:
 
     def base_jacobian(self, leg: int) -> Floats:
         """(3, 6) of the last solve: velocity of a foot for velocities of the base."""
-        nv = self._model.nv
-        return self._arrays.room[3 * nv * leg : 3 * nv * (leg + 1)].reshape(3, nv)[:, :6]
+        return self._base_jacobians[leg]
 
     def leg_inverse(self, leg: int) -> Floats:
         """(joints, 3) of the last solve: joint velocities of a leg for a velocity of its foot."""
-        count = int(self._arrays.legs[leg, K_.LEG_JOINT_COUNT])
-        begin = 3 * self._model.nv * self.legs + 3 * K_.LEG_MOST_JOINTS * leg
-        return self._arrays.room[begin : begin + 3 * count].reshape(count, 3)
+        return self._leg_inverses[leg]
+
+    def _make_views(self) -> None:
+        """Views of what the kernel leaves in its workspace for each leg."""
+        nv, room = self._model.nv, self._arrays.room
+        self._base_jacobians = [
+            room[3 * nv * leg : 3 * nv * (leg + 1)].reshape(3, nv)[:, :6] for leg in range(self.legs)
+        ]
+        self._leg_inverses = []
+        for leg, count in enumerate(self._arrays.legs[:, K_.LEG_JOINT_COUNT].astype(int).tolist()):
+            begin = 3 * nv * self.legs + 3 * K_.LEG_MOST_JOINTS * leg
+            self._leg_inverses.append(room[begin : begin + 3 * count].reshape(count, 3))
 
     def _choose_forces(self, z: Floats, first: int, rows: int) -> tuple[Floats, int]:
         """The solution of the level below: z where that fails, and iterations."""
@@ -273,6 +273,50 @@ class WholeBodyControl:
         legs[:, K_.MOST] = tasks.most_force
         legs[:, K_.FORCE : K_.FORCE + 3] = tasks.forces
         a.limits[0], a.limits[1] = tasks.low, tasks.high
+
+
+def leg_table(model: Model) -> Floats:
+    """(legs, LEG_WORDS) the kernels' table of legs.
+
+    Raises:
+        ArgumentError: a leg with too many joints.
+    """
+    table = np.zeros((len(model.legs), K_.LEG_WORDS))
+    for row, leg in zip(table, model.legs, strict=True):
+        joints = leg.joint_indices
+        if len(joints) > K_.LEG_MOST_JOINTS:
+            raise ArgumentError(
+                f"leg '{leg.name}' has {len(joints)} joints; expected at most {K_.LEG_MOST_JOINTS}"
+            )
+        row[K_.LEG_FRAME] = model.foot_names.index(leg.foot)
+        row[K_.LEG_OFFSET : K_.LEG_OFFSET + 3], row[K_.LEG_RADIUS] = sole(
+            model, leg.foot, resting_pose(model)
+        )
+        row[K_.LEG_JOINT_COUNT] = len(joints)
+        row[K_.LEG_JOINTS : K_.LEG_JOINTS + len(joints)] = joints
+        row[K_.LEG_PLANAR] = blocked_direction(model, leg) is not None
+    return table
+
+
+def blocked_direction(model: Model, leg: Leg) -> Floats | None:
+    """(3,) direction in which the joints of a leg cannot move its foot when standing; None if there is none.
+
+    It is in axes of the world, in which the robot stands level and looks along x.
+    """
+    pose = resting_pose(model)
+    joints = 6 + np.array(leg.joint_indices)
+    J_F = frame_jacobian(model, pose, leg.foot)[:, joints]
+    arm = foot_position(model, pose, leg.foot) - frame_pose(model, pose, leg.foot)[1]
+    U, sizes, _ = np.linalg.svd(J_F[:3] + np.cross(J_F[3:], arm[:, None], axis=0))
+    if len(joints) < 3 or sizes[2] < _PLANAR * leg_length(model):
+        return np.asarray(U[:, 2])
+    return None
+
+
+def steps_ahead_only(model: Model) -> bool:
+    """Whether no leg can move its foot sideways."""
+    blocked = [blocked_direction(model, leg) for leg in model.legs]
+    return all(e is not None and abs(float(e[1])) > _SIDEWAYS for e in blocked)
 
 
 def even_forces(weight: float, down: Flags, normal: Floats) -> Floats:

@@ -17,6 +17,15 @@ constraints hold for every z. P_l is damped where a leg is close to singular (Na
 stretched leg cannot keep its foot from accelerating, whatever the joints do. qdd_0 is the acceleration that
 joints are to have where the feet leave them free: those of a leg with more than three joints, and those that
 belong to no leg.
+
+A leg of two joints moves its foot in a plane only, whose normal is e: e^T J_j = 0. P_l is the inverse within
+the plane. Along e the joints can neither move the foot nor push it, but the ground still holds it: e^T f_l is
+a reaction, and the base must follow,
+
+    e^T (J_b a_b + dJ_l/dt u) = e^T a_l.
+
+This is a row of the tasks whose weight is far above all others, and not an equality, so that a foot slides
+in the model where the pyramid cannot give the reaction.
 """
 
 from __future__ import annotations
@@ -31,7 +40,8 @@ from quad_dynamics.model import layout as L
 # Words of a leg in the table of legs.
 LEG_FRAME, LEG_OFFSET, LEG_RADIUS, LEG_JOINT_COUNT, LEG_JOINTS = 0, 1, 4, 5, 6
 LEG_MOST_JOINTS = 10
-LEG_WORDS = LEG_JOINTS + LEG_MOST_JOINTS
+LEG_PLANAR = LEG_JOINTS + LEG_MOST_JOINTS  # whether its joints cannot move its foot in one direction
+LEG_WORDS = LEG_PLANAR + 1
 # Words of a foot, out: position, velocity and angular velocity of its centre.
 FOOT_P, FOOT_V, FOOT_W, FOOT_WORDS = 0, 3, 6, 9
 # Words of the tasks that belong to the whole robot ...
@@ -50,6 +60,7 @@ OUT_D, OUT_d, OUT_C, OUT_LOW, OUT_HIGH, OUT_W, OUT_b, OUT_H, OUT_c, OUT_z = rang
 # inverse is damped at a singularity, likewise.
 _SINGULAR, _DAMPING = 0.02, 0.05
 _INFINITE = 1e30
+_HELD = 1e4  # weight of the rows of planar legs
 # Rows of tasks that are shorter than this share of the longest, after the others were taken out, are none.
 _RANK = 1e-7
 
@@ -107,7 +118,7 @@ def whole_body(
         leg_tasks: (n, LEG_TASK_WORDS) what each leg is to do.
         free: (nj,) accelerations where the feet leave joints free.
         limits: (2, nj) smallest and largest torques.
-        room: (n (3 nv + 4 LEG_MOST_JOINTS) + 36 + 6 (3 n + 1)) to work in; out, at its beginning: the
+        room: (n (3 nv + 4 LEG_MOST_JOINTS + 3) + 36 + 6 (3 n + 1)) to work in; out, at its beginning: the
             Jacobians (n, 3, nv) of the feet, and the inverses (n, LEG_MOST_JOINTS, 3) of the legs.
         out: tuple of arrays, out: D (nv, 3 n) and d (nv,); C (nj + PYRAMID_ROWS n, 3 n), of which the upper
             nj rows are T, with its lower and upper bounds; W (6 + 3 n, 3 n) and b (6 + 3 n,), the weighted
@@ -126,10 +137,11 @@ def whole_body(
     c0 = P + 3 * LEG_MOST_JOINTS * n
     base = c0 + LEG_MOST_JOINTS * n
     right = base + 36
+    across = right + 6 * (m + 1)  # normals of the planes of planar legs
     begin_base(nv, nj, m, data(item(terms, M)), data(item(terms, H)), free, legs, n, room, base, right)
     for k in range(n):
         point_jacobian(nv, k, terms, legs, tasks, leg_tasks, room, J + 3 * nv * k)
-        invert_leg(nv, k, legs, tasks, room, J + 3 * nv * k, P + 3 * LEG_MOST_JOINTS * k)
+        invert_leg(nv, k, legs, tasks, room, J + 3 * nv * k, P + 3 * LEG_MOST_JOINTS * k, across + 3 * k)
         add_leg(
             nv, m, k, terms, legs, tasks, leg_tasks, free, room, J + 3 * nv * k,
             P + 3 * LEG_MOST_JOINTS * k, c0 + LEG_MOST_JOINTS * k, base, right,
@@ -139,6 +151,7 @@ def whole_body(
     write_accelerations(nv, nj, m, n, legs, leg_tasks, free, room, J, P, c0, right, D, d)
     write_torques(nv, nj, m, n, terms, legs, tasks, leg_tasks, room, J, D, d, limits, C, low, high)
     rows = write_pyramids(nj, m, n, tasks, leg_tasks, C, low, high)
+    hold_planar_legs(nv, m, n, terms, legs, tasks, leg_tasks, room, J, across, D, d, out)
     write_tasks(nv, m, n, terms, tasks, leg_tasks, D, d, out)
     return rows
 
@@ -314,8 +327,10 @@ def point_bias(
 
 
 @routine
-def invert_leg(nv: Int, k: Int, legs: Address, tasks: Address, room: Address, J: Int, P: Int) -> None:
-    """(joints, 3) the damped inverse P = J_j^T (J_j J_j^T + lambda)^-1 of a leg."""
+def invert_leg(
+    nv: Int, k: Int, legs: Address, tasks: Address, room: Address, J: Int, P: Int, across: Int
+) -> None:
+    """(joints, 3) the damped inverse P = J_j^T (J_j J_j^T + lambda)^-1 of a leg; normal of a planar one."""
     leg = k * LEG_WORDS
     count = int(legs[leg + LEG_JOINT_COUNT])
     xx = xy = xz = yy = yz = zz = 0.0
@@ -325,6 +340,14 @@ def invert_leg(nv: Int, k: Int, legs: Address, tasks: Address, room: Address, J:
         xx, xy, xz = xx + x * x, xy + x * y, xz + x * z
         yy, yz, zz = yy + y * y, yz + y * z, zz + z * z
     scale = tasks[TASK_LENGTH]
+    if legs[leg + LEG_PLANAR] != 0.0:
+        # The adjugate of a matrix of rank 2 is l_1 l_2 e e^T. With scale^2 e e^T beside it, J_j J_j^T has an
+        # inverse, which is the same within the plane.
+        x, y, z = null_vector(xx, xy, xz, yy, yz, zz)
+        room[across], room[across + 1], room[across + 2] = x, y, z
+        x, y, z = scale * x, scale * y, scale * z
+        xx, xy, xz = xx + x * x, xy + x * y, xz + x * z
+        yy, yz, zz = yy + y * y, yz + y * z, zz + z * z
     det = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
     size = square_root(max(det, 0.0)) / (scale * scale * scale)
     if size < _SINGULAR:
@@ -340,6 +363,23 @@ def invert_leg(nv: Int, k: Int, legs: Address, tasks: Address, room: Address, J:
         room[P + 3 * i] = (x * a + y * b + z * c) * inverse
         room[P + 3 * i + 1] = (x * b + y * e + z * f) * inverse
         room[P + 3 * i + 2] = (x * c + y * f + z * g) * inverse
+
+
+@routine
+def null_vector(
+    xx: Number, xy: Number, xz: Number, yy: Number, yz: Number, zz: Number
+) -> tuple[Number, Number, Number]:
+    """The unit vector that a symmetric matrix of rank 2 maps to zero; the zero vector at a lower rank."""
+    a, b, c = yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy
+    e, f, g = xx * zz - xz * xz, xy * xz - xx * yz, xx * yy - xy * xy
+    x, y, z = a, b, c
+    if e >= a and e >= g:
+        x, y, z = b, e, f
+    elif g >= a:
+        x, y, z = c, f, g
+    norm = square_root(x * x + y * y + z * z)
+    inverse = 1.0 / norm if norm > 0.0 else 0.0
+    return x * inverse, y * inverse, z * inverse
 
 
 # ---------------------------------------------------------------- the base
@@ -585,6 +625,44 @@ def write_pyramids(
 
 
 @routine
+def hold_planar_legs(
+    nv: Int,
+    m: Int,
+    n: Int,
+    terms: Object,
+    legs: Address,
+    tasks: Address,
+    leg_tasks: Address,
+    room: Address,
+    J: Int,
+    across: Int,
+    D: Address,
+    d: Address,
+    out: Object,
+) -> None:
+    """Rows of W z = b by which planar legs whose feet are down hold the base; zero elsewhere."""
+    W, b = data(item(out, OUT_W)), data(item(out, OUT_b))
+    fill_zero(W, 0, (6 + m) * m)
+    weight = square_root(_HELD)
+    for k in range(n):
+        task, row, own = k * LEG_TASK_WORDS, 6 + 3 * k, J + 3 * nv * k
+        for i in range(3):
+            b[row + i] = 0.0
+        if legs[k * LEG_WORDS + LEG_PLANAR] == 0.0 or leg_tasks[task + DOWN] == 0.0:
+            continue
+        x, y, z = room[across + 3 * k], room[across + 3 * k + 1], room[across + 3 * k + 2]
+        ax, ay, az = point_bias(k, terms, legs, tasks, leg_tasks)
+        total = x * (leg_tasks[task + FOOT_A] - ax) + y * (leg_tasks[task + FOOT_A + 1] - ay)
+        total += z * (leg_tasks[task + FOOT_A + 2] - az)
+        for i in range(6):
+            factor = x * room[own + i] + y * room[own + nv + i] + z * room[own + 2 * nv + i]
+            total -= factor * d[i]
+            for j in range(m):
+                W[row * m + j] += weight * factor * D[i * m + j]
+        b[row] = weight * total
+
+
+@routine
 def write_tasks(
     nv: Int,
     m: Int,
@@ -596,11 +674,10 @@ def write_tasks(
     d: Address,
     out: Object,
 ) -> None:
-    """The weighted tasks W z = b, the cost that they make, and the z of the forces' level."""
+    """The weighted tasks W z = b, the cost that all rows make, and the z of the forces' level."""
     W, b, H_ = data(item(out, OUT_W)), data(item(out, OUT_b)), data(item(out, OUT_H))
     c, z0 = data(item(out, OUT_c)), data(item(out, OUT_z))
     JG, bias, unit = data(item(terms, J_G)), data(item(terms, DJ_G_U)), tasks[TASK_UNIT]
-    fill_zero(W, 0, (6 + m) * m)
     for i in range(3):  # along an axis of the ground
         weight, axis = square_root(tasks[TASK_WEIGHT_COM + i]), TASK_AXES + i
         x, y, z = tasks[axis], tasks[axis + 3], tasks[axis + 6]
@@ -628,7 +705,7 @@ def write_tasks(
     for k in range(n):
         task = k * LEG_TASK_WORDS
         for i in range(3):
-            row, b[6 + 3 * k + i] = 6 + 3 * k + i, 0.0
+            row = 6 + 3 * k + i
             if leg_tasks[task + DOWN] != 0.0:
                 z0[3 * k + i] = leg_tasks[task + FORCE + i] / unit
             else:

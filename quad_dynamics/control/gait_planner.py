@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything between a command and what whole-body control follows.
+
+It ramps the command, decides when to walk and when to stand, runs the clock of the gait, finds which feet are
+down, and plans. `Walker` has one, and so has planner_node, which sends its plans to another process.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.control.body_reference import BodyReference
+from quad_dynamics.control.foot_speed import foot_speeds
+from quad_dynamics.control.plan_follower import PlanFollower
+from quad_dynamics.control.robot_view import RobotView, Viewer
+from quad_dynamics.control.state import RobotState
+from quad_dynamics.control.stepping import Stepping
+from quad_dynamics.control.stride_planner import StridePlanner
+from quad_dynamics.control.walker_report import Counts
+from quad_dynamics.control.walker_settings import WalkerSettings
+from quad_dynamics.control.whole_body import steps_ahead_only
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.model.legs import LEG_ORDER
+from quad_dynamics.model.model import Model
+from quad_dynamics.planning.gait import GAITS, GaitClock
+from quad_dynamics.planning.ground import Ground
+from quad_dynamics.planning.motion_plan import MotionPlan
+from quad_dynamics.planning.stance_geometry import stance_geometry
+
+Floats = npt.NDArray[np.float64]
+Vec3 = tuple[float, float, float]
+
+_LONGEST_GAP = 0.2  # between two states; time beyond it is not counted [s]
+_COMMAND_ZERO = 0.01  # commands below this are none, in sqrt(g l) and sqrt(g / l)
+_CALM = 0.08  # velocity below which the body may stop walking, in sqrt(g l)
+_CAPTURED = 0.25  # distance of the capture point from the middle of the feet that makes it walk, in l
+_APPROACH, _APPROACH_STRIDES = 'trot', 1.0  # gait and number of the first steps of some gaits
+_LEAD = 0.25  # strides for which the body prepares for the first lift-off; longer, and it leaves feet behind
+_FIRST_STEPS = 1.0  # strides that it walks at least
+# A robot whose joints are within this of the standing pose, and whose base is tilted by less than this, need
+# not get up first [rad or m, rad].
+_AT_HOME, _LEVEL = 0.25, 0.28
+
+
+class GaitPlanner:
+    """Decides how a quadruped walks at a commanded velocity.
+
+    Attributes:
+        geometry: lengths of the robot.
+        steps: the legs.
+        body: where the body should be.
+        ground: the plane below the feet.
+        counts: what happened since the reset.
+        phase: 'stand', 'walk' or 'stop'.
+        axes: (3, 3) orientation R_WC of the control frame.
+    """
+
+    def __init__(self, model: Model, settings: WalkerSettings) -> None:
+        """Prepare everything for a robot.
+
+        Raises:
+            ArgumentError: the robot has not four legs, or no standing pose.
+        """
+        names = [leg.name for leg in model.legs]
+        if not model.floating_base or model.standing is None or sorted(names) != sorted(LEG_ORDER):
+            raise ArgumentError(
+                f'{model.name} has the legs {names} and {"a" if model.standing is not None else "no"} '
+                f'standing pose; expected a quadruped with the legs {list(LEG_ORDER)} that can stand'
+            )
+        self._settings, self._gait = settings, settings.gait
+        self._legs = np.concatenate([leg.joint_indices for leg in model.legs])
+        self._foot_of_leg = [model.foot_names.index(leg.foot) for leg in model.legs]
+        self._viewer = Viewer(model)
+        self.geometry = geometry = stance_geometry(model, settings.stand_height)
+        order = [LEG_ORDER.index(name) for name in names]
+        clock = GaitClock(GAITS[self._gait], 1.0 / geometry.rate, order)
+        self.steps = Stepping(geometry, clock, settings)
+        self.ground = Ground(geometry.length, clock.period)
+        self.body = BodyReference(geometry, settings)
+        self._planning = StridePlanner(geometry, order, self.steps, self.body, self.ground, settings)
+        self._made: MotionPlan | None = None
+        self._plans = PlanFollower(geometry.pendulum)
+        self._target: Vec3 = (0.0, 0.0, 0.0)
+        self.axes: Floats = np.eye(3)
+        self._model = model
+        self.steps.planar = steps_ahead_only(model)
+        self._find_foot_speeds(settings.step_height)
+        self.reset(RobotState(0.0, np.zeros(model.nq), np.zeros(model.nv), None, np.zeros(model.nj)))
+
+    def _find_foot_speeds(self, step_height: float) -> None:
+        """What the joints can follow in each gait."""
+        steps = self.steps
+        self._foot_speeds = {
+            name: foot_speeds(
+                self._model,
+                self.geometry,
+                gait,
+                step_height,
+                steps.fastest_in(gait),
+                partial(steps.pace, gait),
+            )
+            for name, gait in GAITS.items()
+        }
+        steps.step_height = self._foot_speeds[self._gait].step_height
+
+    # ---------------------------------------------------------------- what is asked of it
+
+    @property
+    def gait(self) -> str:
+        """Name of the gait; legs go over to another one without being pulled out of their strides."""
+        return self._gait
+
+    @gait.setter
+    def gait(self, name: str) -> None:
+        if name not in GAITS:
+            raise ArgumentError(f'gait is {name!r}; expected one of {", ".join(map(repr, GAITS))}')
+        self._gait = name
+        if name != 'stand':
+            self.steps.clock.change(GAITS[name])
+            self.steps.step_height = self._foot_speeds[name].step_height
+
+    @property
+    def largest_command(self) -> Vec3:
+        """Largest velocities that can be commanded, each alone [m/s, m/s, rad/s]."""
+        x, y, turn = self._settings.max_velocity
+        speed, fastest = self.geometry.speed, self.steps.fastest
+        joints = self._foot_speeds[self._gait].alone
+        if self.steps.planar:  # feet that are down hold the base against everything else
+            return min(x * speed, fastest, joints[0]), 0.0, 0.0
+        return (
+            min(x * speed, fastest, joints[0]),
+            min(y * speed, fastest, joints[1]),
+            min(turn * self.geometry.rate, joints[2]),
+        )
+
+    @property
+    def target(self) -> Vec3:
+        """The last command, within its limits [m/s, m/s, rad/s]."""
+        return self._target
+
+    def command(self, vx: float, vy: float, wz: float) -> bool:
+        """Walk at a velocity in the heading frame from now on.
+
+        Args:
+            vx: forward [m/s].
+            vy: to the left [m/s].
+            wz: turning to the left [rad/s].
+
+        Returns:
+            Whether it is within `largest_command`, and the joints are fast enough for all of it at once; else
+            the robot goes slower.
+
+        Raises:
+            ArgumentError: a value that is not finite; the command is as before then.
+        """
+        wanted = (float(vx), float(vy), float(wz))
+        for name, value in zip(('vx', 'vy', 'wz'), wanted, strict=True):
+            if not math.isfinite(value):
+                raise ArgumentError(f'{name} is {value}; expected a finite number')
+        most = self.largest_command
+        x, y, turn = (min(max(v, -m), m) for v, m in zip(wanted, most, strict=True))
+        share = self._foot_speeds[self._gait].share(x, y, turn)
+        slower = 1.0 if share < 1.0 + 1e-9 else 1.0 / share
+        self._target = (slower * x, slower * y, slower * turn)
+        within = self._target == wanted
+        self.counts.clipped += not within
+        return within
+
+    def change(self, settings: WalkerSettings) -> None:
+        """Take other settings, without beginning anew; the height stays as it is."""
+        if settings.gait != self._settings.gait:
+            self.gait = settings.gait
+        if settings.step_height != self._settings.step_height:
+            self._find_foot_speeds(settings.step_height)
+        self.body.change(settings)
+        self._settings = self.steps.settings = settings
+
+    # ---------------------------------------------------------------- states
+
+    def reset(self, state: RobotState) -> None:
+        """Begin anew at the time of a state; where it begins, the next view says."""
+        self.counts = Counts()
+        self.phase = 'stand'
+        self._must_begin = True
+        self._now, self._walks_since = state.time, -math.inf
+        self._plans.reset()
+        self._planning.reset()
+        self.steps.schedule = self.steps.planned = self._made = None
+        self._lead_until = -math.inf
+        self._obeys = self._is_up = self._waits = False
+
+    def stands(self, state: RobotState) -> bool:
+        """Whether the joints are about where they are when standing, and the base is level."""
+        near = np.abs(state.q[7:] - self.geometry.posture)[self._legs].max() < _AT_HOME
+        return bool(near and 2.0 * math.hypot(state.q[3], state.q[4]) < _LEVEL)
+
+    def view(self, state: RobotState) -> RobotView:
+        """What follows from a state; one view is valid at a time.
+
+        Raises:
+            ArgumentError: a state that is not finite, or of a wrong shape.
+        """
+        return self._viewer.view(state)
+
+    def advance(self, view: RobotView, asked: list[float]) -> float:
+        """Go on to a view: command, phase, clock, contacts, ground, and the place of the body.
+
+        Args:
+            view: now.
+            asked: normal forces that the feet should carry [N].
+
+        Returns:
+            Time that has passed [s].
+        """
+        if self._must_begin:
+            self._begin(view)
+        dt = min(max(view.time - self._now, 0.0), _LONGEST_GAP)
+        self._now = view.time
+        steps, body, ground, state = self.steps, self.body, self.ground, view.state
+        if self._settings.planner == 'external':
+            self._obey(view)
+        leads = self._keep_time(view, dt)
+        carried = None
+        if state.foot_forces is not None:
+            carried = (state.foot_forces @ ground.normal)[self._foot_of_leg].tolist()
+        steps.touch(view.time, 'stand' if leads else self.phase, view.motions, carried, asked, self.counts)
+        ground.update(steps.soles, dt)
+        body.move(view.com, view.yaw, ground, dt, steps.support(body.yaw, self.phase))
+        body.adapt(view.velocity, dt)
+        self.axes = ground.axes(body.yaw)
+        if self.phase == 'walk':
+            steps.adapt_lean(view.R_WB, body.orientation(self.axes)[:, 2], view.yaw, dt)
+        self._plan(view)
+        return dt
+
+    def _keep_time(self, view: RobotView, dt: float) -> bool:
+        """Follow the command, decide what to do, advance the clock; whether the first lift-off is to come."""
+        steps, body = self.steps, self.body
+        if self._obeys:
+            return False
+        body.follow(self._wanted(view.time), dt)
+        if steps.schedule is not None:  # feet come down as somebody else has planned
+            return False
+        self._decide(view)
+        steps.set_pace(self._pace(view), view)
+        leads = view.time < self._lead_until
+        self._go_over(view.time)
+        if self.phase != 'stand' and not leads:
+            steps.clock.advance(dt)
+        return leads
+
+    def _pace(self, view: RobotView) -> list[float]:
+        """The command, made faster by what the body lacks to it: steps after a push are quicker."""
+        pace = list(self.body.command)
+        if self._settings.planner != 'simple' and not self.body.brakes:
+            vx, vy = self.body.com_velocity(view.yaw)
+            pace[0] += math.copysign(math.hypot(view.velocity[0] - vx, view.velocity[1] - vy), pace[0])
+        return pace
+
+    def _begin(self, view: RobotView) -> None:
+        """Begin with all feet on the ground."""
+        self.steps.reset(view.time, view.motions)
+        self.ground.reset(self.steps.soles)
+        self.body.reset(view.com, view.yaw)
+        self._now, self._must_begin = view.time, False
+
+    # ---------------------------------------------------------------- plans
+
+    @property
+    def motion_plan(self) -> MotionPlan | None:
+        """The plan that is followed; None if there is none."""
+        return self._plans.plan
+
+    def update(self, state: RobotState) -> MotionPlan | None:
+        """The plan for a state where one is due, for somebody else to follow; else None.
+
+        Raises:
+            ArgumentError: a state that is not finite, or of a wrong shape.
+        """
+        self._made = None
+        view = self.view(state)
+        if state.time - self._now > _LONGEST_GAP and not self._must_begin:
+            self.reset(state)
+            self._waits = True  # until who follows has let the robot stop
+        calm = math.hypot(view.velocity[0], view.velocity[1]) < _CALM * self.geometry.speed
+        if self._waits and not calm:
+            return None
+        self._waits, self._is_up = False, self._is_up or self.stands(state)
+        if self._is_up:
+            self.advance(view, [0.0] * len(self._foot_of_leg))
+            self.steps.targets(view, self.body, self.ground)  # where the feet go: what balance is judged by
+            return self._made
+        self._begin(view)
+        if not self._planning.is_due(view.time, self._settings.plan_period):
+            return None
+        return self._make(view)
+
+    def follow(self, plan: MotionPlan) -> None:
+        """Follow a plan of somebody else from now on; with `planner` 'external' only."""
+        self._plans.take(plan)
+
+    def _make(self, view: RobotView) -> MotionPlan | None:
+        """A plan for a view; None if none has been found for a stride."""
+        lead = max(self._lead_until - view.time, 0.0)
+        return self._planning.make(
+            view, self.phase, self._gait, lead, self._plans, self._settings, self.counts
+        )
+
+    def _plan(self, view: RobotView) -> None:
+        """Make plans, and take the way of the body and footholds from them."""
+        settings, plans = self._settings, self._plans
+        self.steps.planned = None
+        if settings.planner == 'simple':
+            return
+        if settings.planner == 'com_splines' and self._planning.is_due(view.time, settings.plan_period):
+            self._made = self._make(view)
+            if self._made is not None:
+                plans.take(self._made)
+        if settings.planner == 'com_splines':
+            plans.advance(view.time, settings.plan_delay, view.com, view.velocity)
+        plan = plans.plan
+        if plan is None or self.phase == 'stand' or plan.phase == 'stand':
+            return
+        if settings.planner == 'external' and not self._obeys:
+            return
+        if self._lacks_plans(view.time):
+            return
+        self.body.track(*plans.reference(view.time))
+        self.steps.planned = plan.footholds.tolist()
+
+    def _lacks_plans(self, time: float) -> bool:
+        """Whether plans of its own have failed for so long that it must stop, with simple steps."""
+        if self._settings.planner != 'com_splines' or self.phase == 'stand' or self._plans.plan is None:
+            return False
+        return self._plans.age(time) > self._planning.hold
+
+    def _obey(self, view: RobotView) -> None:
+        """Take phase, command and contacts from a plan of somebody else, while it is not too old.
+
+        Where it is, feet in the air come down as it has planned, and then this planner goes on: it stops,
+        with steps of its own where it must.
+        """
+        plans, body, steps = self._plans, self.body, self.steps
+        plans.advance(view.time, 0.0, view.com, view.velocity)
+        plan = plans.plan
+        fresh = plan is not None and plans.age(view.time) <= self._settings.plan_timeout
+        if fresh and plan is not None:
+            self._obeys, self.phase = True, plan.phase
+            self._target = plan.command
+            body.command, body.change_rate = list(plan.command), [0.0, 0.0, 0.0]
+            body.yaw = plan.yaw + plan.command[2] * (view.time - plan.time)
+            steps.schedule = plan.contacts
+            return
+        if self._obeys:
+            self._obeys, self._target = False, (0.0, 0.0, 0.0)
+            self.counts.stale_plans += 1
+            self.phase = 'stop' if self.phase == 'walk' else self.phase
+        if steps.schedule is not None and steps.down.all():
+            steps.schedule = None
+
+    # ---------------------------------------------------------------- to walk or to stand
+
+    def _wanted(self, time: float) -> Vec3:
+        """The command, or none where there are no plans to follow it with."""
+        return (0.0, 0.0, 0.0) if self._lacks_plans(time) else self._target
+
+    def _decide(self, view: RobotView) -> None:
+        """Whether to walk, to stop, or to stand."""
+        geometry, com, velocity = self.geometry, view.com, view.velocity
+        x, y, turn = self._wanted(view.time)
+        moving = max(math.hypot(x, y) / geometry.speed, abs(turn) / geometry.rate) > _COMMAND_ZERO
+        wants = self._gait != 'stand' and (moving or not self._settings.stand_at_zero)
+        if self.phase == 'walk':
+            ramped = max(map(abs, self.body.command)) < 1e-9
+            calm = math.hypot(velocity[0], velocity[1]) < _CALM * geometry.speed
+            walked = self._now - self._walks_since > _FIRST_STEPS * self.steps.clock.period
+            if not wants and ramped and calm and walked:
+                self.phase = 'stop'
+        elif wants or self._is_disturbed(com, velocity):
+            if self.phase == 'stand':
+                self._set_out()
+                if self._settings.planner == 'com_splines' and not self._is_disturbed(com, velocity):
+                    self._lead_until = self._now + _LEAD * self.steps.clock.period
+            self.phase, self._walks_since = 'walk', self._now
+        elif self.phase == 'stop' and self.steps.down.all():
+            self.phase = 'stand'
+
+    def _set_out(self) -> None:
+        """Begin to walk. Gaits with feet nearer to each other begin with steps of a trot to get there."""
+        clock, gait = self.steps.clock, GAITS[self._gait]
+        if gait.duty < 1.0 and gait != clock.gait:
+            clock.gait = gait
+        if gait.stance != (1.0, 1.0) and self._settings.planner == 'com_splines':
+            clock.gait = GAITS[_APPROACH]
+        clock.stride = 0.0
+
+    def _go_over(self, time: float) -> None:
+        """Go over from the first steps to the gait, and back to them where plans fail."""
+        clock, gait = self.steps.clock, GAITS[self._gait]
+        if gait.duty == 1.0:
+            return
+        if self._lacks_plans(time):
+            clock.change(GAITS[_APPROACH])
+        elif time - max(self._walks_since, self._lead_until) > _APPROACH_STRIDES * clock.period:
+            clock.change(gait)
+
+    def _is_disturbed(self, com: Floats, velocity: Floats) -> bool:
+        """Whether the capture point has left the middle of the feet, so that only a step helps."""
+        wanted = self.steps.support(self.body.yaw, 'stand')
+        assert wanted is not None
+        pendulum = self.geometry.pendulum
+        dx = float(com[0] + pendulum * velocity[0]) - wanted[0]
+        dy = float(com[1] + pendulum * velocity[1]) - wanted[1]
+        return math.hypot(dx, dy) > _CAPTURED * self.geometry.length

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A measured state as walking needs it: with the centre of mass, the heading, and the motion of the feet."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.api.controller import ControllerTerms, controller_terms
+from quad_dynamics.control.state import RobotState
+from quad_dynamics.control.whole_body import leg_table
+from quad_dynamics.kernels.whole_body import FOOT_P, FOOT_WORDS, foot_motions
+from quad_dynamics.model.model import Model
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RobotView:
+    """A state, and what follows from it. Everything is in world axes.
+
+    Attributes:
+        state: as measured.
+        terms: of the dynamics; overwritten by the next view.
+        R_WB: (3, 3) orientation of the base.
+        yaw: heading of the base [rad].
+        com: (3,) centre of mass [m].
+        velocity: (3,) of the centre of mass [m/s].
+        feet: (legs, 3) centres of the feet [m]; overwritten by the next view.
+        motions: of each foot, as the kernel `foot_motions` writes them.
+    """
+
+    state: RobotState
+    terms: ControllerTerms
+    R_WB: Floats
+    yaw: float
+    com: Floats
+    velocity: Floats
+    feet: Floats
+    motions: list[list[float]]
+
+    @property
+    def time(self) -> float:
+        """When it was measured [s]."""
+        return self.state.time
+
+
+class Viewer:
+    """Makes views of states, with arrays that are made once."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._table = leg_table(model)
+        self._motions = np.zeros((len(model.legs), FOOT_WORDS))
+        self._terms: ControllerTerms | None = None
+
+    def view(self, state: RobotState) -> RobotView:
+        """What follows from a state.
+
+        Raises:
+            ArgumentError: a state that is not finite, or of a wrong shape.
+        """
+        model = self._model
+        self._terms = terms = controller_terms(model, state.q, state.u, out=self._terms)
+        foot_motions.run(model._packed.address, len(model.legs), terms, self._table, self._motions)
+        R_WB = rotation(state.q)
+        return RobotView(
+            state,
+            terms,
+            R_WB,
+            heading(R_WB),
+            terms.p_WG,
+            terms.J_G @ state.u,
+            self._motions[:, FOOT_P : FOOT_P + 3],
+            self._motions.tolist(),
+        )
+
+
+def rotation(q: Floats) -> Floats:
+    """(3, 3) rotation R_WB of the base."""
+    x, y, z, w = q[3:7].tolist()
+    return np.array(
+        [
+            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+        ]
+    )
+
+
+def heading(R_WB: Floats) -> float:
+    """Where the base's x axis points, seen from above [rad]."""
+    return math.atan2(R_WB[1, 0], R_WB[0, 0])

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes motion plans of what a robot that walks does now: what is asked of the motion planner, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from quad_dynamics.control.body_reference import BodyReference
+from quad_dynamics.control.plan_follower import PlanFollower
+from quad_dynamics.control.robot_view import RobotView
+from quad_dynamics.control.stepping import Stepping
+from quad_dynamics.control.walker_report import Counts
+from quad_dynamics.control.walker_settings import WalkerSettings
+from quad_dynamics.planning.com_problem import ComSettings, ComState
+from quad_dynamics.planning.contact_schedule import ContactSchedule
+from quad_dynamics.planning.foothold_planner import FootholdSettings
+from quad_dynamics.planning.gait import GAITS
+from quad_dynamics.planning.ground import Ground
+from quad_dynamics.planning.motion_plan import ComSpline, MotionPlan
+from quad_dynamics.planning.planner import MotionPlanner, PlanRequest
+from quad_dynamics.planning.stance_geometry import StanceGeometry
+from quad_dynamics.planning.support_sequence import contact_schedule
+
+Floats = npt.NDArray[np.float64]
+
+# Time in which plans come to begin where the robot is, not where the last plan wants it [s]; and the largest
+# difference, in l and sqrt(g l).
+_LEAK, _FARTHEST, _FASTEST = 0.3, 0.05, 0.1
+_AHEAD = 0.3  # strides by which plans look ahead in the ramp of the command
+# Time for which the last plan is kept when no other is found: a stride, or that of a trot, in sqrt(l / g).
+_HOLD = 2.3
+
+
+class StridePlanner:
+    """Makes plans, one each period, and keeps the last one where there is no other.
+
+    Attributes:
+        solve_time: of the last plan [s].
+    """
+
+    def __init__(
+        self,
+        geometry: StanceGeometry,
+        order: Sequence[int],
+        steps: Stepping,
+        body: BodyReference,
+        ground: Ground,
+        settings: WalkerSettings,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            geometry: of the robot.
+            order: which leg each is: 0 front left, 1 front right, 2 rear left, 3 rear right.
+            steps: its legs.
+            body: where its body should be.
+            ground: below it.
+            settings: of walking.
+        """
+        self._geometry, self._steps, self._body, self._ground = geometry, steps, body, ground
+        com = ComSettings(
+            n_ineq=settings.n_ineq,
+            lambda_lin=settings.lambda_lin,
+            lambda_quad=settings.lambda_quad,
+            iterations=settings.plan_iterations,
+            mu=settings.mu,
+            time_limit=settings.plan_time_limit or None,
+        )
+        footholds = FootholdSettings(capture_gain=settings.capture_gain)
+        self._motion = MotionPlanner(geometry, order, com, footholds)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._number, self._solved_at, self.solve_time = -1, -math.inf, 0.0
+
+    @property
+    def hold(self) -> float:
+        """Time for which the last plan is kept when no other is found [s]."""
+        return min(self._steps.clock.period, _HOLD / self._geometry.rate)
+
+    def is_due(self, time: float, period: float) -> bool:
+        """Whether a time is the first in its period: the same for whoever counts."""
+        number = math.floor(time / period + 1e-6)
+        found, self._number = number != self._number, number
+        return found
+
+    def make(
+        self,
+        view: RobotView,
+        phase: str,
+        gait: str,
+        lead: float,
+        follower: PlanFollower,
+        settings: WalkerSettings,
+        counts: Counts,
+    ) -> MotionPlan | None:
+        """The plan for a view; None if none has been found for a stride.
+
+        Args:
+            view: now.
+            phase: 'walk', 'stop' or 'stand'.
+            gait: its name.
+            lead: until the first lift-off may be [s].
+            follower: of plans.
+            settings: of walking.
+            counts: to be brought up to date.
+        """
+        counts.plans += 1
+        if phase == 'stand':
+            return self._still(view, phase, gait)
+        found = self._motion.plan(self._request(view, phase, gait, lead, follower, settings), follower.plan)
+        if self._motion.result is not None:
+            self.solve_time = self._motion.result.solve_time
+        if found is not None:
+            self._solved_at = view.time
+            return found
+        counts.plan_failures += 1
+        last = follower.plan
+        if last is not None and view.time - self._solved_at < self.hold:
+            counts.kept_plans += 1
+            return replace(last, time=view.time, yaw=self._body.yaw)
+        return None
+
+    def _still(self, view: RobotView, phase: str, gait: str) -> MotionPlan:
+        """The plan to stay above the feet, which come down if they are not."""
+        steps, body, ground = self._steps, self._body, self._ground
+        contacts = contact_schedule(steps.clock, steps.down, phase, view.time)
+        place = steps.support(body.yaw, 'stand')
+        assert place is not None
+        p = np.array([*place, ground.height_at(*place) + body.high])
+        ends, rest = np.array([p, p]), np.zeros((2, 3))
+        return MotionPlan(
+            view.time,
+            phase,
+            gait,
+            (body.command[0], body.command[1], body.command[2]),
+            ComSpline.from_knots(np.array([contacts.times[0], contacts.times[-1]]), ends, rest, rest),
+            body.yaw,
+            contacts,
+            steps.footholds,
+            contacts.down * (self._geometry.weight / np.maximum(contacts.down.sum(axis=1), 1)[:, None]),
+            ground.normal.copy(),
+        )
+
+    def _request(
+        self,
+        view: RobotView,
+        phase: str,
+        gait: str,
+        lead: float,
+        follower: PlanFollower,
+        settings: WalkerSettings,
+    ) -> PlanRequest:
+        """What the motion planner is asked for."""
+        steps, body, geometry = self._steps, self._body, self._geometry
+        clock, legs = steps.clock, range(len(steps.legs))
+        soles = view.feet.copy()
+        soles[:, 2] -= geometry.radius
+        command = body.command_after(_AHEAD * clock.period)
+        return PlanRequest(
+            view.time,
+            phase,
+            gait,
+            GAITS[gait].stance,
+            command,
+            (float(body.push[0]), float(body.push[1])),
+            view.com.copy(),
+            view.velocity,
+            self._start(view, follower, settings.plan_period),
+            body.yaw,
+            view.state.q[:3] + geometry.hips @ view.R_WB.T,
+            soles,
+            self._contacts(view.time, phase, lead),
+            np.array([lead + clock.time_to_touchdown(k) for k in legs]),
+            np.array([clock.next_stance_time(k) for k in legs]),
+            self._ground,
+            (steps.lean[0], steps.lean[1]),
+            body.high,
+        )
+
+    def _start(self, view: RobotView, follower: PlanFollower, period: float) -> ComState:
+        """Where a plan begins: near the robot, and near where the last plan wants it.
+
+        If all began where the robot is, nothing but the next plan would correct its errors. If all began
+        where the last one wants it, no plan would know of them.
+        """
+        p, v = view.com.copy(), view.velocity
+        if follower.plan is None:
+            return ComState(p, v)
+        wanted_p, wanted_v, a = follower.reference(view.time)
+        keep = math.exp(-period / _LEAK)
+        p += _limited(keep * (wanted_p - p), _FARTHEST * self._geometry.length)
+        return ComState(p, v + _limited(keep * (wanted_v - v), _FASTEST * self._geometry.speed), a)
+
+    def _contacts(self, time: float, phase: str, lead: float) -> ContactSchedule:
+        """Which feet will be down over a stride; all of them until the first lift-off."""
+        down = self._steps.down
+        found = contact_schedule(self._steps.clock, down, phase, time + lead)
+        if not lead:
+            return found
+        times, flags = np.append(time, found.times), np.vstack([np.ones_like(down), found.down])
+        if found.down[0].all():
+            times, flags = np.delete(times, 1), np.delete(flags, 1, axis=0)
+        return ContactSchedule(times, flags)
+
+
+def _limited(vector: Floats, most: float) -> Floats:
+    """A vector, not longer than this."""
+    length = float(np.linalg.norm(vector))
+    return vector if length <= most else vector * (most / length)
