@@ -30,6 +30,7 @@ FOLDER = Path(__file__).parent / 'nodes'
 CLASSES = {
     'sim_node': ('SimNode', 'SimNodeSettings'),
     'force_node': ('ForceNode', 'ForceSettings'),
+    'planner_node': ('PlannerNode', 'PlannerSettings'),
     'viewer_node': ('ViewerNode', 'ViewerSettings'),
     'identification': ('IdentificationNode', 'IdentificationSettings'),
 }
@@ -40,8 +41,10 @@ SOMETIMES = {
     ('sim_node', 'Subscribed topics'): [('effort_controller/commands', _ARRAY, CONTROL)],
     ('force_node', 'Published topics'): [('effort_controller/commands', _ARRAY, COMMAND)],
 }
-# Sensors with errors, so that there is a ground truth beside them; any port for the page.
-ARGUMENTS = ['--ros-args', '-p', 'sim_node:sensors.foot_force.noise:=0.1', '-p', 'viewer_node:port:=0']
+# Sensors with errors, so that there is a ground truth beside them; any port for the page; a planner beside
+# force_node.
+_CHOSEN = ('sim_node:sensors.foot_force.noise:=0.1', 'viewer_node:port:=0', 'force_node:planner:=external')
+ARGUMENTS = ['--ros-args', *(word for one in _CHOSEN for word in ('-p', one))]
 _OF_ROS = ('/rosout', '/parameter_events', '/clock')
 _FOOT = re.compile(r'((?:ground_truth/)?foot_forces(?:_estimated)?)/\w+$')
 

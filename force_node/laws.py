@@ -17,8 +17,10 @@ from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.settings import MODES
 from quad_dynamics.control.stand import StandUp
 from quad_dynamics.control.state import RobotState
+from quad_dynamics.control.velocity_command import VelocityCommand
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
+from quad_dynamics.planning.motion_plan import MotionPlan
 
 if TYPE_CHECKING:
     from quad_dynamics.control.walker import Walker
@@ -176,9 +178,8 @@ class WholeBodyLaw:
 
     def __init__(self, model: Model, settings: ForceSettings) -> None:
         self._walker = _make_walker(model, settings)
-        self._timeout = settings.cmd_timeout
-        self._received = self._time = 0.0
-        self._is_commanded = False
+        self._velocity = VelocityCommand(self._walker, settings.cmd_timeout)
+        self._is_led = settings.planner == 'external'
 
     @property
     def phase(self) -> str:
@@ -187,12 +188,14 @@ class WholeBodyLaw:
 
     def start(self, state: RobotState) -> None:
         """Get up from here, or stand; commands that were meant for another time are forgotten."""
-        self._stop()
+        self._velocity.stop()
         self._walker.start(state)
-        self._time = state.time
+        self._velocity.watch(state.time)
 
     def command(self, vx: float, vy: float, wz: float) -> str:
         """Take a velocity; its time is that of the last state.
+
+        Where plans come from another node, velocities are for that node: without plans the robot stands.
 
         Returns:
             '' for a velocity that is within limits, else what was limited.
@@ -200,28 +203,21 @@ class WholeBodyLaw:
         Raises:
             ArgumentError: a value that is not finite; the command is as before then.
         """
-        within = self._walker.command(vx, vy, wz)
-        self._received, self._is_commanded = self._time, True
-        if within:
-            return ''
-        most = ', '.join(f'{value:.3g}' for value in self._walker.largest_command)
-        return f'cmd_vel is ({vx:.3g}, {vy:.3g}, {wz:.3g}); limited to at most ({most}) m/s, m/s, rad/s'
+        return '' if self._is_led else self._velocity.take(vx, vy, wz)
 
-    def _stop(self) -> None:
-        self._walker.command(0.0, 0.0, 0.0)
-        self._is_commanded = False
+    def follow(self, plan: MotionPlan) -> None:
+        """Follow a plan of another node; see `Walker`."""
+        self._walker.follow(plan)
 
     def update(self, state: RobotState) -> Setpoint:
         """See `Walker`."""
-        self._time = state.time
-        if self._is_commanded and state.time - self._received > self._timeout:
-            self._stop()
+        self._velocity.watch(state.time)
         return self._walker.update(state)
 
     def change(self, settings: ForceSettings) -> None:
         """Take other settings of walking, and another timeout."""
         self._walker.change(settings)
-        self._timeout = settings.cmd_timeout
+        self._velocity.timeout = settings.cmd_timeout
 
     def details(self) -> dict[str, Any]:
         """What a user wants to know about walking, by name."""
@@ -230,7 +226,7 @@ class WholeBodyLaw:
         most_x, most_y, most_turn = walker.largest_command
         return {
             'gait': walker.gait,
-            'commanded': self._is_commanded,
+            'commanded': self._velocity.is_active,
             'vx': vx,
             'vy': vy,
             'wz': wz,
@@ -241,6 +237,7 @@ class WholeBodyLaw:
             'solver_limited': counts.limited,
             'late_feet': counts.late,
             'lost_feet': counts.lost,
+            'stale_plans': counts.stale_plans,
             'update_us': 1e6 * walker.times.total,
         }
 

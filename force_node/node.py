@@ -17,17 +17,17 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from force_node.outputs import EstimateOutput, make_output
+from force_node.plan_input import PlanInput
 from force_node.report import Report
-from force_node.sensors import Sensors
 from force_node.settings import ForceSettings
 from force_node.supervisor import Supervisor
-from force_node.velocities import read_velocity
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.compiling import announce_compiling
 from quad_dynamics.ros.diagnostics import Diagnostics
+from quad_dynamics.ros.graph import WALKING
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode
 from quad_dynamics.ros.pacing import sharpen_timers
@@ -36,6 +36,8 @@ from quad_dynamics.ros.priority import Priority
 from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND, CONTROL
 from quad_dynamics.ros.robot import load_robot
+from quad_dynamics.ros.sensors import Sensors
+from quad_dynamics.ros.velocities import read_velocity
 
 # Between two commands while there are no joint states [s].
 _SILENT_PERIOD = 0.02
@@ -61,8 +63,8 @@ class ForceNode:
         self._estimates = EstimateOutput(self.node, self.model, self.settings)
         self.box = make_mailbox(self.node, self.diagnostics.error)
         self.sensors = Sensors(self.node, self.model, self.settings, self.diagnostics)
-        self._report = Report(self)
         self._make_inputs()
+        self._report = Report(self)
         self._parameters.on_change(self._change)
         self._next_silent = 0.0
         self.priority = Priority(False)
@@ -75,6 +77,9 @@ class ForceNode:
         node.create_subscription(JointTrajectory, 'joint_targets', self._take_targets, COMMAND)
         kind = TwistStamped if self.settings.cmd_vel_stamped else Twist
         node.create_subscription(kind, 'cmd_vel', self._take_velocity, COMMAND)
+        self.plans: PlanInput | None = None
+        if self.settings.planner == 'external':
+            self.plans = PlanInput(node, self.model, self.settings, self.sensors, self.diagnostics)
         node.create_service(Trigger, '~/recover', self._recover)
 
     # ---------------------------------------------------------------- the loop
@@ -118,21 +123,38 @@ class ForceNode:
         missing = inputs.missing
         if missing and self.settings.lock_step:
             return  # the rest is on its way
-        sensors.is_new = False
         stamp = inputs.joint_stamp
+        if self._waits_for_plan(stamp):
+            return
+        sensors.is_new = False
         if missing:
             self._send(self.supervisor.lacks(missing), None, stamp)
             return
         state = inputs.state()
         jumps = self.supervisor.jumps
+        self._follow(stamp)
         self._send(self.supervisor.update(state), state, stamp)
         self._report.answered(time.monotonic() - sensors.arrived)
         if self.settings.lock_step:
             inputs.forget()
         if self.supervisor.jumps != jumps:
             self.node.get_logger().info(f'begins anew: {self.supervisor.last_jump}')
+            if self.plans is not None:
+                self.plans.queue.restart(stamp)
         if self._estimates.is_due(stamp):
             self._estimates.publish(self.supervisor.estimator.forces(), state.q, stamp)
+
+    def _waits_for_plan(self, stamp_ns: int) -> bool:
+        """Whether the plan that a state needs is on its way; in lock-step only."""
+        if self.plans is None or not self.settings.lock_step:
+            return False
+        return self.plans.must_wait(stamp_ns) and self.supervisor.mode == WALKING
+
+    def _follow(self, stamp_ns: int) -> None:
+        """Hand on the plan that counts from a state on, if there is another one than before."""
+        plan = None if self.plans is None else self.plans.queue.next(stamp_ns)
+        if plan is not None:
+            self.supervisor.follow(plan)
 
     def _watch(self) -> None:
         """Damp while there are no joint states."""

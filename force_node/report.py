@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from quad_dynamics.ros.diagnostics import ERROR, OK, WARN, Crowd
+from quad_dynamics.ros.graph import WALKING
+from quad_dynamics.ros.plan_messages import MOTION_TOPIC
 
 if TYPE_CHECKING:
     from force_node.node import ForceNode
@@ -26,7 +29,10 @@ class Report:
         self._answers = 0
         self._crowd = Crowd(owner.node, owner.sensors.subscription.topic_name, silent_about='sim_node')
         owner.diagnostics.watch(self._crowd, 'bad_joint_states', 'bad_odom', 'bad_foot_forces')
-        self._shown: tuple[str, ...] = ()
+        topic = owner.node.resolve_topic_name(MOTION_TOPIC)
+        self._planners = Crowd(owner.node, topic, silent_about='planner_node')
+        owner.diagnostics.watch(self._planners, 'bad_plan')
+        self._shown: tuple[str | bool, ...] = ()
         self._since = time.monotonic()
         self._counts = dict.fromkeys((*_TOPICS, 'commands'), 0)
 
@@ -38,7 +44,7 @@ class Report:
     def watch(self) -> None:
         """Let the next message come at once when what the robot does has changed."""
         supervisor = self._owner.supervisor
-        now = supervisor.mode, supervisor.phase, self._owner.settings.gait
+        now = supervisor.mode, supervisor.phase, self._owner.settings.gait, bool(self._late_plan())
         if now != self._shown:
             self._shown = now
             self._owner.diagnostics.hurry()
@@ -66,6 +72,7 @@ class Report:
             last_jump=supervisor.last_jump,
             real_time_priority=owner.priority.is_urgent,
             **supervisor.details(),
+            **self._plans(),
             **self._inputs(),
         )
 
@@ -76,14 +83,41 @@ class Report:
             return ERROR, f'damping until ~/recover: {supervisor.faults.latched}'
         if supervisor.waiting_for:
             return WARN, f'damping: {supervisor.waiting_for}'
-        gait = self._owner.settings.gait if supervisor.mode == 'whole_body' else ''
+        # With plans of another node the gait is that node's.
+        has_gait = supervisor.mode == WALKING and self._owner.plans is None
+        gait = self._owner.settings.gait if has_gait else ''
         message = ' '.join(filter(None, [supervisor.mode, supervisor.phase, gait and f'({gait})']))
         if supervisor.mode == 'passthrough' and supervisor.phase == 'no command':
             timeout = self._owner.settings.command_timeout
             return WARN, f'{message}: damping, for no joint_commands came for {timeout:g} s'
-        if publishers > 1:
-            return WARN, f'{message}; {publishers} publishers of joint_states, expected one'
-        return OK, message
+        late = self._late_plan()
+        if late:
+            return WARN, f'{message}: {late}'
+        crowds = {'joint_states': publishers}
+        if self._owner.plans is not None:
+            crowds[MOTION_TOPIC] = self._planners.count()
+        many = [
+            f'{count} publishers of {topic}, expected one' for topic, count in crowds.items() if count > 1
+        ]
+        return (WARN if many else OK), '; '.join([message, *many])
+
+    def _late_plan(self) -> str:
+        """What is wrong with the plans of another node while the robot should follow them; '' if nothing."""
+        owner = self._owner
+        if owner.plans is None or owner.supervisor.mode != WALKING or owner.supervisor.phase == 'rise':
+            return ''
+        age = owner.plans.age(owner.sensors.inputs.joint_stamp)
+        if age <= owner.settings.plan_timeout:
+            return ''
+        return f'no plan for {age:.2g} s' if math.isfinite(age) else 'no plan yet'
+
+    def _plans(self) -> dict[str, Any]:
+        """How many plans came, and how old the last one is."""
+        owner = self._owner
+        if owner.plans is None:
+            return {}
+        age = owner.plans.age(owner.sensors.inputs.joint_stamp)
+        return {'plans': owner.plans.queue.taken, 'plan_age': age}
 
     def _inputs(self) -> dict[str, Any]:
         """Rates since the last call, and ages."""

@@ -47,7 +47,7 @@ class ForceSettings(WalkerSettings):
         dynamic=True,
     )
     cmd_timeout: float = param(
-        0.3,
+        0.2,
         'without cmd_vel after which whole_body stops and stands, in the time of joint_states',
         unit='s',
         low=0.01,

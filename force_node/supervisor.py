@@ -23,6 +23,7 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.supervision import Supervision
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
+from quad_dynamics.planning.motion_plan import MotionPlan
 
 Floats = npt.NDArray[np.float64]
 
@@ -157,6 +158,12 @@ class Supervisor(Supervision):
         limited = law.command(vx, vy, wz)
         if limited:
             self.faults.note('limited_cmd_vel', limited)
+
+    def follow(self, plan: MotionPlan) -> None:
+        """Take a motion plan for mode whole_body; a robot that is in another mode may need it later."""
+        law = self._laws.get('whole_body')
+        if isinstance(law, WholeBodyLaw):
+            law.follow(plan)
 
     def _expecting(self, topic: str, mode: str) -> Law:
         if self._mode != mode:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from geometry_msgs.msg import Point, Vector3
+from geometry_msgs.msg import Point
 from rclpy.node import Node
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from quad_dynamics.api.centroidal import center_of_mass
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.ros.marker_parts import make_marker, points, removed
 from quad_dynamics.ros.qos import COMMAND, LATCHED
 from sim_node.terrain_look import look_of
 from sim_node.world import World
@@ -76,12 +77,12 @@ class Markers:
         markers = [Marker(action=Marker.DELETEALL)]
         for i, ((r, g, b), triangles) in enumerate(look.triangles.items()):
             color = ColorRGBA(r=r, g=g, b=b, a=1.0)
-            marker = _marker('terrain', i, Marker.TRIANGLE_LIST, color, (1.0, 1.0, 1.0))
-            marker.points = _points(triangles.reshape(-1, 3))
+            marker = make_marker('terrain', i, Marker.TRIANGLE_LIST, color, (1.0, 1.0, 1.0))
+            marker.points = points(triangles.reshape(-1, 3))
             markers.append(marker)
         for i, (color, width, lines) in enumerate([(_GRID, 0.003, look.grid), (_EDGE, 0.006, look.edges)]):
-            marker = _marker('terrain_lines', i, Marker.LINE_LIST, color, (width, 0.0, 0.0))
-            marker.points = _points(lines.reshape(-1, 3))
+            marker = make_marker('terrain_lines', i, Marker.LINE_LIST, color, (width, 0.0, 0.0))
+            marker.points = points(lines.reshape(-1, 3))
             markers += [marker] if len(lines) else []
         for marker in markers:
             marker.header.frame_id = self._frame
@@ -136,19 +137,19 @@ class Markers:
 
     def _spheres(self, p: Floats) -> Any:
         size = self._size
-        marker = _marker('contact_points', 0, Marker.SPHERE_LIST, _ORANGE, (size, size, size))
-        marker.points = _points(p)
-        return marker if len(p) else _removed(marker)
+        marker = make_marker('contact_points', 0, Marker.SPHERE_LIST, _ORANGE, (size, size, size))
+        marker.points = points(p)
+        return marker if len(p) else removed(marker)
 
     def _forces(self, p: Floats, forces: Floats, loaded: Sequence[int]) -> list[Any]:
         size = self._size
         markers = []
         self._arrows.update(loaded)
         for i in sorted(self._arrows):
-            marker = _marker('forces', i, Marker.ARROW, _RED, (0.5 * size, 1.2 * size, 1.5 * size))
+            marker = make_marker('forces', i, Marker.ARROW, _RED, (0.5 * size, 1.2 * size, 1.5 * size))
             if i in loaded:  # other ones may be points of a contact model that is no longer in use
-                marker.points = _points(np.array([p[i], p[i] + self._scale * forces[i]]))
-            markers.append(marker if i in loaded else _removed(marker))
+                marker.points = points(np.array([p[i], p[i] + self._scale * forces[i]]))
+            markers.append(marker if i in loaded else removed(marker))
         return markers
 
     def _push_arrows(self, q: Floats) -> list[Any]:
@@ -156,20 +157,20 @@ class Markers:
         size, now = self._size, self._world.now_ns
         markers = []
         for i, push in enumerate(self._pushes):
-            marker = _marker('push', i, Marker.ARROW, _VIOLET, (0.8 * size, 2.0 * size, 3.0 * size))
+            marker = make_marker('push', i, Marker.ARROW, _VIOLET, (0.8 * size, 2.0 * size, 3.0 * size))
             strength = float(np.linalg.norm(push.force))
             if not push.is_seen(now) or strength == 0.0:
-                markers.append(_removed(marker))
+                markers.append(removed(marker))
                 continue
             _, p_WL = frame_pose(self._world.model, q, push.link)
             length = 24.0 * size + 0.5 * self._scale * strength
-            marker.points = _points(np.array([p_WL, p_WL + push.force * (length / strength)]))
+            marker.points = points(np.array([p_WL, p_WL + push.force * (length / strength)]))
             markers.append(marker)
         return markers
 
     def _cones(self, p: Floats, normals: Floats) -> Any:
         """Friction cones: their sides as triangles, all in one marker."""
-        marker = _marker('cones', 0, Marker.TRIANGLE_LIST, _PALE_BLUE, (1.0, 1.0, 1.0))
+        marker = make_marker('cones', 0, Marker.TRIANGLE_LIST, _PALE_BLUE, (1.0, 1.0, 1.0))
         height, mu = 4.0 * self._size, min(self._world.settings.mu, 3.0)
         angles = np.linspace(0.0, 2.0 * math.pi, _CONE_SIDES + 1)
         triangles = []
@@ -180,16 +181,16 @@ class Markers:
             rim = tip + height * (n + mu * around)
             for a, b in itertools.pairwise(rim):
                 triangles += [tip, a, b]
-        marker.points = _points(np.array(triangles).reshape(-1, 3))
-        return marker if triangles else _removed(marker)
+        marker.points = points(np.array(triangles).reshape(-1, 3))
+        return marker if triangles else removed(marker)
 
     def _polygon(self, p: Floats) -> Any:
         """The support polygon: the convex hull of the loaded points, seen from above."""
-        marker = _marker('support_polygon', 0, Marker.LINE_STRIP, _GREEN, (0.3 * self._size, 0.0, 0.0))
+        marker = make_marker('support_polygon', 0, Marker.LINE_STRIP, _GREEN, (0.3 * self._size, 0.0, 0.0))
         if len(p) < 2:
-            return _removed(marker)
+            return removed(marker)
         corners = p[_hull(p[:, :2])]
-        marker.points = _points(np.vstack([corners, corners[:1]]))
+        marker.points = points(np.vstack([corners, corners[:1]]))
         return marker
 
     def _centre(self, q: Floats) -> list[Any]:
@@ -198,7 +199,7 @@ class Markers:
         below = np.array([c[0], c[1], float(self._world.sim.terrain.height(c[0], c[1]))])
         markers = []
         for i, (p, flat) in enumerate([(c, 1.0), (below, 0.1)]):
-            marker = _marker('com', i, Marker.SPHERE, _BLUE, (1.2 * size, 1.2 * size, 1.2 * size * flat))
+            marker = make_marker('com', i, Marker.SPHERE, _BLUE, (1.2 * size, 1.2 * size, 1.2 * size * flat))
             if np.isfinite(p).all():
                 marker.pose.position = Point(x=float(p[0]), y=float(p[1]), z=float(p[2]))
                 markers.append(marker)
@@ -221,20 +222,3 @@ def _hull(p: Floats) -> list[int]:
         return chain[:-1]
 
     return half(order) + half(order[::-1])
-
-
-def _marker(space: str, number: int, kind: int, colour: Any, scale: tuple[float, float, float]) -> Any:
-    marker = Marker(ns=space, id=number, type=kind, action=Marker.ADD, color=colour)
-    marker.scale = Vector3(x=scale[0], y=scale[1], z=scale[2])
-    marker.pose.orientation.w = 1.0
-    return marker
-
-
-def _removed(marker: Any) -> Any:
-    marker.action = Marker.DELETE
-    marker.points = []
-    return marker
-
-
-def _points(p: Floats) -> list[Any]:
-    return [Point(x=x, y=y, z=z) for x, y, z in p.tolist()]

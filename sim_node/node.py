@@ -180,7 +180,7 @@ class SimNode:
         self._commands.forget()
 
     def _is_met(self, partners: Sequence[str]) -> bool:
-        """Whether these nodes, or any, hear the states, and hear or give commands."""
+        """Whether these nodes, or any, hear the states, and hear or give commands, or give plans."""
         node = self.node
         topics = self._outputs.state_topics if partners else self._outputs.state_topics[:1]
         if not all(topic.get_subscription_count() for topic in topics):
@@ -189,7 +189,12 @@ class SimNode:
         hearing = {one.node_name for one in node.get_subscriptions_info_by_topic(states)}
         giving = {one.node_name for one in node.get_publishers_info_by_topic(commands)}
         taking = {one.node_name for one in node.get_subscriptions_info_by_topic(commands)}
-        return bool(giving) and hearing.issuperset(partners) and (giving | taking).issuperset(partners)
+        plans = node.resolve_topic_name('motion_plan')
+        planning = {one.node_name for one in node.get_publishers_info_by_topic(plans)}
+        if planning and not node.get_subscriptions_info_by_topic(plans):
+            return False
+        takes_part = giving | taking | planning
+        return bool(giving) and hearing.issuperset(partners) and takes_part.issuperset(partners)
 
     def _turn_in_lock_step(self, stop: StopFlag) -> None:
         """Wait for the answer to the last state, then advance by one control period."""

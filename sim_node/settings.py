@@ -30,7 +30,8 @@ class SimNodeSettings(SimulatorSettings):
     lock_step: bool = param(False, 'advance one control period for each command, and never without one')
     lock_step_partners: tuple[str, ...] = param(
         (),
-        'nodes that must hear joint_states, and hear or give commands, before lock-step begins; none: any',
+        'nodes that must hear joint_states, and hear or give commands, or give plans, before lock-step '
+        'begins; none: any',
         kind='texts',
     )
     control_period: float = param(2e-3, 'what lock-step and ~/step advance by', unit='s', above=0.0, high=1.0)

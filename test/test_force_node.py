@@ -14,7 +14,6 @@ from simple_robots import pendulum
 from force_node.laws import StandLaw
 from force_node.settings import ForceSettings
 from force_node.supervisor import Supervisor
-from force_node.watch import Watch
 from quad_dynamics.api.drives import motor_limits
 from quad_dynamics.control.damping import Damping
 from quad_dynamics.control.faults import Faults
@@ -22,6 +21,7 @@ from quad_dynamics.control.jumps import JumpDetector
 from quad_dynamics.control.settings import MODES
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros.stamp_watch import Watch
 
 
 @pytest.fixture(scope='module')

@@ -14,9 +14,9 @@ from reference_plain import rotation_of_quaternion
 from simple_robots import pendulum
 
 import quad_dynamics as qd
-from force_node.inputs import Inputs, rotated
 from force_node.targets import read_targets
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros.inputs import Inputs, rotated
 
 MS = 1_000_000
 

@@ -15,6 +15,7 @@ from odd_values import ODD_VALUES
 
 from force_node.settings import ForceSettings
 from identification.settings import IdentificationSettings
+from planner_node.settings import PlannerSettings
 from quad_dynamics import load_model
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros import node_spec
@@ -32,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SETTINGS: dict[str, Any] = {
     'sim_node': SimNodeSettings,
     'force_node': ForceSettings,
+    'planner_node': PlannerSettings,
     'viewer_node': ViewerSettings,
     'identification': IdentificationSettings,
 }
@@ -110,6 +112,7 @@ def test_rviz_shows_everything_that_it_can(rviz: dict[str, Any]) -> None:
         'robot_description': ('RobotModel', 'Transient Local'),
         'terrain': ('MarkerArray', 'Transient Local'),
         'markers': ('MarkerArray', 'Volatile'),
+        'plan_markers': ('MarkerArray', 'Volatile'),
         'odom': ('Odometry', 'Volatile'),
         **{f'foot_forces/{foot}': ('Wrench', 'Volatile') for foot in model.foot_names},
     }
@@ -124,8 +127,9 @@ def test_rviz_knows_our_frames_and_markers(rviz: dict[str, Any]) -> None:
     assert rviz['Global Options']['Fixed Frame'] == WORLD_FRAME
     assert rviz['Views']['Current']['Target Frame'] == load_model('mini_cheetah').base_name
     spaces = {space for display in displays(rviz) for space in display.get('Namespaces', {})}
-    source = (ROOT / 'sim_node' / 'markers.py').read_text()
-    assert spaces == set(re.findall(r"_marker\('(\w+)'", source))
+    files = ('sim_node/markers.py', 'planner_node/outputs.py')
+    source = ''.join((ROOT / file).read_text() for file in files)
+    assert spaces == set(re.findall(r"_(?:marker|strip)\('(\w+)'", source))
 
 
 # ---------------------------------------------------------------- with launch

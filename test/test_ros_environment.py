@@ -108,7 +108,9 @@ def bound_by(environment: dict[str, str], module: str) -> set[str]:
 
 
 @pytest.mark.realtime
-@pytest.mark.parametrize('module', ['sim_node', 'force_node', 'identification', 'viewer_node'])
+@pytest.mark.parametrize(
+    'module', ['sim_node', 'force_node', 'planner_node', 'identification', 'viewer_node']
+)
 def test_a_node_started_by_itself_binds_loopback_only(ros_domain: int, module: str) -> None:
     # LOCALHOST alone still binds 0.0.0.0, so our profile takes its place.
     chosen = {'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'} if module == 'force_node' else {}

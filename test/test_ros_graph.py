@@ -19,6 +19,7 @@ from odd_values import ODD_VALUES
 
 from force_node.settings import ForceSettings
 from identification.settings import IdentificationSettings
+from planner_node.settings import PlannerSettings
 from quad_dynamics import load_model
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros import node_spec
@@ -36,6 +37,7 @@ pytestmark = pytest.mark.filterwarnings('ignore::quad_dynamics.errors.ModelWarni
 SETTINGS: dict[str, Any] = {
     'sim_node': SimNodeSettings,
     'force_node': ForceSettings,
+    'planner_node': PlannerSettings,
     'viewer_node': ViewerSettings,
     'identification': IdentificationSettings,
 }
@@ -59,6 +61,7 @@ CHANGE_THE_GRAPH = {'noise', 'headless', 'viewer', 'rviz', 'record', 'record_dur
 CHANGE_THE_GRAPH |= {
     'sim_robot',
     'walk',
+    'planner',
     'controller',
     'namespace',
     'params_file',
@@ -132,6 +135,10 @@ def test_what_is_not_given_is_left_to_the_nodes_and_their_files(option: str) -> 
         ({'headless': True, 'rviz': True}, ['sim_node', 'force_node']),
         ({'headless': True, 'record': 'bag'}, ['sim_node', 'force_node', 'quad_dynamics']),
         ({'headless': True, 'identification': True}, ['sim_node', 'force_node', 'identification']),
+        ({'headless': True, 'walk': True}, ['sim_node', 'force_node', 'planner_node']),
+        ({'headless': True, 'mode': 'whole_body'}, ['sim_node', 'force_node', 'planner_node']),
+        ({'headless': True, 'walk': True, 'planner': 'simple'}, ['sim_node', 'force_node']),
+        ({'headless': True, 'planner': 'external'}, ['sim_node', 'force_node', 'planner_node']),
     ],
 )
 def test_processes(given: dict[str, Any], nodes: list[str]) -> None:
@@ -154,6 +161,7 @@ def test_lock_step_waits_for_all_who_take_part() -> None:
     assert partners() is None
     assert partners(lock_step=True) == ['force_node']  # the viewer listens while a page is open
     assert partners(lock_step=True, record='bag') == ['force_node', RECORDER]
+    assert partners(lock_step=True, walk=True) == ['force_node', 'planner_node']
     assert partners(lock_step=True, controller='none') is None  # any controller
     assert partners(lock_step=True, controller='none', record='bag') == [RECORDER]
 
@@ -167,6 +175,39 @@ def test_walking_is_a_mode_of_force_node() -> None:
         graph({'walk': True, 'mode': 'stand'})
     with pytest.raises(ArgumentError, match='walk is given, but controller is none'):
         graph({'walk': True, 'controller': 'none'})
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_who_plans_is_said_once(tmp_path: Path) -> None:
+    """By the option, by the parameter of force_node, or by its file, in this order."""
+    walking = by_name(graph({'walk': True, 'robot': 'go2', 'gait': 'crawl', 'lock_step': True}))
+    assert walking['force_node'].parameters['planner'] == 'external'
+    expected = {'robot': 'go2', 'gait': 'crawl', 'lock_step': True}
+    assert walking['planner_node'].parameters == expected
+    assert set(expected) <= set(PlannerSettings.parameters())
+    assert 'planner' not in by_name(graph({}))['force_node'].parameters
+    assert by_name(graph({'planner': 'simple'}))['force_node'].parameters['planner'] == 'simple'
+    chosen = by_name(graph({'walk': True}, {'force_node': {'planner': 'simple'}}))
+    assert 'planner_node' not in chosen
+    assert chosen['force_node'].parameters['planner'] == 'simple'
+    path = tmp_path / 'mine.yaml'
+    path.write_text('/**/force_node:\n  ros__parameters: {planner: simple}\n')
+    assert 'planner_node' not in by_name(graph({'walk': True, 'params_file': str(path)}))
+    both = {'walk': True, 'params_file': str(path), 'planner': 'external'}
+    assert by_name(graph(both))['force_node'].parameters['planner'] == 'external'
+    with pytest.raises(ArgumentError, match='planner is given, but controller is none'):
+        graph({'planner': 'external', 'controller': 'none'})
+
+
+@pytest.mark.usefixtures('no_ros')
+def test_a_robot_stands_without_its_planner() -> None:
+    """So nothing ends with it; but lock-step does not begin without it."""
+    assert not by_name(graph({'walk': True}))['planner_node'].needed
+    assert by_name(graph({'walk': True, 'lock_step': True}))['planner_node'].needed
+    deaths = Deaths()
+    spec = by_name(graph({'walk': True}))['planner_node']
+    what, text = deaths.judge(spec, -9)
+    assert (what, text) == (Next.RESTART, 'planner_node died (signal SIGKILL); it is started again')
 
 
 @pytest.mark.usefixtures('no_ros')
@@ -639,10 +680,11 @@ def test_frames_of_sim_node_are_those_of_all_nodes(with_ros: Path, tmp_path: Pat
         '/**/viewer_node': {'ros__parameters': {'world_frame': 'mine'}},
     }
     path.write_text(yaml.safe_dump(data))
-    given = {'params_file': str(path), 'identification': True}
+    given = {'params_file': str(path), 'identification': True, 'walk': True}
     specs = by_name(graph(given, {'sim_node': {'base_frame': 'torso'}}))
     frames = {'world_frame': 'there', 'base_frame': 'torso'}
-    assert frames.items() <= specs['identification'].parameters.items()
+    for name in ('identification', 'planner_node'):
+        assert frames.items() <= specs[name].parameters.items()
     assert {**frames, 'frame_prefix': 'r1/'}.items() <= specs['force_node'].parameters.items()
     assert 'world_frame' not in specs['viewer_node'].parameters  # the file says it
     assert specs['robot_state_publisher'].parameters['frame_prefix'] == 'r1/'

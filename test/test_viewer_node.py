@@ -317,26 +317,36 @@ def test_page_tells_of_compiling_and_of_a_fall_and_reset_recovers() -> None:
         assert viewer.stop()[0] == 0
 
 
+def _maxima(client: PageClient) -> list[float]:
+    """The right ends that sliders have, or had."""
+    ends = [slider['props']['max'] for slider in client.of_type('GuiSliderMessage')]
+    return ends + [m['updates'].get('max', 0.0) for m in client.of_type('GuiUpdateMessage')]
+
+
 def test_walk_controls_belong_to_a_mode_of_force_node() -> None:
     with (
         Process('viewer_node', port=0, robot='mini_cheetah') as viewer,
         Process('force_node', mode='whole_body') as force,
+        Process('planner_node') as planner,
         probe() as listener,
     ):
         with PageClient(address(viewer)) as client:
             wait(lambda: client.of_type('GuiFolderMessage'), 'the page')
             wait(lambda: folders_shown(client) == [False, True], 'the walk controls', listener)
+            wait(lambda: listener.value('planner_node', 'gait') == 'trot', 'a planner', listener)
             wait(lambda: listener.value('force_node', 'max_vx'), 'the largest velocity', listener)
             largest = float(listener.value('force_node', 'max_vx'))
-            highest = [slider['props']['max'] for slider in client.of_type('GuiSliderMessage')]
-            highest += [m['updates'].get('max', 0.0) for m in client.of_type('GuiUpdateMessage')]
-            assert any(largest - 0.05 < most <= largest for most in highest)
+            wait(
+                lambda: any(largest - 0.05 < most <= largest for most in _maxima(client)), 'sliders', listener
+            )
             press(client, 'crawl')
-            wait(lambda: listener.value('force_node', 'gait') == 'crawl', 'the gait', listener)
+            for node in ('planner_node', 'force_node'):
+                wait(lambda node=node: listener.value(node, 'gait') == 'crawl', 'the gait', listener)
             assert listener.set('force_node', 'mode', 'stand').successful
             wait(lambda: folders_shown(client) == [False, True, False], 'them to go', listener)
         assert viewer.stop()[0] == 0
         assert force.stop()[0] == 0
+        assert planner.stop()[0] == 0
 
 
 def test_without_a_page_nothing_is_subscribed() -> None:
@@ -402,10 +412,10 @@ def test_every_message_of_markers_counts_though_several_come_between_two_refresh
     for number, action in ((1, Marker.ADD), (2, Marker.ADD), (1, Marker.DELETE)):
         callbacks['markers'](serialize_message(MarkerArray(markers=[Marker(id=number, action=action)])))
     callbacks['markers'](b'nonsense')
-    assert [(each.id, each.action) for each in streams.markers()] == [(1, 0), (2, 0), (1, 2)]
+    assert [(each.id, each.action) for each in streams.markers('markers')] == [(1, 0), (2, 0), (1, 2)]
     assert len(faults) == 1
     assert 'markers: 8 bytes that cannot be read' in faults[0]
-    assert streams.markers() == []
+    assert streams.markers('markers') == []
 
 
 def test_feet_whose_names_are_no_topic_names(tmp_path: Path) -> None:

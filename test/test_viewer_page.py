@@ -22,6 +22,7 @@ from websockets.sync.client import connect
 
 import quad_dynamics as qd
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.planning.gait import GAITS
 from quad_dynamics.simulation import gaits
 from viewer_node.body_meshes import body_meshes
 from viewer_node.markers import Marker
@@ -235,16 +236,23 @@ def test_walk_controls_are_hidden_until_somebody_obeys(server: PageServer) -> No
     with PageClient(address_of(server)) as client:
         page.show_walk(True, False)
         assert walk.is_shown
-        assert not walk._gait.visible
+        assert not any(row.visible for row in walk._gaits)
         wait_until(lambda: 'window.quadDynamicsDrives = true' in scripts(client))
         walk._sliders[0].value = 0.5
         page.show_walk(True, True)
-        assert walk._gait.visible
+        assert all(row.visible for row in walk._gaits)
         assert walk.velocity[0] == 0.5
         page.show_walk(False, False)
         assert not walk.is_shown
         assert walk.velocity == (0.0, 0.0, 0.0)  # nothing is commanded that cannot be seen
         wait_until(lambda: 'window.quadDynamicsDrives = false' in scripts(client))
+
+
+def test_gaits_are_buttons_in_rows_that_can_be_read(server: PageServer) -> None:
+    rows = [tuple(row.options) for row in Page(server, ViewerSettings()).panel.walk._gaits]
+    assert [name for row in rows for name in row] == list(GAITS)
+    assert max(map(len, rows)) <= 3
+    assert max(map(len, rows)) - min(map(len, rows)) <= 2
 
 
 def test_sliders_and_keys_go_as_far_as_the_robot(server: PageServer) -> None:

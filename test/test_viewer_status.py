@@ -55,6 +55,16 @@ def test_node_that_compiles_is_neither_silent_nor_wrong() -> None:
     assert not status.is_compiling(6.0)
 
 
+def test_a_node_that_need_not_be_there_is_shown_once_it_has_spoken() -> None:
+    names = {'force_node': 'force_node', 'planner_node': 'planner_node'}
+    status = Status(names, optional=('planner_node',))
+    status.hear(said('force_node', 0, 'stand hold'), 0.0)
+    assert status.lines(0.0) == [Line('force_node: stand hold')]
+    status.hear(said('planner_node', 0, 'walk (trot)'), 1.0)
+    assert status.lines(1.0)[-1] == Line('planner_node: walk (trot)')
+    assert status.lines(9.0)[-1] == Line('planner_node is silent for 8 s: has it ended?', 'error')
+
+
 def test_advice_after_a_fall_depends_on_how_the_robot_lies() -> None:
     status = Status({'force_node': 'force_node'})
     assert status.latched('force_node', 0.0) == ''

@@ -32,7 +32,7 @@ from viewer_node.robot_view import BodyMeshes
 from viewer_node.server import address_of, start_server, stop_server
 from viewer_node.settings import ViewerSettings
 from viewer_node.status import Line, Status, advice
-from viewer_node.streams import Streams, read_marker_array
+from viewer_node.streams import MARKER_TOPICS, Streams, read_marker_array
 
 _IDLE_PERIOD = 0.1  # between two looks for a page [s]
 _ASK_PERIOD = 2.0  # between two questions about parameters [s]
@@ -60,12 +60,11 @@ class ViewerNode:
         self.page = Page(self._server, settings)
         print(f'viewer: {address_of(self._server)}', flush=True)
         self._streams = Streams(self.node, self._diagnostics.fault)
-        self._remote = Remote(
-            self.node, settings.sim_node, settings.force_node, settings.patience, self.page.notify
-        )
+        nodes = settings.sim_node, settings.force_node, settings.planner_node
+        self._remote = Remote(self.node, *nodes, settings.patience, self.page.notify)
         place = self.node.get_namespace().strip('/')
-        names = {f'{place}/{name}'.strip('/'): name for name in (settings.sim_node, settings.force_node)}
-        self._status = Status(names)
+        names = {f'{place}/{name}'.strip('/'): name for name in nodes}
+        self._status = Status(names, optional=(settings.planner_node,))
         self._robot = RobotSource()
         self._shape_note = ''
         self._next_status = self._next_plot = self._next_ask = 0.0
@@ -138,9 +137,10 @@ class ViewerNode:
     def _show_walk(self) -> None:
         """Show the controls of walking while anybody obeys them; force_node does in one of its modes."""
         names = set(self._remote.walkers())
-        force = self._parameters.values.force_node.rpartition('/')[2]
+        values = self._parameters.values
+        force, planner = (name.rpartition('/')[2] for name in (values.force_node, values.planner_node))
         walks = force in names and self._mode == _WALKING
-        self.page.show_walk(walks or bool(names - {force}), walks)
+        self.page.show_walk(walks or bool(names - {force, planner}), walks)
 
     # ---- the loop
 
@@ -199,7 +199,9 @@ class ViewerNode:
             self.page.bend_robot(joints.arrays['position'])
             self._status.tick(1e-9 * joints.stamp_ns, now)
             self._plot(joints, now)
-        problems = self.page.markers['markers'].take(self._streams.markers(), now)
+        problems = []
+        for topic in MARKER_TOPICS:
+            problems += self.page.markers[topic].take(self._streams.markers(topic), now)
         for problem in problems + self.page.draw(now):
             self._diagnostics.fault('marker', problem)
         if now >= self._next_status:
@@ -273,14 +275,24 @@ class ViewerNode:
             self._push()
         elif action.name == 'contact':
             self._remote.set_parameter(values.sim_node, 'contact', action.value)
-        elif action.name in ('mode', 'gait'):
-            self._remote.set_parameter(values.force_node, action.name, action.value)
+        elif action.name == 'mode':
+            self._remote.set_parameter(values.force_node, 'mode', action.value)
+        elif action.name == 'gait':
+            self._choose_gait(action.value)
         elif action.name == 'show':
             topic, namespace, visible = action.value
             self.page.markers[topic].show(namespace, visible)
         elif action.name == 'look':
             self.page.look_at_robot(action.value)
         self._next_ask = min(self._next_ask, time.monotonic() + 0.3)
+
+    def _choose_gait(self, gait: str) -> None:
+        """Set it where it is planned; force_node keeps the same, for when nobody else plans."""
+        values = self._parameters.values
+        is_planned = self._status.words(values.planner_node, time.monotonic()) is not None
+        if is_planned:
+            self._remote.set_parameter(values.planner_node, 'gait', gait)
+        self._remote.set_parameter(values.force_node, 'gait', gait, is_quiet=is_planned)
 
     def _recover_soon(self) -> None:
         """After a reset the controller has to recover, too, if it has stopped."""

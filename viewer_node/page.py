@@ -63,6 +63,7 @@ class Page:
         self.markers = {
             'terrain': MarkerView(scene, f'{_WORLD}/terrain', frames, shadows=True),
             'markers': MarkerView(scene, f'{_WORLD}/markers', frames, shadows=False),
+            'plan_markers': MarkerView(scene, f'{_WORLD}/plan_markers', frames, shadows=False),
         }
         self.panel = Panel(server.gui)
         server.gui.main_panel.dock_right()

@@ -38,13 +38,16 @@ class _Call:
 class Remote:
     """Service clients and publishers."""
 
-    def __init__(self, node: Node, sim: str, force: str, patience: float, report: Report) -> None:
+    def __init__(
+        self, node: Node, sim: str, force: str, planner: str, patience: float, report: Report
+    ) -> None:
         """Make them.
 
         Args:
             node: of rclpy.
             sim: name of the node that simulates.
             force: name of the node that commands torques.
+            planner: name of the node that plans how the robot walks.
             patience: longest wait for an answer [s].
             report: gets the results of calls.
         """
@@ -56,7 +59,8 @@ class Remote:
             for owner, name in ((sim, 'step'), (sim, 'reset'), (force, 'recover'))
         }
         self._setters = {
-            name: node.create_client(SetParameters, f'{name}/set_parameters') for name in (sim, force)
+            name: node.create_client(SetParameters, f'{name}/set_parameters')
+            for name in (sim, force, planner)
         }
         self._getters = {
             name: node.create_client(GetParameters, f'{name}/get_parameters') for name in (sim, force)
@@ -80,11 +84,11 @@ class Remote:
             name, self._triggers[name], Trigger.Request(), lambda _: then() if then is not None else None
         )
 
-    def set_parameter(self, node: str, name: str, value: str) -> None:
-        """Set a text parameter of another node."""
+    def set_parameter(self, node: str, name: str, value: str, is_quiet: bool = False) -> None:
+        """Set a text parameter of another node; report it, unless it is to be quiet."""
         wanted = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=value)
         request = SetParameters.Request(parameters=[Parameter(name=name, value=wanted)])
-        self._call(f'{name} of {node}: {value}', self._setters[node], request)
+        self._call(f'{name} of {node}: {value}', self._setters[node], request, is_quiet=is_quiet)
 
     def ask_parameter(self, node: str, name: str, then: Callable[[str], None]) -> None:
         """Ask for a text parameter of another node; '' if that node is not there."""

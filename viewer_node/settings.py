@@ -30,3 +30,4 @@ class ViewerSettings(ParameterSet):
     world_frame: str = param('odom', 'frame_id of markers in world axes, beside world and map')
     sim_node: str = param('sim_node', 'name of the node that simulates')
     force_node: str = param('force_node', 'name of the node that commands torques')
+    planner_node: str = param('planner_node', 'name of the node that plans how the robot walks, if any does')

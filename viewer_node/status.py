@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -33,13 +34,14 @@ class Words:
 class Status:
     """The state of the simulation and its controller, as far as the page knows."""
 
-    def __init__(self, names: dict[str, str]) -> None:
+    def __init__(self, names: dict[str, str], optional: Collection[str] = ()) -> None:
         """Know nothing.
 
         Args:
             names: short names of nodes by the names that they have on /diagnostics.
+            optional: short names of those that need not be there; they are shown once they have spoken.
         """
-        self._names = names
+        self._names, self._optional = names, optional
         self._words = {short: Words() for short in names.values()}
         self._times: deque[tuple[float, float]] = deque()
 
@@ -100,7 +102,11 @@ class Status:
         if self.simulated is not None:
             rate = '' if factor is None else f' · real time x {factor:.2f}'
             lines.append(Line(f'{self.simulated:.2f} s{rate}'))
-        return lines + [self._line(short, now) for short in self._words]
+        shown = [short for short in self._words if short not in self._optional or self._has_spoken(short)]
+        return lines + [self._line(short, now) for short in shown]
+
+    def _has_spoken(self, short: str) -> bool:
+        return self._words[short].came >= 0.0
 
     def _line(self, short: str, now: float) -> Line:
         words = self.words(short, now)

@@ -30,6 +30,7 @@ from viewer_node.markers import Marker, read_markers
 Floats = npt.NDArray[np.float64]
 Fault = Callable[[str, str], None]  # kind, sentence
 
+MARKER_TOPICS = ('markers', 'plan_markers')  # that come many times a second
 _MOST_MARKER_MESSAGES = 100  # that wait until the page is refreshed
 _OLD_FORCE = 0.5  # age after which a force is not shown any more [s]
 
@@ -51,6 +52,15 @@ def _pose_reader() -> Callable[[bytes], tuple[Floats, Floats]]:
         return pose[:3].copy(), pose[[6, 3, 4, 5]] / norm
 
     return read
+
+
+def _keeper(waiting: deque[bytes]) -> Callable[[bytes], None]:
+    """A callback that keeps messages; rclpy does not take `waiting.append` for one."""
+
+    def keep(raw: bytes) -> None:
+        waiting.append(raw)
+
+    return keep
 
 
 def _force_reader(topic: str, link: str) -> Callable[[bytes], tuple[Floats, bool]]:
@@ -95,7 +105,9 @@ class Streams:
         self._slots: dict[str, Slot] = {}
         self._readers: dict[str, Callable[[bytes], Any]] = {}
         self._subscriptions: list[Any] = []
-        self._markers: deque[bytes] = deque(maxlen=_MOST_MARKER_MESSAGES)
+        self._markers: dict[str, deque[bytes]] = {
+            topic: deque(maxlen=_MOST_MARKER_MESSAGES) for topic in MARKER_TOPICS
+        }
         self.opened = 0.0
 
     @property
@@ -116,9 +128,11 @@ class Streams:
             for topic in (f'foot_forces/{foot}', f'foot_forces_estimated/{foot}'):
                 self._add(topic, WrenchStamped, _force_reader(topic, link))
         # Each of these messages counts: one may delete what another has added.
-        self._subscriptions.append(
-            self._node.create_subscription(MarkerArray, 'markers', self._keep_markers, COMMAND, raw=True)
-        )
+        for topic, waiting in self._markers.items():
+            keep = _keeper(waiting)
+            self._subscriptions.append(
+                self._node.create_subscription(MarkerArray, topic, keep, COMMAND, raw=True)
+            )
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -127,7 +141,8 @@ class Streams:
         self._subscriptions.clear()
         self._slots.clear()
         self._readers.clear()
-        self._markers.clear()
+        for waiting in self._markers.values():
+            waiting.clear()
 
     def _add(self, topic: str, kind: Any, read: Callable[[bytes], Any]) -> None:
         slot = self._slots[topic] = Slot()
@@ -152,18 +167,16 @@ class Streams:
         self._read(topic, slot)
         return slot.value
 
-    def _keep_markers(self, raw: bytes) -> None:
-        self._markers.append(raw)
-
-    def markers(self) -> list[Marker]:
-        """The markers of all messages that came since the last call, in their order."""
+    def markers(self, topic: str) -> list[Marker]:
+        """The markers of all messages of a topic that came since the last call, in their order."""
         found: list[Marker] = []
-        while self._markers:
-            raw = self._markers.popleft()
+        waiting = self._markers[topic]
+        while waiting:
+            raw = waiting.popleft()
             try:
                 found += read_marker_array(raw)
             except Exception as error:  # whatever the deserializer says of damaged bytes
-                self._on_fault('bad_message', f'markers: {len(raw)} bytes that cannot be read: {error}')
+                self._on_fault('bad_message', f'{topic}: {len(raw)} bytes that cannot be read: {error}')
         return found
 
     def _read(self, topic: str, slot: Slot) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import viser
 
-from quad_dynamics.control.gait import GAITS
+from quad_dynamics.planning.gait import GAITS
 from viewer_node.keys import Direction
 
 Velocity = tuple[float, float, float]
@@ -18,6 +18,7 @@ _LIMITS = (1.0, 0.5, 1.0)  # until the robot tells its own [m/s, m/s, rad/s]
 _STEP = 0.05  # of the sliders
 _KEY_SHARE = 30.0  # of the largest velocities, that arrow keys ask for at first [%]
 _KEY_SILENCE = 0.4  # after which keys that were held count as released [s]
+_BUTTONS = 3  # side by side, so that the longest name can be read
 _HINT = (
     '<div style="padding:0.2em 0.9em 0.4em;font-size:0.85em;opacity:0.75;line-height:1.5">'
     'Arrow keys drive while they are held: &uarr; &darr; forward and back, &larr; &rarr; turn, Shift with '
@@ -39,8 +40,12 @@ class WalkPanel:
         self._steered = math.inf  # when keys were last heard of; inf: none is held
         self._folder = gui.add_folder('walk', visible=False)
         with self._folder:
-            self._gait = gui.add_button_group('gait', tuple(GAITS), visible=False)
-            self._gait.on_click(lambda event: choose_gait(str(event.target.value)))
+            self._gaits = [
+                gui.add_button_group('' if row else 'gait', names, visible=False)
+                for row, names in enumerate(_rows(tuple(GAITS)))
+            ]
+            for group in self._gaits:
+                group.on_click(lambda event: choose_gait(str(event.target.value)))
             names = ('forward [m/s]', 'left [m/s]', 'turn [rad/s]')
             self._sliders = [
                 gui.add_slider(name, min=-most, max=most, step=_STEP, initial_value=0.0)
@@ -100,8 +105,9 @@ class WalkPanel:
             is_obeyed: whether any do.
             has_gaits: whether force_node is one of them.
         """
-        if self._gait.visible != has_gaits:
-            self._gait.visible = has_gaits
+        for group in self._gaits:
+            if group.visible != has_gaits:
+                group.visible = has_gaits
         if is_obeyed != self._folder.visible:
             if not is_obeyed:
                 self.stop()
@@ -115,3 +121,10 @@ class WalkPanel:
             for slider, most in zip(self._sliders, self._limits, strict=True):
                 slider.value = min(max(float(slider.value), -most), most)
                 slider.min, slider.max = -most, most
+
+
+def _rows(names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Names in rows of about the same length."""
+    count = math.ceil(len(names) / _BUTTONS)
+    size = math.ceil(len(names) / max(count, 1))
+    return [names[i : i + size] for i in range(0, len(names), size)]

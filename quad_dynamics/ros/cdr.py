@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 # The stamp of a header comes first in a message, after the four bytes that say how it is encoded.
 STAMP = slice(4, 12)
 # Serializers leave room at the end for what empty sequences might have needed, with anything in it.
-_MOST_PADDING = 32
+MOST_PADDING = 32
 _TIME, _LENGTH = struct.Struct('<II'), struct.Struct('<I')
 FIELDS = ('position', 'velocity', 'effort')
 
@@ -188,7 +188,7 @@ class _Layout:
         Raises:
             struct.error, UnicodeDecodeError, IndexError: it is damaged.
         """
-        walk = _Walk(raw)
+        walk = Walk(raw)
         walk.at = STAMP.stop
         walk.text()
         self.names = [walk.text() for _ in range(walk.count())]
@@ -198,7 +198,7 @@ class _Layout:
             self.sizes[field] = walk.count()
             if self.sizes[field]:
                 self._places[field] = walk.numbers(self.sizes[field])
-        if not 0 <= len(raw) - walk.at <= _MOST_PADDING:
+        if not 0 <= len(raw) - walk.at <= MOST_PADDING:
             raise IndexError
         self._size = len(raw)
         self._order: npt.NDArray[np.intp] | None = None
@@ -228,7 +228,7 @@ class _Layout:
         return JointSample(sec * 10**9 + nanosec, arrays)
 
 
-class _Walk:
+class Walk:
     """Reads CDR from front to back; alignment counts from the end of the four bytes in front.
 
     Attributes:

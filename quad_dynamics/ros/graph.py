@@ -10,12 +10,13 @@ from typing import Any
 
 import yaml
 
-from quad_dynamics.control.gait import GAITS
 from quad_dynamics.control.settings import MODES
+from quad_dynamics.control.walker_settings import PLANNERS
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import nearest, param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 from quad_dynamics.parameters.yaml_numbers import load_yaml
+from quad_dynamics.planning.gait import GAITS
 from quad_dynamics.ros.environment import share_folder
 from quad_dynamics.ros.node_spec import PACKAGE, NodeSpec
 from quad_dynamics.ros.process import CLOSING
@@ -25,10 +26,12 @@ _ROBOT = ('robot', 'xacro_args')  # what all nodes have in common
 WALKING = 'whole_body'  # mode of force_node that walks
 CONTROLLERS = ('force_node', 'none')
 RECORDER = 'quad_dynamics_recorder'  # name of the node that `quad_dynamics record` is
-NODES = ('sim_node', 'force_node', 'viewer_node', 'identification')  # of this package
+NODES = ('sim_node', 'force_node', 'planner_node', 'viewer_node', 'identification')  # of this package
+PLANNER_NODE = 'external'  # what the parameter `planner` of force_node calls it
 # Parameters of nodes that name frames, and those of sim_node that they follow.
 _FRAMES = {
     'force_node': {'world_frame': 'odom_frame', 'base_frame': 'base_frame', 'frame_prefix': 'frame_prefix'},
+    'planner_node': {'world_frame': 'odom_frame', 'base_frame': 'base_frame'},
     'identification': {'world_frame': 'odom_frame', 'base_frame': 'base_frame'},
     'viewer_node': {'world_frame': 'odom_frame'},
     'robot_state_publisher': {'frame_prefix': 'frame_prefix'},
@@ -55,6 +58,11 @@ class GraphOptions(ParameterSet):
     mode: str = param('stand', 'of force_node', choices=MODES)
     walk: bool = param(False, 'get up, stand, and walk as cmd_vel says: mode whole_body of force_node')
     gait: str = param('trot', 'in which it walks', choices=tuple(GAITS))
+    planner: str = param(
+        PLANNER_NODE,
+        'who plans when it walks; external: planner_node, in a process of its own; else force_node itself',
+        choices=PLANNERS,
+    )
     real_time_factor: float = param(
         1.0, 'simulated time over wall time; 0: as fast as possible', unit='-', low=0.0, high=1000.0
     )
@@ -113,6 +121,8 @@ def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | Non
     specs = [make.sim_node()]
     if options.controller == 'force_node':
         specs.append(make.force_node())
+        if make.has_planner:
+            specs.append(make.planner_node())
     if options.viewer and not options.headless:
         specs.append(make.viewer_node())
     if options.identification:
@@ -135,6 +145,16 @@ class _Maker:
         waits: bool,
     ) -> None:
         self.options, self.given, self.file, self.extra, self.waits = options, given, file, extra, waits
+        self.planner = self._planner()
+        self.has_planner = options.controller == 'force_node' and self.planner == PLANNER_NODE
+
+    def _planner(self) -> str:
+        """Who plans; '' if force_node is to decide that by its own default."""
+        of_force_node = {**file_parameters(self.file, 'force_node'), **self.extra.get('force_node', {})}
+        if 'planner' in self.given or 'planner' not in of_force_node:
+            is_asked = 'planner' in self.given or self.options.mode == WALKING
+            return self.options.planner if is_asked else ''
+        return str(of_force_node['planner'])
 
     def _node(
         self, name: str, parameters: Mapping[str, Any], files: Sequence[Path] = (), needed: bool = True
@@ -175,6 +195,7 @@ class _Maker:
             parameters['wait_for_commands'] = True
         if options.lock_step:
             partners = ['force_node'] if options.controller == 'force_node' else []
+            partners += ['planner_node'] if self.has_planner else []
             partners += [RECORDER] if options.record else []
             if partners:
                 parameters['lock_step_partners'] = partners
@@ -184,7 +205,13 @@ class _Maker:
         return self._node('sim_node', parameters, noisy)
 
     def force_node(self) -> NodeSpec:
-        return self._node('force_node', self._chosen(*_ROBOT, 'mode', 'gait', 'lock_step'))
+        parameters = self._chosen(*_ROBOT, 'mode', 'gait', 'lock_step')
+        return self._node('force_node', {**parameters, **({'planner': self.planner} if self.planner else {})})
+
+    def planner_node(self) -> NodeSpec:
+        parameters = self._chosen(*_ROBOT, 'gait', 'lock_step')
+        # Without it the robot stands; but lock-step does not begin.
+        return self._node('planner_node', parameters, needed=self.options.lock_step)
 
     def viewer_node(self) -> NodeSpec:
         return self._node('viewer_node', self._chosen(*_ROBOT, 'host', 'port'), needed=False)
@@ -268,7 +295,7 @@ def _check_bag_alone(options: GraphOptions) -> None:
 
 
 def _check_no_force_node(given: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
-    names = {'walk': given.get('walk'), 'mode': 'mode' in given, 'gait': 'gait' in given}
+    names = {'walk': given.get('walk'), **{name: name in given for name in ('mode', 'gait', 'planner')}}
     for what, is_given in {**names, 'a parameter of force_node': 'force_node' in extra}.items():
         if is_given:
             raise ArgumentError(

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 _LEVEL = 10  # of real-time scheduling, from 1 to 99
+# Of planner_node, which works longer and may be late: it gives way to sim_node and force_node.
+LOWER_LEVEL, LOWER_SHARE = 5, 0.75
 # Two processes, sim_node and force_node, may together use so much of all cores with real-time priority.
 _MOST_OF_ALL = 0.6
 _MOST_OF_A_CORE = 0.9
@@ -44,14 +46,16 @@ class Priority:
         is_urgent: whether its threads have real-time priority.
     """
 
-    def __init__(self, wanted: bool) -> None:
+    def __init__(self, wanted: bool, level: int = _LEVEL, share: float = 1.0) -> None:
         """Ask for it.
 
         Args:
             wanted: False does not ask; for a loop that does not sleep.
+            level: of real-time scheduling.
+            share: of `largest_share` that it may use.
         """
         self.is_urgent = False
-        self._limit = largest_share()
+        self._level, self._limit = level, share * largest_share()
         self._wall, self._cpu = time.monotonic(), time.process_time()
         self.want(wanted)
 
@@ -102,7 +106,7 @@ class Priority:
         if urgent and not self._watch_turns():
             self._wanted = False
             return
-        self.is_urgent = come_first(urgent) and urgent
+        self.is_urgent = come_first(urgent, self._level) and urgent
         if urgent and not self.is_urgent:
             self._wanted = False  # a user without the right, as most are
 
@@ -122,13 +126,13 @@ class Priority:
         return True
 
 
-def come_first(urgent: bool = True) -> bool:
+def come_first(urgent: bool = True, level: int = _LEVEL) -> bool:
     """Let all threads of this process have real-time priority, or not; whether the system allows it.
 
     Processes that it starts have ordinary priority: they would inherit the limit, but not its handler.
     """
     try:
-        policy, level = (os.SCHED_RR, _LEVEL) if urgent else (os.SCHED_OTHER, 0)
+        policy, level = (os.SCHED_RR, level) if urgent else (os.SCHED_OTHER, 0)
         policy |= os.SCHED_RESET_ON_FORK
         for task in Path('/proc/self/task').iterdir():
             with contextlib.suppress(ProcessLookupError):  # it has ended in the meantime

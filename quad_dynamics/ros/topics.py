@@ -34,6 +34,11 @@ TOPICS: dict[str, str] = {
     'initialpose': 'puts the base there, at rest; below the ground it is lifted onto it',
     '~/summary': 'the last result as YAML: every parameter with unit, value, deviation and interval',
     '~/estimate': 'while it records: running estimates of all free parameters as YAML, from a Kalman filter',
+    'motion_plan': 'centre of mass, heading and command, and footholds over the next stride, at the knots of '
+    'the spline; its stamp is that of the state it was made for',
+    'contact_plan': 'which feet are down when (position 1, else 0) and with which normal force (effort), '
+    'with the stamp of the motion_plan that it belongs to',
+    'plan_markers': 'planned centre of mass, ZMP, footholds and support polygons; while somebody looks',
     'cmd_vel': 'velocity to walk at in mode whole_body, in the heading frame: forward (linear.x), to the '
     'left (linear.y), turning to the left (angular.z); to be repeated: the robot stops after cmd_timeout '
     'without it',
@@ -91,8 +96,23 @@ NODES: dict[str, NodeDescription] = {
     'force_node': NodeDescription(
         'Controls the robot: each message of `joint_states` is answered with `joint_torques`.',
         ('/diagnostics', 'joint_torques', 'foot_forces_estimated/<foot>', 'effort_controller/commands'),
-        ('odom', 'foot_forces/<foot>', 'joint_states', 'joint_commands', 'joint_targets', 'cmd_vel'),
+        (
+            'odom',
+            'foot_forces/<foot>',
+            'joint_states',
+            'joint_commands',
+            'joint_targets',
+            'cmd_vel',
+            'motion_plan',
+            'contact_plan',
+        ),
         ('~/recover',),
+    ),
+    'planner_node': NodeDescription(
+        'Plans how a robot walks: from states and `cmd_vel`, a motion plan for the next stride many times a '
+        'second. `force_node` follows it in mode whole_body, with `planner: external`.',
+        ('/diagnostics', 'motion_plan', 'contact_plan', 'plan_markers'),
+        ('odom', 'foot_forces/<foot>', 'joint_states', 'cmd_vel'),
     ),
     'viewer_node': NodeDescription(
         'Serves the page in the browser: the robot, its contacts, plots and buttons.',
@@ -106,6 +126,7 @@ NODES: dict[str, NodeDescription] = {
             'foot_forces/<foot>',
             'foot_forces_estimated/<foot>',
             'markers',
+            'plan_markers',
         ),
     ),
     'identification': NodeDescription(

@@ -1,27 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What force_node subscribes to: the sensors of the robot, read from bytes into `Inputs`."""
+"""The sensors of the robot, which nodes subscribe to and read from bytes into `Inputs`."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any, Protocol
 
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from force_node.inputs import Inputs
-from force_node.settings import ForceSettings
-from force_node.watch import Watch
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.diagnostics import Diagnostics
+from quad_dynamics.ros.inputs import Inputs
 from quad_dynamics.ros.qos import CONTROL, STREAM
 from quad_dynamics.ros.readers import ODOMETRY, WRENCH, NumberReader
+from quad_dynamics.ros.sample_order import SampleOrder
+from quad_dynamics.ros.stamp_watch import Watch
 from quad_dynamics.simulation.bag import topic_names
+
+
+class SensorTopics(Protocol):
+    """What the parameters of a node say about the sensors."""
+
+    @property
+    def lock_step(self) -> bool:
+        """All samples of a state must have the same stamp."""
+
+    @property
+    def state_timeout(self) -> float:
+        """Silence after which joint states are stale; also how much older odometry may be [s]."""
+
+    @property
+    def world_frame(self) -> str:
+        """frame_id of odometry."""
+
+    @property
+    def base_frame(self) -> str:
+        """child_frame_id of odometry; '': the base link."""
 
 
 class Sensors:
@@ -36,9 +57,24 @@ class Sensors:
         heard: when the last of each came [s].
     """
 
-    def __init__(self, node: Node, model: Model, settings: ForceSettings, diagnostics: Diagnostics) -> None:
-        """Subscribe."""
-        self._settings, self._diagnostics = settings, diagnostics
+    def __init__(
+        self,
+        node: Node,
+        model: Model,
+        settings: SensorTopics,
+        diagnostics: Diagnostics,
+        order: SampleOrder | None = None,
+    ) -> None:
+        """Subscribe.
+
+        Args:
+            node: of rclpy.
+            model: robot.
+            settings: names of frames, timeout, lock-step.
+            diagnostics: count what is refused.
+            order: holds samples back, and hands them on stamp by stamp; None: they are taken as they come.
+        """
+        self._settings, self._diagnostics, self._order = settings, diagnostics, order
         self.inputs = Inputs(model, settings.lock_step, settings.state_timeout)
         self.watch = Watch(settings.state_timeout)
         self.is_new, self.arrived = False, 0.0
@@ -50,20 +86,25 @@ class Sensors:
         if model.floating_base:
             frames = {'header.frame_id': frame, 'child_frame_id': settings.base_frame or model.base_name}
             self._odom = NumberReader(Odometry, ODOMETRY, 'odom', frames)
-            node.create_subscription(Odometry, 'odom', self._checked('odom', self._take_odom), qos, raw=True)
+            take = self._checked('odom', self._take_odom)
+            self._subscribe(node, Odometry, 'odom', take, qos)
         for foot, name in enumerate(topic_names(model.foot_names)):
             topic = f'foot_forces/{name}'
             axes = frame, model.foot_names[foot]
             reader = NumberReader(WrenchStamped, WRENCH, topic, {'header.frame_id': axes})
             take = self._checked('foot_forces', self._foot(reader, foot, axes[0]))
-            node.create_subscription(WrenchStamped, topic, take, qos, raw=True)
+            self._subscribe(node, WrenchStamped, topic, take, qos)
         # Joint states are taken last, so that the rest is there when they are answered.
         fields = ('position', 'velocity', 'effort')
         self._joints = JointReader(model.joint_names, fields, 'joint_states')
         take = self._checked('joint_states', self._take_joints)
-        self.subscription = node.create_subscription(JointState, 'joint_states', take, qos, raw=True)
+        self.subscription = self._subscribe(node, JointState, 'joint_states', take, qos)
 
-    def change(self, settings: ForceSettings) -> None:
+    def _subscribe(self, node: Node, kind: Any, topic: str, take: Callable[[bytes], None], qos: Any) -> Any:
+        callback = take if self._order is None else self._order.add(take)
+        return node.create_subscription(kind, topic, callback, qos, raw=True)
+
+    def change(self, settings: SensorTopics) -> None:
         """Take another timeout."""
         self.inputs.timeout = self.watch.timeout = settings.state_timeout
 

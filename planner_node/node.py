@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""planner_node: states and a velocity in, motion plans out.
+
+Every message of `joint_states` wakes it. What is planned stands in `maker.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from typing import Any
+
+from geometry_msgs.msg import Twist, TwistStamped
+
+from planner_node.maker import PlanMaker
+from planner_node.outputs import PlanMarkers, PlanOutput
+from planner_node.report import Report
+from planner_node.settings import PlannerSettings
+from quad_dynamics.errors import ArgumentError
+from quad_dynamics.ros.compiling import announce_compiling
+from quad_dynamics.ros.diagnostics import Diagnostics
+from quad_dynamics.ros.mailbox import make_mailbox
+from quad_dynamics.ros.node import OverridableNode
+from quad_dynamics.ros.parameters import NodeParameters
+from quad_dynamics.ros.priority import LOWER_LEVEL, LOWER_SHARE, Priority
+from quad_dynamics.ros.process import StopFlag
+from quad_dynamics.ros.qos import COMMAND
+from quad_dynamics.ros.robot import load_robot
+from quad_dynamics.ros.sample_order import SampleOrder
+from quad_dynamics.ros.sensors import Sensors
+from quad_dynamics.ros.velocities import read_velocity
+
+_SILENT_PERIOD = 0.05  # between two looks while there are no joint states [s]
+_NAP = 0.0025  # after a state [s]
+
+
+class PlannerNode:
+    """The node.
+
+    Attributes:
+        waiting_for: why there are no plans; '' if there are.
+    """
+
+    def __init__(self) -> None:
+        """Read the parameters, load the robot, and make everything ready for the first state.
+
+        Raises:
+            QuadDynamicsError: what is wrong with the parameters or the robot.
+        """
+        self.node = OverridableNode('planner_node')
+        self._parameters = NodeParameters(self.node, PlannerSettings)
+        self.settings = settings = self._parameters.values
+        self.model = load_robot(self.node, settings.robot, settings.xacro_args)
+        self.diagnostics = Diagnostics(self.node, self.model.name)
+        announce_compiling(self.diagnostics)
+        self.maker = PlanMaker(self.model, settings, self.diagnostics.fault)
+        self.output = PlanOutput(self.node, self.model, settings)
+        self._markers = PlanMarkers(self.node, self.model, settings)
+        self.box = make_mailbox(self.node, self.diagnostics.error)
+        self._order = SampleOrder() if settings.lock_step else None
+        self.sensors = Sensors(self.node, self.model, settings, self.diagnostics, self._order)
+        kind = TwistStamped if settings.cmd_vel_stamped else Twist
+        self.node.create_subscription(kind, 'cmd_vel', self._take_velocity, COMMAND)
+        self.waiting_for = 'no joint_states yet'
+        self._seen = (0, 0.0)  # stamp of the last state [ns], and when it was looked at [s]
+        self.priority = Priority(False, LOWER_LEVEL, LOWER_SHARE)
+        self._report = Report(self)
+        self._parameters.on_change(self._change)
+
+    # ---------------------------------------------------------------- the loop
+
+    def spin(self, stop: StopFlag) -> None:
+        """Plan until asked to stop."""
+        self.priority.want(self.settings.real_time_priority and not self.settings.lock_step)
+        gc.collect()
+        gc.freeze()
+        self.node.get_logger().info(f"planning for '{self.model.name}': {self.maker.gait}")
+        while not stop():
+            try:
+                self.turn(_SILENT_PERIOD)
+            except Exception as error:  # whatever it is, it is counted, and the node lives on
+                self.diagnostics.error(error)
+
+    def close(self) -> None:
+        """Give everything back."""
+        self.priority.want(False)
+        self.node.destroy_node()
+
+    def turn(self, seconds: float) -> None:
+        """Wait for messages, at most so long, and plan for the states that have come."""
+        self.box.wait(seconds)
+        if self._order is not None:
+            while self._order.next():
+                self._answer()
+        elif self.sensors.is_new:
+            self._answer()
+            time.sleep(self._nap())
+        else:
+            self._watch()
+        self._report.watch()
+        if self.diagnostics.is_due:
+            self.priority.review()
+            self._report.publish()
+
+    def _answer(self) -> None:
+        sensors, inputs = self.sensors, self.sensors.inputs
+        sensors.is_new = False
+        missing = inputs.missing
+        if missing:
+            self._lacks(missing)
+            return
+        self.waiting_for = ''
+        state, stamp = inputs.state(), inputs.joint_stamp
+        if self._order is not None:
+            inputs.forget()
+        begin, jumps = time.monotonic(), self.maker.jumps
+        plan = self.maker.update(state)
+        if self.maker.jumps != jumps:
+            self.node.get_logger().info(f'begins anew: {self.maker.last_jump}')
+        if plan is not None:
+            self.output.publish(plan, stamp)
+            self._report.planned(time.monotonic() - begin)
+        if self.maker.plan is not None and self._markers.is_due(stamp):
+            self._markers.publish(self.maker.plan, state, stamp)
+
+    def _nap(self) -> float:
+        """How long to leave messages alone: between two plans every other state will do [s]."""
+        before, self._seen = self._seen, (self.sensors.inputs.joint_stamp, time.monotonic())
+        simulated, elapsed = 1e-9 * (self._seen[0] - before[0]), self._seen[1] - before[1]
+        # Where time goes faster than ours, states come faster, too.
+        return _NAP * min(1.0, elapsed / simulated) if simulated > 0.0 else 0.0
+
+    def _watch(self) -> None:
+        """Make no plans while there are no joint states."""
+        silence = self.sensors.watch.silence(time.monotonic())
+        if silence:
+            self._lacks(
+                f'no joint_states for {silence:.2g} s' if math.isfinite(silence) else 'no joint_states yet'
+            )
+
+    def _lacks(self, what: str) -> None:
+        """Begin anew when what is missing is back."""
+        if not self.waiting_for:
+            self.diagnostics.fault('stale', what)
+            self.maker.lacks_states()
+        self.waiting_for = what
+
+    # ---------------------------------------------------------------- topics, parameters
+
+    def _take_velocity(self, message: Any) -> None:
+        try:
+            self.maker.velocity(*read_velocity(message))
+        except ArgumentError as error:
+            self.diagnostics.fault('bad_cmd_vel', str(error))
+
+    def _change(self, new: PlannerSettings, old: PlannerSettings) -> None:
+        self.maker.change(new)
+        self.sensors.change(new)
+        self._markers.period_ns = round(1e9 / new.markers_rate)
+        self.settings = new
+        if new.gait != old.gait:
+            self.node.get_logger().info(f'gait {new.gait}')
