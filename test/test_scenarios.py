@@ -225,12 +225,6 @@ def test_the_file_of_the_documentation_is_good(tmp_path: Path) -> None:
     assert len(ScenarioFile.load(file).seeds) == 10
 
 
-def test_the_scenario_of_the_project_is_good() -> None:
-    folder = Path(__file__).parents[1] / 'config' / 'scenarios'
-    for path in sorted(folder.glob('*.yaml')):
-        assert ScenarioFile.load(path).seeds
-
-
 # ---------------------------------------------------------------- random values and events
 
 
