@@ -71,6 +71,8 @@ figures: $(READY)  ## draw the pictures of the docs, with the figures of the las
 	$(RUN)python docs/figures/simulation_growth.py
 	$(RUN)python docs/figures/contact_models.py
 	$(RUN)python docs/figures/push_limits.py
+	$(RUN)python docs/figures/walking_contact.py
+	$(RUN)python docs/figures/walking.py
 
 nodes: $(READY)  ## measure the pace of the nodes; ARGS='--page --seconds 60'
 	$(RUN)python -m benchmarks.nodes $(ARGS)
