@@ -222,17 +222,10 @@ class WholeBodyLaw:
     def details(self) -> dict[str, Any]:
         """What a user wants to know about walking, by name."""
         walker, counts, plan = self._walker, self._walker.counts, self._walker.plan
-        vx, vy, wz = (0.0, 0.0, 0.0) if plan is None else plan.command
-        most_x, most_y, most_turn = walker.largest_command
+        command = (0.0, 0.0, 0.0) if plan is None else plan.command
         return {
             'gait': walker.gait,
-            'commanded': self._velocity.is_active,
-            'vx': vx,
-            'vy': vy,
-            'wz': wz,
-            'max_vx': most_x,
-            'max_vy': most_y,
-            'max_wz': most_turn,
+            **self._velocity.details(command),
             'solver_failures': counts.failures,
             'solver_limited': counts.limited,
             'late_feet': counts.late,

@@ -121,18 +121,11 @@ class PlanMaker:
     def details(self) -> dict[str, Any]:
         """What a user wants to know about planning, by name."""
         planner, plan = self._planner, self.plan
-        vx, vy, wz = (0.0, 0.0, 0.0) if plan is None else plan.command
-        most_x, most_y, most_turn = planner.largest_command
+        command = (0.0, 0.0, 0.0) if plan is None else plan.command
         return {
             'gait': planner.gait,
             'phase': planner.phase,
-            'commanded': self._velocity.is_active,
-            'vx': vx,
-            'vy': vy,
-            'wz': wz,
-            'max_vx': most_x,
-            'max_vy': most_y,
-            'max_wz': most_turn,
+            **self._velocity.details(command),
             'plans': self.plans,
             'failed_plans': planner.counts.plan_failures,
             'kept_plans': planner.counts.kept_plans,

@@ -95,9 +95,7 @@ class BodyReference:
 
     def com_velocity(self, yaw: float) -> tuple[float, float]:
         """Velocity of the centre of mass along x and y of the world at which the base has that commanded."""
-        vx, vy, wz = self.command
-        x, y = self._geometry.com
-        vx, vy = vx - wz * y, vy + wz * x
+        vx, vy = self._geometry.com_velocity(*self.command)
         c, s = math.cos(yaw), math.sin(yaw)
         return c * vx - s * vy, s * vx + c * vy
 
@@ -226,9 +224,7 @@ class BodyReference:
             ahead = self.acceleration @ R_WH
         else:
             slow[:2] += self.push
-            ax, ay, turning = self.change_rate
-            x, y = self._geometry.com
-            ahead = np.array([ax - turning * y, ay + turning * x, 0.0])
+            ahead = np.array([*self._geometry.com_velocity(*self.change_rate), 0.0])
         com = ahead + self._com_gains[0] * missing + self._com_gains[1] * slow
         com[2] += more[0]
         angular = self._angular_gains[0] * turn + self._angular_gains[1] * spin

@@ -37,11 +37,7 @@ _HOLD = 2.3
 
 
 class StridePlanner:
-    """Makes plans, one each period, and keeps the last one where there is no other.
-
-    Attributes:
-        solve_time: of the last plan [s].
-    """
+    """Makes plans, one each period, and keeps the last one where there is no other."""
 
     def __init__(
         self,
@@ -77,7 +73,7 @@ class StridePlanner:
 
     def reset(self) -> None:
         """Begin anew."""
-        self._number, self._solved_at, self.solve_time = -1, -math.inf, 0.0
+        self._number, self._solved_at = -1, -math.inf
 
     @property
     def hold(self) -> float:
@@ -113,10 +109,8 @@ class StridePlanner:
         """
         counts.plans += 1
         if phase == 'stand':
-            return self._still(view, phase, gait)
+            return self._still(view, gait)
         found = self._motion.plan(self._request(view, phase, gait, lead, follower, settings), follower.plan)
-        if self._motion.result is not None:
-            self.solve_time = self._motion.result.solve_time
         if found is not None:
             self._solved_at = view.time
             return found
@@ -127,17 +121,17 @@ class StridePlanner:
             return replace(last, time=view.time, yaw=self._body.yaw)
         return None
 
-    def _still(self, view: RobotView, phase: str, gait: str) -> MotionPlan:
+    def _still(self, view: RobotView, gait: str) -> MotionPlan:
         """The plan to stay above the feet, which come down if they are not."""
         steps, body, ground = self._steps, self._body, self._ground
-        contacts = contact_schedule(steps.clock, steps.down, phase, view.time)
+        contacts = contact_schedule(steps.clock, steps.down, 'stand', view.time)
         place = steps.support(body.yaw, 'stand')
         assert place is not None
         p = np.array([*place, ground.height_at(*place) + body.high])
         ends, rest = np.array([p, p]), np.zeros((2, 3))
         return MotionPlan(
             view.time,
-            phase,
+            'stand',
             gait,
             (body.command[0], body.command[1], body.command[2]),
             ComSpline.from_knots(np.array([contacts.times[0], contacts.times[-1]]), ends, rest, rest),

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 Vec3 = tuple[float, float, float]
 
 
 class Commanded(Protocol):
     """What walks at a velocity, or plans to. `Walker` is such a thing."""
+
+    @property
+    def largest_command(self) -> Vec3:
+        """Largest velocities that can be commanded, each alone [m/s, m/s, rad/s]."""
 
     @property
     def target(self) -> Vec3:
@@ -53,6 +57,23 @@ class VelocityCommand:
             return ''
         taken = ', '.join(f'{value:.3g}' for value in self._target.target)
         return f'cmd_vel is ({vx:.3g}, {vy:.3g}, {wz:.3g}); limited to ({taken}) m/s, m/s, rad/s'
+
+    def details(self, now: Vec3) -> dict[str, Any]:
+        """What a user wants to know about the command, by name.
+
+        Args:
+            now: velocity that is followed, after its ramp [m/s, m/s, rad/s].
+        """
+        (vx, vy, wz), (most_x, most_y, most_turn) = now, self._target.largest_command
+        return {
+            'commanded': self.is_active,
+            'vx': vx,
+            'vy': vy,
+            'wz': wz,
+            'max_vx': most_x,
+            'max_vy': most_y,
+            'max_wz': most_turn,
+        }
 
     def stop(self) -> None:
         """Command no velocity."""

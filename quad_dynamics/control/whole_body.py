@@ -218,16 +218,6 @@ class WholeBodyControl:
         forces = (z * self.unit).reshape(self.legs, 3) * tasks.down[:, None]
         return Solution(tau, D @ z + d, forces, not feet_only, iterations)
 
-    @property
-    def table(self) -> Floats:
-        """(legs, LEG_WORDS) the kernels' table of legs."""
-        return self._arrays.legs
-
-    @property
-    def radius(self) -> Floats:
-        """(legs,) radii of the feet [m]."""
-        return self._arrays.legs[:, K_.LEG_RADIUS]
-
     def base_jacobian(self, leg: int) -> Floats:
         """(3, 6) of the last solve: velocity of a foot for velocities of the base."""
         return self._base_jacobians[leg]

@@ -195,9 +195,7 @@ class FootholdPlanner:
         settings, geometry = self.settings, self._geometry
         w_def, w_vel = settings.default_weight, settings.velocity_weight
         previous = None if query.previous is None else frame.in_plane(query.previous).tolist()
-        vx, vy, wz = query.command
-        cx, cy = geometry.com
-        v_c = (vx - wz * cy, vy + wz * cx)
+        wz, v_c = query.command[2], geometry.com_velocity(*query.command)
         sway = [[0.0, 0.0]] * len(frame.time_left) if query.sway is None else query.sway.tolist()
         reach = settings.capture_gain * geometry.pendulum
         weights, linear, optimum = [], [], []
@@ -234,9 +232,8 @@ class FootholdPlanner:
 
     def _reach(self, query: FootholdQuery, frame: _Frame) -> tuple[Floats, Floats]:
         """Hips at touch-down, projected along the normal, (legs, 2); and radii of the polygons, (legs,)."""
-        (vx, vy, wz), centres, reaches = query.command, [], []
-        com = self._geometry.com
-        v_c = (vx - wz * com[1], vy + wz * com[0])
+        wz, v_c = query.command[2], self._geometry.com_velocity(*query.command)
+        centres, reaches = [], []
         cx, cy = frame.com
         hips = frame.in_plane(query.hips).tolist()
         heights = frame.heights(query.hips).tolist()

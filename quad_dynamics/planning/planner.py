@@ -247,7 +247,7 @@ class MotionPlanner:
         feet that go to their footholds at constant velocity (`_place`), minus the way of the body until then.
         """
         geometry, contacts, ground = self._geometry, request.contacts, request.ground
-        velocity, wz = self._com_velocity(request), request.command[2]
+        velocity, wz = geometry.com_velocity(*request.wanted), request.command[2]
         begin, horizon = float(contacts.times[0]), float(contacts.times[-1] - contacts.times[0])
         mx, my = geometry.middle
         stride = arc(velocity, wz, 0.0, horizon, request.yaw)
@@ -267,12 +267,6 @@ class MotionPlanner:
             _state((x, y), request.yaw, velocity, ground, request.height),
             _state((x + dx, y + dy), request.yaw + wz * horizon, velocity, ground, request.height),
         )
-
-    def _com_velocity(self, request: PlanRequest) -> Vec2:
-        """Velocity of the centre of mass in the heading frame at which the base has the commanded one."""
-        vx, vy, wz = request.wanted
-        x, y = self._geometry.com
-        return vx - wz * y, vy + wz * x
 
     def _way(self, request: PlanRequest, velocity: Vec2, time: float) -> Vec2:
         """Way of the body until a time, while its velocity becomes the commanded one, in the world [m]."""

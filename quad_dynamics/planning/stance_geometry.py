@@ -70,6 +70,17 @@ class StanceGeometry:
         """sqrt(g l), the scale of velocities [m/s]."""
         return math.sqrt(self.g * self.length)
 
+    def com_velocity(self, vx: float, vy: float, wz: float) -> Vec2:
+        """Velocity of the centre of mass at which the base has another one, both in the heading frame [m/s].
+
+        Args:
+            vx: of the base, forward [m/s].
+            vy: to the left [m/s].
+            wz: turning to the left [rad/s].
+        """
+        x, y = self.com
+        return vx - wz * y, vy + wz * x
+
     @property
     def pendulum(self) -> float:
         """Time constant sqrt(h / g) of the body as an inverted pendulum [s]."""
