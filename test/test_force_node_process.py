@@ -237,6 +237,8 @@ def test_walking_in_lock_step_twice_is_bit_identical(ros_domain: int) -> None:
                 return graph.force.get('commanded') == 'True'
 
             graph.wait(is_commanded, 60.0, 'has a command')
+            heard.clear()
+            graph.wait(lambda: len(heard) >= 10, 5.0, 'answers the first state with the command')
             graph.call(SetBool, 'sim_node/pause', SetBool.Request(data=False))
             graph.wait(lambda: heard[-1][1].header.stamp.sec >= 3, 60.0, 'walks for three seconds')
         x = [float(m.pose.pose.position.x) for _, m in odom]

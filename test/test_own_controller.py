@@ -78,7 +78,7 @@ class TopicSystem:
     reliably with depth 1, and subscribes with the profile for sensor data.
 
     Attributes:
-        active: whether a controller commands; a spring to the pose of the first state.
+        active: whether a controller commands: a spring to the pose of the first state since then.
         rounds: how many periods there were.
     """
 
@@ -100,6 +100,10 @@ class TopicSystem:
         self._state = message
         self._first = self._first or message
 
+    def hold(self) -> None:
+        """Command the pose of the next state."""
+        self._first, self.active = None, True
+
     def _tick(self, message: Any) -> None:
         if self._now != message.clock:
             self._now = message.clock
@@ -112,11 +116,12 @@ class TopicSystem:
         message = self._kind(name=self._names)
         message.header.stamp = self._now if self._use_sim_time else self._node.get_clock().now().to_msg()
         order = [self._state.name.index(name) for name in self._names]
-        q, qd, goal = (
-            np.array(x)[order] for x in (self._state.position, self._state.velocity, self._first.position)
-        )
-        tau = 60.0 * (goal - q) - 2.0 * qd
-        message.effort = tau.tolist() if self.active else [math.nan] * len(self._names)
+        message.effort = [math.nan] * len(self._names)
+        if self.active and self._first is not None:
+            q, qd, goal = (
+                np.array(x)[order] for x in (self._state.position, self._state.velocity, self._first.position)
+            )
+            message.effort = (60.0 * (goal - q) - 2.0 * qd).tolist()
         self._publisher.publish(message)
 
 
@@ -144,8 +149,7 @@ def test_ros2_control_over_topics(ear: Any, lock_step: bool, use_sim_time: bool)
         ear.until(lambda: 'no commands' in ear.value('sim_node', 'message'), 'the drives damp')
         assert 'is no controller active?' in ear.value('sim_node', 'last_fault')
         assert ear.trigger('sim_node/reset').success  # it has sunk meanwhile
-        system._first = None
-        system.active = True
+        system.hold()
         deadline = time.monotonic() + 1.5
         while time.monotonic() < deadline:
             ear.box.wait(0.002)

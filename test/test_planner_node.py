@@ -322,6 +322,8 @@ def test_walking_in_lock_step_with_a_planner_is_bit_identical(ros_domain: int) -
                 return ear.value('planner_node', 'commanded') == 'True'
 
             ear.until(is_commanded, 'has a command')
+            answers.clear()
+            ear.until(lambda: len(answers) >= 10, 'answers the first state with the command')
             ear.pause(False)
             ear.until(lambda: ear.states and ear.states[-1][1] >= 1400 * MS, 'walks for 1.4 s')
             assert ear.value('force_node', 'faults.late_plan') == ''
