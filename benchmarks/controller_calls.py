@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
 import quad_dynamics as qd
 from benchmarks.timing import Calls, Contest
-
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 _WORLD = pin.LOCAL_WORLD_ALIGNED
 

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
 import quad_dynamics as qd
 from benchmarks import controller_calls
 from benchmarks.timing import Calls, Contest
-
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 ROBOTS = Path(pin.__file__).parents[4] / 'share' / 'example-robot-data' / 'robots'
 GO2 = ROBOTS / 'go2_description' / 'urdf' / 'go2.urdf'

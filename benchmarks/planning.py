@@ -15,18 +15,16 @@ from typing import Any
 
 import daqp
 import numpy as np
-import numpy.typing as npt
 from com_problems import gait_problem
 
 from benchmarks.timing import Calls, Contest
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.com_planner import ComPlanner, warm_start
 from quad_dynamics.planning.com_problem import ComProblem, ComSettings, ComState
 from quad_dynamics.planning.com_program import Program, make_program
 from quad_dynamics.planning.com_rows import HARD
 from quad_dynamics.planning.com_segments import hermite_data, path_matrix, sample_tables
 from quad_dynamics.planning.motion_plan import HERMITE, ComSpline
-
-Floats = npt.NDArray[np.float64]
 
 # Gaits and horizons in strides, with up to 8 segments.
 HORIZONS = {'trot': 1.0, 'crawl': 0.8, 'flying_trot': 1.5}

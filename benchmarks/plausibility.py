@@ -39,6 +39,7 @@ import identification_worlds as worlds
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.least_squares import ols
 from quad_dynamics.identification.equations.equations import Equations
@@ -46,8 +47,6 @@ from quad_dynamics.identification.pipeline import IdentifySettings, Result, iden
 from quad_dynamics.identification.solvers.base_parameters import find_base_parameters
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, with_own_bias
-
-Floats = npt.NDArray[np.float64]
 
 MOST_MASS = 0.15  # total mass may be so far off, relative
 WORSE = 1.02  # errors above this part of those of the URDF are worse

@@ -13,19 +13,17 @@ from typing import Any
 
 import daqp
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
 import quad_dynamics as qd
 from benchmarks.dynamics import load
 from benchmarks.timing import Calls, Contest
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.walker import Walker
 from quad_dynamics.control.whole_body import Tasks, Weights, WholeBodyControl
 from quad_dynamics.simulation.command import JointCommand
-
-Floats = npt.NDArray[np.float64]
 
 MU = 0.5
 SPEED, SECONDS, WARM_UP = 0.5, 4.0, 1.0  # of the walk that is timed [m/s, s, s]

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.observer import MomentumObserver
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _SHORTEST_STEP = 1e-4  # between two states of the observer [s]
 _LONGEST_WAIT = 8e-3  # for a base that moves: one at rest stays the same to the last digit [s]

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from force_node.settings import ForceSettings
 from force_node.targets import Targets
@@ -24,8 +23,6 @@ from quad_dynamics.planning.motion_plan import MotionPlan
 
 if TYPE_CHECKING:
     from quad_dynamics.control.walker import Walker
-
-Floats = npt.NDArray[np.float64]
 
 
 class Law(Protocol):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -12,14 +11,13 @@ from std_msgs.msg import Float64MultiArray
 
 from force_node.settings import ForceSettings
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.model.model import Model
 from quad_dynamics.ros import messages
 from quad_dynamics.ros.cdr import Template
 from quad_dynamics.ros.qos import STREAM
 from quad_dynamics.simulation.bag import topic_names
-
-Floats = npt.NDArray[np.float64]
 
 
 class DriveOutput:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from force_node.estimator import FootForceEstimator
 from force_node.laws import Law, PassthroughLaw, TrackingLaw, WholeBodyLaw, make_laws
 from force_node.settings import ForceSettings
 from force_node.targets import read_targets
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.faults import FaultHandler
 from quad_dynamics.control.guard import Guard
 from quad_dynamics.control.setpoint import Setpoint
@@ -24,8 +24,6 @@ from quad_dynamics.control.supervision import Supervision
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.planning.motion_plan import MotionPlan
-
-Floats = npt.NDArray[np.float64]
 
 
 class Supervisor(Supervision):

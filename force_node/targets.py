@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.parameters.parameter import nearest
-
-Floats = npt.NDArray[np.float64]
 
 # More would take longer to prepare than the drives wait for a command.
 MOST_POINTS = 3000

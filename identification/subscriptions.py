@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 
 from identification.settings import IdentificationSettings
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.live import LiveRecording
 from quad_dynamics.model.model import Model
@@ -24,7 +24,6 @@ from quad_dynamics.ros.qos import RECORD
 from quad_dynamics.ros.readers import ANY, IMU, ODOMETRY, WRENCH, NumberReader
 from quad_dynamics.simulation.bag import topic_names
 
-Floats = npt.NDArray[np.float64]
 _LENGTH_ERROR = 0.05  # by which the length of a quaternion may differ from one
 
 

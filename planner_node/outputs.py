@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rclpy.node import Node
 from std_msgs.msg import ColorRGBA
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
@@ -16,14 +15,13 @@ from visualization_msgs.msg import Marker, MarkerArray
 from planner_node.pictures import support_polygons, zmp_path
 from planner_node.settings import PlannerSettings
 from quad_dynamics.api.drives import foot_position, gravity_norm
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
 from quad_dynamics.planning.motion_plan import MotionPlan
 from quad_dynamics.ros.marker_parts import make_marker, points, removed
 from quad_dynamics.ros.plan_messages import CONTACT_TOPIC, MOTION_TOPIC, PlanWriter
 from quad_dynamics.ros.qos import COMMAND
-
-Floats = npt.NDArray[np.float64]
 
 _SAMPLES = 25  # of the paths that are drawn
 _REPEAT = 0.5  # between two messages while time stands still [s]

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning import support_sequence
 from quad_dynamics.planning.motion_plan import MotionPlan
 from quad_dynamics.planning.zmp import zero_moment_point
-
-Floats = npt.NDArray[np.float64]
 
 _LEAST_FORCE = 0.1  # normal force over the weight below which there is no ZMP: in flight
 

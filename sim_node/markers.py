@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from geometry_msgs.msg import Point
 from rclpy.node import Node
 from std_msgs.msg import ColorRGBA
@@ -18,12 +17,11 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from quad_dynamics.api.centroidal import center_of_mass
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.ros.marker_parts import make_marker, points, removed
 from quad_dynamics.ros.qos import COMMAND, LATCHED
 from sim_node.terrain_look import look_of
 from sim_node.world import World
-
-Floats = npt.NDArray[np.float64]
 
 _TOUCHING = 1e-3  # distance at which a point counts as touching [m]
 _LEAST_FORCE = 0.1  # that gets an arrow [N]

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from geometry_msgs.msg import TransformStamped, WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.ros import messages
 from quad_dynamics.ros.qos import STREAM
 from quad_dynamics.simulation.bag import topic_names
@@ -20,8 +20,6 @@ from quad_dynamics.simulation.odometry import odometry_covariance
 from quad_dynamics.simulation.sensors import Readings
 from quad_dynamics.simulation.settings import ImuSettings, OdometrySettings
 from sim_node.world import World
-
-Floats = npt.NDArray[np.float64]
 
 GROUND_TRUTH = 'ground_truth/'
 

@@ -10,10 +10,10 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Terrain
 from quad_dynamics.contact.terrain_mesh import mesh_of
 
-Floats = npt.NDArray[np.float64]
 Color = tuple[float, float, float]
 
 PLANE_SIZE = 40.0  # edge of the square that stands for a plane [m]

@@ -8,8 +8,8 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.lying import lying_pose
 from quad_dynamics.control.settings import ControlSettings
@@ -19,8 +19,6 @@ from quad_dynamics.simulation.sensors import Readings
 from quad_dynamics.simulation.settings import SensorSettings
 from quad_dynamics.simulation.simulator import Simulator
 from sim_node.settings import SimNodeSettings
-
-Floats = npt.NDArray[np.float64]
 
 # So often in a row may the robot be stopped where it is, when it diverges; then it is put back to its start.
 _MOST_DIVERGENCES = 3

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 from websockets.sync.client import connect
+
+from quad_dynamics.array_types import Bytes
 
 NAMES = ('chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome')
 # SwiftShader draws WebGL without a GPU; pages in the background are drawn as well.
@@ -50,8 +51,6 @@ _FIND = """(() => {
     const r = e.getBoundingClientRect();
     return [r.x + r.width / 2, r.y + r.height / 2];
 })()"""
-
-Pixels = npt.NDArray[np.uint8]
 
 
 def find_chromium() -> str:
@@ -123,7 +122,7 @@ class Browser:
         """All text that the page shows."""
         return str(self.evaluate('document.body ? document.body.innerText : ""'))
 
-    def screenshot(self) -> Pixels:
+    def screenshot(self) -> Bytes:
         """(height, width, 3) what the page looks like."""
         answer = self.command('Page.captureScreenshot', format='png')
         image = Image.open(io.BytesIO(base64.b64decode(answer['data'])))

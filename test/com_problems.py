@@ -7,12 +7,10 @@ import math
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.arc import arc
 from quad_dynamics.planning.com_problem import ComProblem, ComState, ReferencePath, SupportPhase
-
-Floats = npt.NDArray[np.float64]
 
 HEIGHT = 0.3
 # Touch-down of the front left, front right, rear left and rear right foot in strides, duty, period [s].

@@ -6,14 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from identification_data import smooth_motion
 
 import quad_dynamics as qd
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.samples import Samples
-
-Floats = npt.NDArray[np.float64]
 
 
 def real_gains(model: Any, q: Floats, gains: tuple[float, float]) -> tuple[Floats, Floats]:

@@ -19,8 +19,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 import quad_dynamics as qd
-
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 START = 1_000_000_000  # stamp of the beginning [ns]

@@ -15,14 +15,13 @@ from cases import Case
 from cases import model_of as published_model
 
 import quad_dynamics as qd
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns, make_columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import Noise
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.model.inertia import flat_inertia, full_inertia
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

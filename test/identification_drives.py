@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 FRICTIONS = ('linear', 'stribeck', 'harmonic')
 EFFORTS = ('measured', 'scaled', 'pd')

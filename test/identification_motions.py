@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from reference_pinocchio import robots_folder
 
 import quad_dynamics as qd
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.identification.equations.columns import Columns, make_columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import Noise
 from quad_dynamics.identification.equations.samples import Samples
-
-Floats = npt.NDArray[np.float64]
 
 ARMS = {
     'ur5': 'ur_description/urdf/ur5_robot.urdf',

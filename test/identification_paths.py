@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.simulation.command import JointCommand
 from quad_dynamics.simulation.gaits import hold
 
-Floats = npt.NDArray[np.float64]
 Path = Callable[[Floats], tuple[Floats, Floats, Floats]]
 
 # The first is good, the others are poor.

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from cases import FILES, load
 from identification_data import pi_of_pseudo, pseudo_inertia, real_body
 from identification_drives import EFFORTS, FRICTIONS, Friction, Sensors, make_friction, make_sensors
@@ -23,11 +22,10 @@ from reference_pinocchio import robots_folder
 
 import quad_dynamics as qd
 from quad_dynamics.api.drives import leg_length
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import Columns, make_columns
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.simulation.gaits import LIFT, Trot
-
-Floats = npt.NDArray[np.float64]
 
 ROBOTS = ('two_link_arm', 'ur5', 'panda', 'kinova', 'mini_cheetah', 'go2', 'a1', 'anymal_c')
 QUADRUPEDS = ROBOTS[4:]

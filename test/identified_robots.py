@@ -10,17 +10,15 @@ from typing import Any
 
 import identification_data as data
 import numpy as np
-import numpy.typing as npt
 
 import quad_dynamics as qd
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import Noise
 from quad_dynamics.identification.solvers.solution import Combination, Solution
 from quad_dynamics.identification.validation.validation import Validation, validate
-
-Floats = npt.NDArray[np.float64]
 
 # Frames are turned, and a foot and a sensor are fixed to moving links; every link has mass, com and inertia
 # of its own, in a frame of its own.

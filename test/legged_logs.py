@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from identification_bags import (
     JOINT_STATE,
     ODOMETRY,
@@ -27,6 +26,7 @@ from identification_bags import (
 from scipy.spatial.transform import Rotation
 
 import quad_dynamics as qd
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.recordings.table_reader import ACCELERATION_FIELDS, BASE_FIELDS
 from quad_dynamics.simulation.gaits import Trot, hold
 from quad_dynamics.simulation.sensors import SensorSuite
@@ -36,8 +36,6 @@ from quad_dynamics.simulation.settings import (
     JointTorqueSettings,
     SensorSettings,
 )
-
-Floats = npt.NDArray[np.float64]
 
 PAYLOAD, PLACE = 1.0, np.array([0.05, 0.02, 0.06])  # [kg], in the frame of the trunk [m]
 VISCOUS, COULOMB = 0.05, 0.2  # friction of all joints [N m s/rad, N m]

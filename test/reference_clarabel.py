@@ -11,10 +11,9 @@ from typing import Any
 
 import clarabel
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 
 def pseudo_inertia(pi: Floats) -> Floats:

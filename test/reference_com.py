@@ -14,13 +14,11 @@ from typing import Any
 
 import clarabel
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.spatial import ConvexHull
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.com_problem import ComProblem, ComSettings
-
-Floats = npt.NDArray[np.float64]
 
 _POWERS = np.arange(5, -1, -1)
 

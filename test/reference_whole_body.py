@@ -12,10 +12,9 @@ from typing import Any
 
 import clarabel
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 _RANK = 1e-9  # singular values below this share of the largest are zero
 _TOLERANCE = 1e-10  # below it Clarabel may give up on small programs

@@ -9,13 +9,13 @@ from typing import Any
 
 import daqp
 import numpy as np
-import numpy.typing as npt
 import pytest
 from closeness import assert_close, derivative
 from com_problems import GAITS, HEIGHT, gait_problem
 from reference_com import Reference, eta, square_matrix, written_edge, written_gradient
 from slow_variants import slow_but
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.planning.com_planner import (
     ComPlanner,
@@ -53,8 +53,6 @@ from quad_dynamics.planning.zmp import (
     edge_matrix,
     zero_moment_point,
 )
-
-Floats = npt.NDArray[np.float64]
 
 G = 9.81
 UP = np.array([0.0, 0.0, 1.0])

@@ -10,11 +10,11 @@ from typing import Any
 
 import clarabel
 import numpy as np
-import numpy.typing as npt
 import pytest
 from closeness import assert_close
 from scipy import integrate, sparse
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.planning import foothold_planner
 from quad_dynamics.planning.arc import arc
@@ -26,8 +26,6 @@ from quad_dynamics.planning.foothold_planner import (
 from quad_dynamics.planning.footholds import foothold
 from quad_dynamics.planning.ground import Ground
 from quad_dynamics.planning.stance_geometry import StanceGeometry
-
-Floats = npt.NDArray[np.float64]
 
 LEGS = range(4)
 UP = np.array([0.0, 0.0, 1.0])

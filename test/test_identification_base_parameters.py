@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from cases import Case, pinocchio_of
 from closeness import assert_close
@@ -12,12 +11,11 @@ from identification_data import QUIET, equations_of, make_samples, robot
 
 import quad_dynamics as qd
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.base_parameters import BaseParameters, find_base_parameters
 from quad_dynamics.identification.solvers.freedom import make_freedom
-
-Floats = npt.NDArray[np.float64]
 
 # A chain of n revolute joints whose neighbours are not all parallel has 7 n - 4 base parameters, two less if
 # the first axis is vertical (Gautier, Khalil: Direct calculation of minimum set of inertial parameters,

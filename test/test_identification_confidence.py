@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from closeness import assert_close
 from identification_data import Levels, changed, equations_of, make_samples, robot
 from identification_motions import coloured
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import Equations
@@ -24,8 +24,6 @@ from quad_dynamics.identification.solvers.freedom import Freedom, make_freedom
 from quad_dynamics.identification.solvers.missing import what_is_missing
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import SolveSettings, solve
-
-Floats = npt.NDArray[np.float64]
 
 LEVELS = Levels(tau=0.05, force=0.5, base=0.02)
 RATE = 100.0

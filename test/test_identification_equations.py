@@ -7,7 +7,6 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from cases import TREES, Case, load
 from closeness import assert_close
@@ -16,13 +15,12 @@ from reference_rotors import GearedReference, RotorLink, description, random_rot
 from states import random_state
 
 import quad_dynamics as qd
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import CLUSTER, Equations, huber_weights
 from quad_dynamics.identification.equations.noise import Noise, covariance, first_noise, fit_noise
 from quad_dynamics.identification.equations.samples import Samples
-
-Floats = npt.NDArray[np.float64]
 
 CASES = [
     ('mini_cheetah', 'forces'),

@@ -10,12 +10,12 @@ import identification_bags as bags
 import identification_data as data
 import identified_robots as robots
 import numpy as np
-import numpy.typing as npt
 import pytest
 from identification_bags import Truth, arm_truth, waves
 from slow_variants import slow_but
 
 import quad_dynamics as qd
+from quad_dynamics.array_types import Floats
 from quad_dynamics.cli import main
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
@@ -30,8 +30,6 @@ from quad_dynamics.identification.signals.signals import Logs, collect
 from quad_dynamics.identification.solvers.cross_validation import is_better
 from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.validation.replay import replay
-
-Floats = npt.NDArray[np.float64]
 
 
 def npz(path: Path, truth: Truth, **other: Any) -> Path:

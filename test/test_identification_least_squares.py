@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import scipy.optimize
 from closeness import assert_close
 from identification_data import TYPICAL, changed, equations_of, make_samples, robot
 from identification_motions import Motion, Unknown, arm, columns_of, equations_of_arm, record
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.baselines.least_squares import irls, ols, tls, unweighted, wls
 from quad_dynamics.identification.baselines.maximum_likelihood import maximum_likelihood
 from quad_dynamics.identification.equations.columns import make_columns
@@ -22,8 +22,6 @@ from quad_dynamics.identification.solvers.freedom import Freedom, make_freedom
 from quad_dynamics.identification.solvers.pseudo_inertia import inconsistent_bodies
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import solve
-
-Floats = npt.NDArray[np.float64]
 
 # Sums lose half the digits of the rows that they are made of; conditions here are up to 100.
 SUMS = 1e-8

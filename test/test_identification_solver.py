@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from closeness import assert_close
 from identification_data import robot
@@ -14,6 +13,7 @@ from reference_clarabel import pseudo_inertia as pseudo_inertia_by_definition
 from reference_clarabel import solve_conic
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import NOT_NEGATIVE, make_columns
 from quad_dynamics.identification.solvers.consistent import solve_consistent
 from quad_dynamics.identification.solvers.freedom import Freedom, make_freedom
@@ -27,8 +27,6 @@ from quad_dynamics.identification.solvers.pseudo_inertia import (
     pseudo_inertia,
 )
 from quad_dynamics.model.inertia import about_com, pi_of, principal_moments
-
-Floats = npt.NDArray[np.float64]
 
 
 def is_consistent(pi: Floats) -> bool:

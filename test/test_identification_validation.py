@@ -11,12 +11,12 @@ from typing import Any
 import identification_data as data
 import identified_robots as robots
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 import pytest
 from scipy.integrate import solve_ivp
 
 import quad_dynamics as qd
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import Equations
@@ -30,7 +30,6 @@ from quad_dynamics.identification.validation.repeats import find_repetition, ref
 from quad_dynamics.identification.validation.replay import replay
 from quad_dynamics.identification.validation.validation import best_fit, torque_errors, validate
 
-Floats = npt.NDArray[np.float64]
 Motion = Callable[[Floats], Floats]
 
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Stairs, Terrain
 from sim_node.terrain_look import look_of
 
-Floats = npt.NDArray[np.float64]
 LIFT = 0.003  # of lines over the surface; less than a pixel [m]
 
 

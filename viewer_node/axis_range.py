@@ -6,9 +6,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 _TOO_WIDE = 3.0  # a range that is so many times wider than needed is narrowed
 

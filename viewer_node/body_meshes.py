@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import trimesh
 from trimesh.visual.material import PBRMaterial
 from trimesh.visual.texture import TextureVisuals
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.inertia import full_inertia
 from quad_dynamics.model.meshes import MeshError
 from quad_dynamics.model.model import Model
@@ -22,7 +22,6 @@ from viewer_node.mesh_files import FoundMesh, read_mesh
 from viewer_node.mesh_shading import shaded
 from viewer_node.robot_view import BodyMeshes
 
-Floats = npt.NDArray[np.float64]
 Color = tuple[float, float, float, float]
 # A mesh and its pose in the frame of its body, (4, 4); scaled where the URDF says so.
 Part = tuple[trimesh.Trimesh, Floats]

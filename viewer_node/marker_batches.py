@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Bytes, Floats
 from viewer_node.markers import Marker
-
-Floats = npt.NDArray[np.float64]
-Bytes = npt.NDArray[np.uint8]
 
 # Types of visualization_msgs/Marker.
 ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST = 0, 1, 2, 3, 4, 5

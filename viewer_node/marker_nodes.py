@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from viewer_node.colors import linear_bytes
 from viewer_node.marker_batches import Arrows, Batch, Dots, Lines, Solids, Text, Triangles
-
-Floats = npt.NDArray[np.float64]
 
 
 def _shape(kind: str) -> Any:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 _NO_POINTS: Floats = np.zeros((0, 3))
 _NO_COLORS: Floats = np.zeros((0, 4))

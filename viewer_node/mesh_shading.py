@@ -6,10 +6,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import trimesh
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 _SHARP = math.cos(math.radians(35.0))
 _CELLS = 2**20  # along each edge of the box about a mesh; corners in the same cell are one

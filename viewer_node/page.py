@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import viser
 from viser._messages import RunJavascriptMessage
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.model import Model
 from viewer_node import keys
 from viewer_node.colors import BRAND, SKY, linear_bytes
@@ -22,8 +22,6 @@ from viewer_node.robot_view import BodyMeshes, RobotView
 from viewer_node.server import PageServer
 from viewer_node.settings import ViewerSettings
 from viewer_node.watch_server import WATCH_SERVER
-
-Floats = npt.NDArray[np.float64]
 
 TITLE = 'quad_dynamics'
 _WORLD = '/world'

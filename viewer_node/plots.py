@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.model import Model
 from viewer_node.axis_range import AxisRange
 from viewer_node.colors import LINES
 from viewer_node.history import History
-
-Floats = npt.NDArray[np.float64]
 
 _HEIGHT = 176  # of a plot [pixels]; three of them fit on a small screen
 _FORCES = 'vertical foot force [N], dashed: estimated'

@@ -7,11 +7,10 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from viewer_node.colors import PUSH, linear_bytes
 
-Floats = npt.NDArray[np.float64]
 Vector = tuple[float, float, float]
 
 

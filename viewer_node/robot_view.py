@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _SEEN = 1e-5  # change of a quaternion or position that can be seen
 

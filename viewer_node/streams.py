@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
@@ -19,6 +18,7 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.ros.cdr import JointReader, JointSample
@@ -27,7 +27,6 @@ from quad_dynamics.ros.readers import ANY, ODOMETRY, WRENCH, NumberReader
 from quad_dynamics.simulation.bag import topic_names
 from viewer_node.markers import Marker, read_markers
 
-Floats = npt.NDArray[np.float64]
 Fault = Callable[[str, str], None]  # kind, sentence
 
 MARKER_TOPICS = ('markers', 'plan_markers')  # that come many times a second

@@ -28,14 +28,13 @@ from PIL import Image
 
 import quad_dynamics as qd
 from quad_dynamics.api.drives import foot_position
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.planning.motion_plan import MotionPlan
 from viewer_node.body_meshes import body_meshes
 from viewer_node.colors import SKY, linear_bytes
 from viewer_node.robot_view import RobotView, quaternions
-
-Floats = npt.NDArray[np.float64]
 
 HERE = Path(__file__).parent
 

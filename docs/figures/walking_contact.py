@@ -14,7 +14,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
+
+from quad_dynamics.array_types import Floats
 
 mpl.use('Agg')
 import matplotlib.pyplot as plt
@@ -25,8 +26,6 @@ from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.walker_settings import WalkerSettings
 from quad_dynamics.simulation.plots import COLOURS, foot_motion
-
-Floats = npt.NDArray[np.float64]
 
 HERE = Path(__file__).parent
 MODELS = {'impulse': 'impulse', 'spring-damper': 'spring_damper'}

@@ -6,19 +6,17 @@ A fixed-base robot's immobile root does not count; rotors do.
 
 from __future__ import annotations
 
-import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
 from quad_dynamics.api.door import States, packed_form
+from quad_dynamics.array_types import Floats
 from quad_dynamics.kernels.centroidal import centroidal_bias as _bias
 from quad_dynamics.kernels.centroidal import centroidal_map as _map
 from quad_dynamics.kernels.centroidal import centroidal_momentum as _momentum
 from quad_dynamics.kernels.centroidal import com_jacobian as _com_jacobian
 from quad_dynamics.kernels.centroidal import energy as _energy
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 
 def center_of_mass(model: Model, q: npt.ArrayLike) -> Floats:

@@ -12,6 +12,7 @@ from numpy import empty
 
 from quad_dynamics.api.door import States, packed_form, vector
 from quad_dynamics.api.links import Point, converted_offsets, points_of_links
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.contact_inertia import ROWS
 from quad_dynamics.kernels.contact_inertia import contact_inertia as _contact_inertia
@@ -19,8 +20,6 @@ from quad_dynamics.kernels.contact_inertia import contact_propagators as _propag
 from quad_dynamics.kernels.contact_inertia import directional_inertia as _directional
 from quad_dynamics.kernels.contact_inertia import unit_response as _unit_response
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 # Beyond this condition number, the links' freedom to move is taken as lost in some direction.
 _SINGULAR = 1e12

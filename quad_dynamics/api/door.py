@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.door import QUATERNION_TOLERANCE
 from quad_dynamics.model.model import Model
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from quad_dynamics.kernels.registry import Kernel
     from quad_dynamics.model.packing import Packed
 
-Floats = npt.NDArray[np.float64]
 
 _FLOAT64 = np.dtype(np.float64)
 

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.leg_kinematics import moving_joints, sole
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 # The load of a leg, at a lever as long as the leg, bends a joint by 1 / STIFF [rad].
 STIFF = 10.0

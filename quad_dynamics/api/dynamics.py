@@ -16,6 +16,7 @@ from numpy import empty
 from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.api.factorization import report_failure
 from quad_dynamics.api.links import external_wrenches
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.aba import forward_dynamics as _aba
 from quad_dynamics.kernels.cholesky import forward_dynamics_cholesky as _cholesky
@@ -26,8 +27,6 @@ from quad_dynamics.kernels.joint_friction import joint_friction as _friction
 from quad_dynamics.kernels.rnea import AT_REST, FRICTION, NO_ACCELERATION, NO_GRAVITY
 from quad_dynamics.kernels.rnea import inverse_dynamics as _rnea
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 
 def inverse_dynamics(

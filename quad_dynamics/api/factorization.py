@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.door import check_finite, to_floats
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError, FactorizationWarning
 from quad_dynamics.kernels.cholesky import factor_llt, solve_llt, solve_symmetric
-
-Floats = npt.NDArray[np.float64]
 
 # Rounding may leave a matrix this far from symmetry, relative to its largest element.
 _ASYMMETRY = 1e-9

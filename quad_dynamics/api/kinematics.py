@@ -8,6 +8,7 @@ import numpy.typing as npt
 from numpy import empty
 
 from quad_dynamics.api.door import States, check_finite, packed_form
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
@@ -15,8 +16,6 @@ from quad_dynamics.kernels.frames import frame_pose as _pose
 from quad_dynamics.kernels.manifold import difference as _difference
 from quad_dynamics.kernels.manifold import integrate as _integrate
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _SQUARE = (3, 3)
 _TWO_ROWS = (2, 6)

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.door import vector
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 
 if TYPE_CHECKING:
     from quad_dynamics.model.packing import Packed
 
-Floats = npt.NDArray[np.float64]
 
 # A contact point: the name of a link, or a link and a position in its frame [m].
 Point = str | tuple[str, npt.ArrayLike]

@@ -10,14 +10,13 @@ import numpy.typing as npt
 from numpy import empty
 
 from quad_dynamics.api.door import States, check_finite, packed_form, to_floats
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.normal_equations import accumulate as _accumulate
 from quad_dynamics.kernels.regressor import FRICTION_COLUMNS, ROTOR_COLUMNS
 from quad_dynamics.kernels.regressor import regressor as _regressor
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.packing import Packed
-
-Floats = npt.NDArray[np.float64]
 
 
 def regressor(

@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ModelError, ModelWarning
@@ -246,7 +246,7 @@ def _print_warnings(terminal: Terminal, lines: Sequence[str]) -> None:
     terminal.line()
 
 
-def _axis(axis: npt.NDArray[np.float64]) -> str:
+def _axis(axis: Floats) -> str:
     for letter, unit in zip('xyz', np.eye(3), strict=True):
         if np.allclose(axis, unit, atol=1e-9):
             return letter

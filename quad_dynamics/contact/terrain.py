@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.door import check_finite, to_floats
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.contact.terrain_checks import error_of, show
-from quad_dynamics.contact.terrain_heights import Floats
-from quad_dynamics.contact.terrain_mesh import Ints, mesh_of
+from quad_dynamics.contact.terrain_mesh import mesh_of
 from quad_dynamics.contact.terrain_names import NAMES, unknown_name
 from quad_dynamics.contact.terrain_reader import read_file, read_shapes
 from quad_dynamics.contact.terrain_shapes import Box, HeightMap, Plane, Shape, Stairs

@@ -6,12 +6,9 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
-from quad_dynamics.contact.terrain_heights import Floats
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.contact.terrain_shapes import Box, HeightMap, Plane
-
-Ints = npt.NDArray[np.int64]
 
 # Corners of a box in the order of `product`; two triangles for each face, anticlockwise from outside.
 _BOX_FACES = (

@@ -6,13 +6,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.walker_settings import WalkerSettings
 from quad_dynamics.planning.ground import Ground
 from quad_dynamics.planning.stance_geometry import StanceGeometry
-
-Floats = npt.NDArray[np.float64]
 
 _LEAK = 0.3  # time in which the wanted place follows the body, which may have been pushed away [s]
 _FARTHEST = 0.15  # of the wanted place from the body, in leg lengths

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from quad_dynamics.api.drives import joint_friction
 from quad_dynamics.api.dynamics import inverse_dynamics, mass_matrix
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.contact_detector import ContactDetector
 from quad_dynamics.control.contact_forces import foot_points, forces_for
 from quad_dynamics.control.setpoint import Setpoint
@@ -27,8 +28,6 @@ from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.trajectory import JointTrajectory
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 # Below this speed that a joint is to have, Coulomb friction fades to zero [rad/s or m/s].
 _SLOW = 0.05

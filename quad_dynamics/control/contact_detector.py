@@ -11,13 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.control.contact_forces import foot_points
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _SMOOTHING = 0.03  # time constant [s]
 _LONGEST_GAP = 1.0  # between two states; after more, or back in time, it begins anew [s]

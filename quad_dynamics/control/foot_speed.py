@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.drives import foot_position, motor_limits
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.swing import swing_motion
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 from quad_dynamics.planning.gait import Gait
 from quad_dynamics.planning.stance_geometry import StanceGeometry
 
-Floats = npt.NDArray[np.float64]
 Vec3 = tuple[float, float, float]
 
 _DIRECTIONS = 8

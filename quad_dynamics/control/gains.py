@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.drives import default_gains
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
 __all__ = ['default_gains', 'drive_gains']
-
-Floats = npt.NDArray[np.float64]
 
 
 def drive_gains(model: Model, settings: ControlSettings, dt: float = 1e-3) -> tuple[Floats, Floats]:

@@ -11,8 +11,8 @@ import math
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.body_reference import BodyReference
 from quad_dynamics.control.foot_speed import foot_speeds
 from quad_dynamics.control.plan_follower import PlanFollower
@@ -31,7 +31,6 @@ from quad_dynamics.planning.ground import Ground
 from quad_dynamics.planning.motion_plan import MotionPlan
 from quad_dynamics.planning.stance_geometry import stance_geometry
 
-Floats = npt.NDArray[np.float64]
 Vec3 = tuple[float, float, float]
 
 _LONGEST_GAP = 0.2  # between two states; time beyond it is not counted [s]

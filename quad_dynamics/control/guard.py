@@ -6,17 +6,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.drives import gravity_norm, leg_length, motor_limits
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 # Torques, positions and velocities beyond this are asked for by nobody, limit or not [N m, rad, rad/s]: sums
 # of them stay finite, and exact enough.

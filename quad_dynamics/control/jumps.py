@@ -6,12 +6,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 LONGEST_GAP = 0.25  # between two states [s]
 # What a joint may move by whatever its speed, for noise; and its speed where the model has no limit.

@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.contact_forces import FootPoints, foot_points
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _KNOTS = 25
 _SWEEPS = 30

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from quad_dynamics.api.centroidal import center_of_mass
 from quad_dynamics.api.drives import foot_position, resting_pose
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.contact_forces import foot_points
 from quad_dynamics.control.leg_path import LegPath, lowest_crouch
 from quad_dynamics.errors import ArgumentError
@@ -23,8 +24,6 @@ from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.leg_kinematics import moving_joints, support_margin
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _CELLS = 33  # of the grid, in each direction
 _ROUNDS = 4  # grids, each a good cell of the one before

@@ -15,16 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.drives import joint_friction
 from quad_dynamics.api.dynamics import coriolis_matrix, gravity, mass_matrix
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.contact_forces import foot_points
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 # Below this speed of a joint, Coulomb friction fades to zero: a joint at rest may have any [rad/s or m/s].
 _SLOW = 0.05

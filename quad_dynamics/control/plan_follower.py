@@ -5,13 +5,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-import numpy.typing as npt
-
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.motion_plan import MotionPlan
 from quad_dynamics.planning.plan_alignment import nearest_time
-
-Floats = npt.NDArray[np.float64]
 
 
 class PlanFollower:

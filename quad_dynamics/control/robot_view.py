@@ -7,15 +7,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.controller import ControllerTerms, controller_terms
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.whole_body import leg_table
 from quad_dynamics.kernels.whole_body import FOOT_P, FOOT_WORDS, foot_motions
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 
 @dataclass(eq=False)

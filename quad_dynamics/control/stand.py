@@ -9,9 +9,9 @@ forward, the drives' springs and dampers do the rest; no state of contact is nee
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.drives import hip_position, joint_friction, motor_limits, resting_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.contact_forces import foot_points, torques_and_forces
 from quad_dynamics.control.leg_path import LegPath, lowest_crouch, solve_legs
 from quad_dynamics.control.lying import can_rise, folded_joints
@@ -21,8 +21,6 @@ from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _SHORTEST_FOLD = 0.2  # [s]
 _LOAD_TIME = 0.25  # in which the feet take the weight over from the belly [s]

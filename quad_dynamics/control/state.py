@@ -5,10 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 
 @dataclass(frozen=True, eq=False)

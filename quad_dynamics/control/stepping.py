@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.body_reference import BodyReference
 from quad_dynamics.control.leg_contact import LegContact
 from quad_dynamics.control.robot_view import RobotView
@@ -22,7 +23,6 @@ from quad_dynamics.planning.gait import Gait, GaitClock
 from quad_dynamics.planning.ground import Ground
 from quad_dynamics.planning.stance_geometry import StanceGeometry
 
-Floats = npt.NDArray[np.float64]
 Vec2 = tuple[float, float]
 Vec3 = tuple[float, float, float]
 

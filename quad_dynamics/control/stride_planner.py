@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.body_reference import BodyReference
 from quad_dynamics.control.plan_follower import PlanFollower
 from quad_dynamics.control.robot_view import RobotView
@@ -25,8 +25,6 @@ from quad_dynamics.planning.motion_plan import ComSpline, MotionPlan
 from quad_dynamics.planning.planner import MotionPlanner, PlanRequest
 from quad_dynamics.planning.stance_geometry import StanceGeometry
 from quad_dynamics.planning.support_sequence import contact_schedule
-
-Floats = npt.NDArray[np.float64]
 
 # Time in which plans come to begin where the robot is, not where the last plan wants it [s]; and the largest
 # difference, in l and sqrt(g l).

@@ -14,8 +14,8 @@ import math
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.damping import Damping
 from quad_dynamics.control.faults import FaultHandler, Faults
 from quad_dynamics.control.guard import Guard
@@ -24,8 +24,6 @@ from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 # In this time the torque that a new law would change at once fades out [s].
 FADE_TIME = 0.1

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-
-Floats = npt.NDArray[np.float64]
 
 
 class JointTrajectory:

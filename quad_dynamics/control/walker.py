@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from quad_dynamics.api.controller import ControllerTerms
 from quad_dynamics.api.drives import joint_friction, resting_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.gait_planner import GaitPlanner
 from quad_dynamics.control.guard import Guard
 from quad_dynamics.control.robot_view import RobotView
@@ -47,7 +48,6 @@ from quad_dynamics.planning.motion_plan import MotionPlan
 
 __all__ = ['Walker', 'WalkerSettings']
 
-Floats = npt.NDArray[np.float64]
 Vec3 = tuple[float, float, float]
 
 _LARGEST_BEND = 0.3  # of a joint, from where it is to its target [rad or m]

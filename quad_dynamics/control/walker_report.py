@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
+from quad_dynamics.array_types import Floats
 
-Floats = npt.NDArray[np.float64]
 Vec3 = tuple[float, float, float]
 
 

@@ -21,19 +21,16 @@ from dataclasses import dataclass, field
 
 import daqp
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.controller import ControllerTerms
 from quad_dynamics.api.drives import foot_position, leg_length, resting_pose
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels import whole_body as K_
 from quad_dynamics.model.leg_kinematics import sole
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 # Weight of the forces' level in the program of the tasks, which makes its solution unique.
 _REGULAR = 1e-8
@@ -67,7 +64,7 @@ class Tasks:
     com: Floats
     angular: Floats
     feet: Floats
-    down: Flags
+    down: Bools
     axes: Floats
     most_force: Floats
     forces: Floats
@@ -309,7 +306,7 @@ def steps_ahead_only(model: Model) -> bool:
     return all(e is not None and abs(float(e[1])) > _SIDEWAYS for e in blocked)
 
 
-def even_forces(weight: float, down: Flags, normal: Floats) -> Floats:
+def even_forces(weight: float, down: Bools, normal: Floats) -> Floats:
     """(legs, 3) forces with which the feet that are down share a weight evenly [N]."""
     share = weight / max(int(np.count_nonzero(down)), 1)
     return np.asarray(down[:, None] * (share * normal))

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.equations.equations import Equations
@@ -31,8 +32,6 @@ from quad_dynamics.identification.solvers.consistent import solve_consistent
 from quad_dynamics.identification.solvers.first_fit import first_fit
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import friction_scales
-
-Floats = npt.NDArray[np.float64]
 
 _STEP = 1.6  # factor between cutoffs that are tried
 _BELOW = 2  # lower cutoffs at which each of them is judged

@@ -8,9 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.compare import Comparison, compare
 from quad_dynamics.identification.blas_threads import single_threaded_blas
@@ -39,7 +36,6 @@ from quad_dynamics.identification.validation.repeats import refuse_repetition
 from quad_dynamics.identification.validation.validation import Validation, validate
 from quad_dynamics.model.model import Model
 
-Floats = npt.NDArray[np.float64]
 Progress = Callable[[str], object]
 
 # Fits from which delays are corrected, at most.

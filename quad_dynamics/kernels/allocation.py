@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 
+from quad_dynamics.array_types import Ints
 from quad_dynamics.kernels.arrays import DATA, check_layout
 from quad_dynamics.kernels.entry import call_of, function_at, make_builtin
 
@@ -24,8 +24,6 @@ _PY_ARRAY_TYPE, _PY_ARRAY_NEW = 2, 93  # positions in the table
 _NPY_DOUBLE = 12
 
 _INT, _OBJECT, _C_INT = ir.IntType(64), ir.IntType(8).as_pointer(), ir.IntType(32)
-
-Ints = npt.NDArray[np.int64]
 
 
 class Allocator:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.inertia import (
     SINGULAR,
-    Floats,
     about_com,
     full_inertia,
     implausible_bodies,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.bodies import (
     Pose,
     check_bodies,
@@ -23,7 +24,6 @@ from quad_dynamics.model.definiteness import MassMatrix
 from quad_dynamics.model.description import RobotDescription
 from quad_dynamics.model.description_reader import read_description
 from quad_dynamics.model.foot_ends import add_foot_links
-from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.legs import (
     LEG_ORDER,
     Leg,

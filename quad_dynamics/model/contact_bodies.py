@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.model.bodies import Pose
 from quad_dynamics.model.contact_hull import medial_centres, principal_axes
-from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.link_shapes import LinkShape, inertia_box, moved, read_shapes
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.stance import rotation_about

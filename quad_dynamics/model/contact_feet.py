@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.bodies import Pose
 from quad_dynamics.model.contact_bodies import Piece
 from quad_dynamics.model.contact_hull import DIRECTIONS, inner_balls, reduce_balls, support
 from quad_dynamics.model.foot_ends import find_end, wheel_ball
-from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.model import Model
 
 MOST_FOOT_POINTS = 8

@@ -11,7 +11,7 @@ import itertools
 
 import numpy as np
 
-from quad_dynamics.model.inertia import Floats
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.urdf import Geometry
 
 _RIM = 24  # points on each rim of a cylinder: 0.9 % of the radius is lost between them

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.contact_bodies import Piece, enclosed_in_parent, pieces_of_bodies
 from quad_dynamics.model.contact_feet import Foot, belongs_to_foot, foot_balls
 from quad_dynamics.model.contact_hull import DIRECTIONS, inner_balls, reduce_balls, support
 from quad_dynamics.model.description import ContactPoint
-from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.model import Model
 
 # Points beside those of the feet: so many, or so many for each body if these are more.

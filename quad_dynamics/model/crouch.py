@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.crouch_search import find_starts
-from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.leg_kinematics import body_poses, foot_balls, frame_in_base, moving_joints, sole
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quad_dynamics.model.inertia import Floats
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.leg_kinematics import foot_balls, moving_joints
 
 if TYPE_CHECKING:

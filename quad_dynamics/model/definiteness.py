@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from quad_dynamics.model.inertia import Floats, full_inertia
+from quad_dynamics.array_types import Floats
+from quad_dynamics.model.inertia import full_inertia
 from quad_dynamics.model.stance import link_poses
 from quad_dynamics.model.topology import Topology
 from quad_dynamics.model.urdf import Joint

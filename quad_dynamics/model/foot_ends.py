@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.bodies import Pose
 from quad_dynamics.model.contact_hull import DIRECTIONS, support
-from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.legs import says_foot
 from quad_dynamics.model.link_shapes import LinkShape, inertia_box, moved, read_shapes
 from quad_dynamics.model.topology import Topology

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 _FLAT_TO_FULL = [0, 1, 3, 1, 2, 4, 3, 4, 5]
 _FULL_TO_FLAT = [0, 1, 4, 2, 5, 8]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quad_dynamics.model.inertia import Floats
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.stance import rotation_about
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.bodies import NOISE_RADIUS
 from quad_dynamics.model.inertia import (
     SINGULAR,
-    Floats,
     about_com,
     full_inertia,
     implausible_bodies,

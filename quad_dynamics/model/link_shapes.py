@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.bodies import Pose, pose_of
 from quad_dynamics.model.contact_hull import balls_of, extreme_points
-from quad_dynamics.model.inertia import Floats, full_inertia
+from quad_dynamics.model.inertia import full_inertia
 from quad_dynamics.model.meshes import MeshError, find_mesh, read_vertices
 from quad_dynamics.model.urdf import Geometry, Link, Shape, Urdf
 

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.bodies import Pose, pose_of, poses_in_bodies
 from quad_dynamics.model.description import RobotDescription
-from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.legs import find_feet, leg_chains
 from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.stance import rotation_about

@@ -18,14 +18,12 @@ from xml.etree.ElementTree import Element
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.model.inertia import Floats
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.model.mesh_paths import MeshPaths, package_folder
 from quad_dynamics.model.packages import package_folders
 from quad_dynamics.model.problems import why_unreadable
 from quad_dynamics.model.stance import rotation_about
 from quad_dynamics.model.xml_tree import XmlError, decode_xml, parse_xml
-
-Ints = npt.NDArray[np.int64]
 
 MOST_BYTES = 256 * 1024 * 1024
 _LONGEST_NUMBER = 64  # characters

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Bools, Floats, Ints
 from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.model.description import ContactPoint, RobotDescription
 from quad_dynamics.model.inertia import flat_inertia, implausible_bodies
@@ -18,10 +19,6 @@ from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model_checks import check_model
 from quad_dynamics.model.packing import Packed
 from quad_dynamics.model.urdf import Urdf
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 

@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import LANES
 
 if TYPE_CHECKING:
     from quad_dynamics.model.model import Frame, Model
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:

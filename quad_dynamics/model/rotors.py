@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.bodies import Pose, pose_of
 from quad_dynamics.model.description import Rotor
-from quad_dynamics.model.inertia import Floats, full_inertia, pi_of
+from quad_dynamics.model.inertia import full_inertia, pi_of
 from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.urdf import Joint, Origin
 

@@ -8,9 +8,10 @@ from itertools import product
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.bodies import IDENTITY, Pose, pose_of
 from quad_dynamics.model.description import ContactPoint
-from quad_dynamics.model.inertia import Floats, steiner
+from quad_dynamics.model.inertia import steiner
 from quad_dynamics.model.topology import Topology
 from quad_dynamics.model.urdf import Joint, Shape, Urdf, Vector3
 

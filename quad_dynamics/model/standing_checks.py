@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.crouch import foot_heights
 from quad_dynamics.model.description import ContactPoint
-from quad_dynamics.model.inertia import Floats
 from quad_dynamics.model.leg_kinematics import body_poses, foot_balls, frame_in_base, support_margin
 from quad_dynamics.model.model import Model
 

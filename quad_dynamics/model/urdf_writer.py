@@ -13,8 +13,9 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.model.inertia import Floats, about_com, flat_inertia
+from quad_dynamics.model.inertia import about_com, flat_inertia
 from quad_dynamics.model.xml_tree import XmlTree, declare_utf8, parse_xml
 
 if TYPE_CHECKING:

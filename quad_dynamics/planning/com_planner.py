@@ -13,14 +13,12 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.com_problem import ComProblem, ComSettings
 from quad_dynamics.planning.com_program import Point, Program, make_program
 from quad_dynamics.planning.com_segments import sample_tables
 from quad_dynamics.planning.motion_plan import ComSpline
-
-Floats = npt.NDArray[np.float64]
 
 _STEPS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of the line search
 _ARMIJO = 1e-4  # share of the gain that the model promises

@@ -7,11 +7,9 @@ import math
 from dataclasses import dataclass, field, fields
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-
-Floats = npt.NDArray[np.float64]
 
 _STEEPEST = 0.1  # smallest z of a normal: the ground is not a wall
 

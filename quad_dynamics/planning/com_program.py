@@ -16,17 +16,14 @@ from dataclasses import dataclass
 
 import daqp
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.planning.com_cost import FactorisedCost, factorise, motion_cost
 from quad_dynamics.planning.com_problem import ComProblem, ComSettings, SupportPhase
 from quad_dynamics.planning.com_rows import HARD, LinearRows, Rows, make_rows
 from quad_dynamics.planning.com_segments import KNOWN, Segments, Tables, hermite_data, make_segments
 from quad_dynamics.planning.motion_plan import HERMITE
 from quad_dynamics.planning.support_region import support_edges
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _SOLVED = 1  # exit flag of daqp
 _QP_ITERATIONS = 500  # walking takes 20 to 100, the worst random states some 400

@@ -18,13 +18,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.planning.com_problem import ComSettings
 from quad_dynamics.planning.com_segments import Segments
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 HARD = -1  # slack of a row that has none
 _LEAST = 0.01  # load by which the distance of a zero-moment point is found, at least

@@ -22,13 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Bools, Floats, Ints
 from quad_dynamics.planning.motion_plan import HERMITE
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 KNOWN = 3  # columns of E before the unknowns: position and velocity at the begin, and gravity
 _POSITION, _VELOCITY, _GRAVITY = 0, 1, 2
@@ -87,9 +83,9 @@ class Segments:
 
     durations: Floats
     E: Floats
-    flight: Flags
-    starts_free: Flags
-    ends_free: Flags
+    flight: Bools
+    starts_free: Bools
+    ends_free: Bools
     first_acceleration: int
     unknowns: Ints
 

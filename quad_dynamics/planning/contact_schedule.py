@@ -6,10 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from quad_dynamics.array_types import Bools, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +20,7 @@ class ContactSchedule:
     """
 
     times: Floats
-    down: Flags
+    down: Bools
 
     @property
     def durations(self) -> Floats:

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 
 import daqp
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
@@ -39,8 +39,6 @@ from quad_dynamics.planning.arc import arc, turned
 from quad_dynamics.planning.footholds import speed_at_change
 from quad_dynamics.planning.stance_geometry import StanceGeometry
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 Vec2 = tuple[float, float]
 Vec3 = tuple[float, float, float]
 
@@ -109,7 +107,7 @@ class FootholdQuery:
     normal: Floats
     point: Floats
     feet: Floats | None = None
-    down: Flags | None = None
+    down: Bools | None = None
     previous: Floats | None = None
     offset: Vec2 = (0.0, 0.0)
     stance: Vec2 = (1.0, 1.0)

@@ -23,9 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 # Factors of the shorter and the longer stance of both gaits between which a stance lasts.
 SHORTEST, LONGEST = 0.5, 2.25

@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 STEEPEST = 0.7  # slope that is believed
 _SMALLEST = 1e-4  # spread of the feet, in squared leg lengths, below which they do not show a slope

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.contact_schedule import ContactSchedule
 
-Floats = npt.NDArray[np.float64]
 Vec3 = tuple[float, float, float]
 
 # Coefficients of a quintic in normalised time from p(0), v(0), a(0), p(1), v(1), a(1), lowest power first.

@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.com_planner import sample_spline
 from quad_dynamics.planning.motion_plan import ComSpline
-
-Floats = npt.NDArray[np.float64]
 
 _SAMPLES = 33
 

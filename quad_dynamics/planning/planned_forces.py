@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.contact_schedule import ContactSchedule
 from quad_dynamics.planning.motion_plan import ComSpline
 from quad_dynamics.planning.zmp import zero_moment_point
-
-Floats = npt.NDArray[np.float64]
 
 _NEAR = 1e-9  # distance between feet, in squares, below which they are one place [m^2]
 

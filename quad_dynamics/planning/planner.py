@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.arc import arc, turned
 from quad_dynamics.planning.com_planner import ComPlanner, ComResult
 from quad_dynamics.planning.com_problem import (
@@ -31,7 +31,6 @@ from quad_dynamics.planning.planned_forces import planned_forces
 from quad_dynamics.planning.stance_geometry import StanceGeometry
 from quad_dynamics.planning.support_sequence import has_stepped, support_polygons
 
-Floats = npt.NDArray[np.float64]
 Vec2 = tuple[float, float]
 Vec3 = tuple[float, float, float]
 

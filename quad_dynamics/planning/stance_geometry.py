@@ -7,15 +7,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.centroidal import center_of_mass
 from quad_dynamics.api.drives import foot_position, gravity_norm, hip_position, leg_length, resting_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.leg_kinematics import moving_joints, sole
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
-Floats = npt.NDArray[np.float64]
 Vec2 = tuple[float, float]
 
 _LONG = 0.93  # share of its full length that a leg may use

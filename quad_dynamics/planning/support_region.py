@@ -12,11 +12,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.convex_hull import convex_hull
 
-Floats = npt.NDArray[np.float64]
 Vec2 = tuple[float, float]
 Edge = tuple[float, float, float]
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.planning.contact_schedule import ContactSchedule
 from quad_dynamics.planning.convex_hull import convex_hull
 from quad_dynamics.planning.gait import GaitClock
 
-Floats = npt.NDArray[np.float64]
 Vec2 = tuple[float, float]
 
 SHORTEST = 0.005  # phases shorter than this are merged with the next one [s]

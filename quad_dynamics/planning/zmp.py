@@ -15,9 +15,8 @@ edge d z + r >= 0 of the support polygon, multiplied by n F, is an inequality th
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 
 def zero_moment_point(p: Floats, a: Floats, normal: Floats, ground_point: Floats, g: float) -> Floats:

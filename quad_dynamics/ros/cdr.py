@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from rclpy.serialization import serialize_message
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.bags.cdr_padding import Padding
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.subscriptions import fields_of
-
-Floats = npt.NDArray[np.float64]
 
 # The stamp of a header comes first in a message, after the four bytes that say how it is encoded.
 STAMP = slice(4, 12)

@@ -6,14 +6,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 # By how much the length of a quaternion may differ from one.
 _LENGTH_ERROR = 0.05

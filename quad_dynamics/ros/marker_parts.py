@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from geometry_msgs.msg import Point, Vector3
 from visualization_msgs.msg import Marker
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 
 def make_marker(space: str, number: int, kind: int, colour: Any, scale: tuple[float, float, float]) -> Any:

@@ -11,7 +11,8 @@ from nav_msgs.msg import Odometry
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 
-from quad_dynamics.ros.cdr import FIELDS, Floats, Template
+from quad_dynamics.array_types import Floats
+from quad_dynamics.ros.cdr import FIELDS, Template
 
 Numbers = Mapping[str, Floats]
 

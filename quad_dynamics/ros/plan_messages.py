@@ -22,12 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.planning.motion_plan import MotionPlan
-from quad_dynamics.ros.trajectory_cdr import CONTACTS, MULTI_DOF, Integers, Trajectory
-
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.ros.trajectory_cdr import CONTACTS, MULTI_DOF, Trajectory
 
 MOTION_TOPIC, CONTACT_TOPIC = 'motion_plan', 'contact_plan'
 COM, CONTROL_FRAME = 'com', 'control_frame'
@@ -92,7 +90,7 @@ def _merged(times: Floats, p: Floats, v: Floats, a: Floats) -> tuple[Floats, Flo
     return times[keep], p[keep], v[keep], a[keep]
 
 
-def _nanoseconds(times: Floats, start: float) -> Integers:
+def _nanoseconds(times: Floats, start: float) -> Ints:
     """Times since a start [s] in whole nanoseconds."""
     return np.rint((times - start) * 1e9).astype(np.int64)
 

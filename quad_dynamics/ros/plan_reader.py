@@ -9,15 +9,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.frame_names import is_frame
 from quad_dynamics.parameters.parameter import nearest
 from quad_dynamics.planning.contact_schedule import ContactSchedule
 from quad_dynamics.planning.motion_plan import ComSpline, MotionPlan
 from quad_dynamics.ros.plan_messages import COM, CONTACT_TOPIC, CONTROL_FRAME, MOTION_TOPIC
-from quad_dynamics.ros.trajectory_cdr import CONTACTS, MULTI_DOF, Integers, Trajectory, TrajectoryFormat
-
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.ros.trajectory_cdr import CONTACTS, MULTI_DOF, Trajectory, TrajectoryFormat
 
 MOST_POINTS = 1000  # of a message
 LONGEST_HORIZON = 60.0  # from the stamp to the last point, or from the first point to the stamp [s]
@@ -117,7 +116,7 @@ def _in_order(found: Trajectory, names: Sequence[str], topic: str) -> Trajectory
     return Trajectory(found.stamp_ns, found.frame, tuple(names), found.times_ns, arrays)
 
 
-def _check_times(times_ns: Integers, topic: str) -> None:
+def _check_times(times_ns: Ints, topic: str) -> None:
     """Refuse times that do not increase; in `motion_plan` a knot inside may come twice."""
     n = len(times_ns)
     if not 2 <= n <= MOST_POINTS:

@@ -13,14 +13,12 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rclpy.serialization import deserialize_message, serialize_message
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.frame_names import is_frame
 from quad_dynamics.ros.cdr import STAMP, marks_of
-
-Floats = npt.NDArray[np.float64]
 
 ANY = '*'  # any frame will do
 _LITTLE_ENDIAN = b'\x00\x01'

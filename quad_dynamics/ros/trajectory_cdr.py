@@ -15,15 +15,12 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.cdr import MOST_PADDING, STAMP, Walk
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ENCAPSULATION = b'\x00\x01\x00\x00'
 _HEADER, _LENGTH = struct.Struct('<iI'), struct.Struct('<I')
@@ -47,7 +44,7 @@ class Trajectory:
     stamp_ns: int
     frame: str
     names: tuple[str, ...]
-    times_ns: Integers
+    times_ns: Ints
     arrays: Mapping[str, Floats]
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.drives import leg_length
+from quad_dynamics.array_types import Floats
 from quad_dynamics.simulation.log import Log
 from quad_dynamics.simulation.simulator import Simulator
-
-Floats = npt.NDArray[np.float64]
 
 MAX_TILT = 1.0  # of the base against upright [rad]
 LOW = 0.6  # leg lengths that the base sinks from where it stands until it is down

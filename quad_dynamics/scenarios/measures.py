@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.drives import gravity_norm
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.model.model import Model
 from quad_dynamics.scenarios.columns import COLUMNS
@@ -17,9 +18,6 @@ from quad_dynamics.scenarios.settings import CONTROL_PERIOD, Scenario
 from quad_dynamics.scenarios.traces import Traces
 from quad_dynamics.simulation.log import Log
 from quad_dynamics.simulation.plots import foot_motion
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 _BRIEF = 0.02  # contact, or a gap in it, that is shorter does not make a stance or end one [s]
 _SHORTEST_WAY = 0.1  # for which there is a cost of transport [m]
@@ -127,7 +125,7 @@ def averaged(values: Floats, period: Floats) -> Floats:
     return np.asarray((sums[ends] - sums[begins]) / (ends - begins)[:, None])
 
 
-def command_spans(cmd: Floats, t: Floats, counted: Flags, settle: float) -> npt.NDArray[np.int64]:
+def command_spans(cmd: Floats, t: Floats, counted: Bools, settle: float) -> npt.NDArray[np.int64]:
     """(n,) number of the span of constant command that a row counts to; -1 where it does not count.
 
     Args:
@@ -161,7 +159,7 @@ def span_error(error: Floats, spans: npt.NDArray[np.int64]) -> float:
 # ---------------------------------------------------------------- feet and motors
 
 
-def slip_per_step(log: Log, terrain: Terrain, counted: Flags) -> float:
+def slip_per_step(log: Log, terrain: Terrain, counted: Bools) -> float:
     """Distance that feet slip along the ground, over the number of stances; NaN without stances [m]."""
     motion = foot_motion(log, terrain)
     touching = motion.normal_force > 0.0
@@ -170,7 +168,7 @@ def slip_per_step(log: Log, terrain: Terrain, counted: Flags) -> float:
     return way / stances if stances else math.nan
 
 
-def count_stances(touching: Flags) -> int:
+def count_stances(touching: Bools) -> int:
     """How often a foot stood.
 
     Args:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.scenarios.measures import averaged, euler_angles, heading_velocity, torque_share
 from quad_dynamics.scenarios.results import Row, mean_of
 from quad_dynamics.simulation.plots import COLOURS
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from quad_dynamics.scenarios.runner import ScenarioRun
 
-Floats = npt.NDArray[np.float64]
 
 _DPI = 110
 # What the overview shows: column, factor, unit.

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
@@ -43,7 +44,6 @@ from quad_dynamics.simulation.log import Log
 from quad_dynamics.simulation.sensors import SensorSuite
 from quad_dynamics.simulation.simulator import Simulator
 
-Floats = npt.NDArray[np.float64]
 Progress = Callable[[float], None]
 
 _CHUNK = 50  # control periods between two looks for a fall

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 # The arrays of the file.
 SAVED = ('t', 'q', 'u', 'tau', 'foot_forces', 'cmd', 'gait', 'contact')

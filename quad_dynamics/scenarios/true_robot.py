@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.drives import joint_friction, typical_friction
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.inertia import pi_of
 from quad_dynamics.model.model import Model
 from quad_dynamics.scenarios.settings import Payload, Truth
-
-Floats = npt.NDArray[np.float64]
 
 
 def true_robot(model: Model, truth: Truth) -> Model:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.bags.message_bag import MessageBag
 from quad_dynamics.bags.topics import known_types
 from quad_dynamics.bags.writers import check_new
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from quad_dynamics.model.model import Model
     from quad_dynamics.simulation.log import Log
 
-Floats = npt.NDArray[np.float64]
 
 WORLD_FRAME = 'odom'
 

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.door import check_finite
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels import scene as S_
-
-Floats = npt.NDArray[np.float64]
 
 # Rows of the kernel's command, by the names of the fields.
 _ROWS = {

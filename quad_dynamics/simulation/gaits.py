@@ -16,6 +16,7 @@ import numpy.typing as npt
 from quad_dynamics.api.drives import default_gains, gravity_norm, leg_length, resting_pose
 from quad_dynamics.api.dynamics import inverse_dynamics
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.leg_kinematics import sole
 from quad_dynamics.model.model import Model
@@ -24,7 +25,6 @@ from quad_dynamics.simulation.command import JointCommand, joint_numbers
 if TYPE_CHECKING:
     from quad_dynamics.simulation.simulator import Simulator
 
-Floats = npt.NDArray[np.float64]
 
 LIFT = 0.15  # default height of a step over the height of the base
 PERIOD = 2.4  # default time of a stride over the root of height / gravity

@@ -14,10 +14,9 @@ from quad_dynamics.api.kinematics import (
     frame_pose,
     frame_velocity,
 )
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.settings import ImuSettings
-
-Floats = npt.NDArray[np.float64]
 
 
 def imu_truth(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.sensors import Readings, SensorSuite, true_readings
@@ -23,8 +24,6 @@ from quad_dynamics.simulation.settings import ImuSettings, SensorSettings
 if TYPE_CHECKING:
     from quad_dynamics.simulation.settings import SimulatorSettings
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _VERSION = 1  # of the files
 # The arrays with one row for each time.

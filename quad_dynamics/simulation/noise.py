@@ -13,9 +13,8 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 # Samples in a block: enough that setting up a generator does not count, few enough to make one at once.
 _BLOCK = 256

@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.simulation.imu import rotated_back, turned
 from quad_dynamics.simulation.settings import OdometrySettings
-
-Floats = npt.NDArray[np.float64]
 
 
 def true_odometry(q: Floats, u: Floats) -> tuple[Floats, Floats]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_pose, frame_velocity
+from quad_dynamics.array_types import Floats
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.description import ContactPoint
@@ -25,7 +25,6 @@ from quad_dynamics.simulation.log import Log
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = npt.NDArray[np.float64]
 
 # Okabe and Ito's colours, which everybody can tell apart.
 COLOURS = ('#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9', '#000000')

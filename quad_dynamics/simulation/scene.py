@@ -11,6 +11,7 @@ import numpy.typing as npt
 from quad_dynamics.api.drives import joint_friction, motor_limits
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.delassus import workspace_size
@@ -22,8 +23,6 @@ from quad_dynamics.model.layout import LANES
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.packing import Packed
 from quad_dynamics.simulation.settings import SimulatorSettings
-
-Floats = npt.NDArray[np.float64]
 
 _CONTACTS = {'none': S_.NO_CONTACT, 'impulse': S_.IMPULSE, 'spring_damper': S_.SPRING_DAMPER}
 _FORWARD_DYNAMICS = {'aba': S_.ABA, 'cholesky': S_.CHOLESKY}

@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.door import packed_form
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.imu import imu_truth, turned
 from quad_dynamics.simulation.noise import NormalStream, WalkStream
 from quad_dynamics.simulation.odometry import true_odometry, turned_about_vertical
 from quad_dynamics.simulation.settings import SensorSettings
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from quad_dynamics.api.centroidal import energy as _energy
 from quad_dynamics.api.door import States, vector
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError, SimulationDiverged
 from quad_dynamics.kernels import scene as S_
@@ -29,7 +30,6 @@ from quad_dynamics.simulation.sensors import Readings, SensorSuite, true_reading
 from quad_dynamics.simulation.settings import SimulatorSettings
 from quad_dynamics.simulation.snapshot import check_state, fingerprint, pack_snapshot, unpack_snapshot
 
-Floats = npt.NDArray[np.float64]
 Controller = Callable[['Simulator'], Any]
 
 # Deepest penetration that a simulation may start with [m]: impulse contact displaces the robot out of it;

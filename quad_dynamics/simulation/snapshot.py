@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.door import QUATERNION_TOLERANCE
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.scene import Scene
 from quad_dynamics.simulation.settings import SimulatorSettings
-
-Floats = npt.NDArray[np.float64]
 
 _MAGIC = b'quad_dynamics snapshot 1\n'
 _MOST_STEPS = 2**62

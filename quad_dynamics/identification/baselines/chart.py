@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.log_cholesky import LogCholesky
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _LEARNT = 0.2  # an unknown is identified where the data leave no more of its uncertainty
 

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.dynamics import hybrid_dynamics, inverse_dynamics, mass_matrix
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.closed_loop_settings import ClosedLoopSettings
 from quad_dynamics.identification.baselines.smoothing import (
@@ -43,9 +44,6 @@ from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.samples import CHUNK
 from quad_dynamics.identification.solvers.solution import model_with
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _PIECE = 4  # length of what is simulated together with others, over the time that it has to forget
 _FORGET = 5.0  # time to forget the beginning, over that in which it falls to 1/e

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import QuadDynamicsError
 from quad_dynamics.identification.baselines.instrumental import instrumental
 from quad_dynamics.identification.baselines.kalman import kalman
@@ -27,7 +27,6 @@ from quad_dynamics.identification.solvers.solve import solve
 from quad_dynamics.identification.validation.held_out import HELD_OUT, hold_out
 from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, with_own_bias
 
-Floats = npt.NDArray[np.float64]
 Method = Callable[[Equations, Freedom], Solution]
 
 _FOLDS = 5  # of the cross-validation of the default

@@ -23,8 +23,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.closed_loop import ClosedLoop
 from quad_dynamics.identification.baselines.closed_loop_settings import ClosedLoopSettings
@@ -34,8 +34,6 @@ from quad_dynamics.identification.solvers.base_parameters import BaseParameters,
 from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freedom
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import noise_variance
-
-Floats = npt.NDArray[np.float64]
 
 _CHUNK = 256  # samples whose regressors are in memory at once
 _ITERATIONS = 10

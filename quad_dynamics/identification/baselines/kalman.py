@@ -22,9 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtri
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.baselines.chart import Chart
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freedom
@@ -32,8 +32,6 @@ from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.model import Model
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
-
-Floats = npt.NDArray[np.float64]
 
 _LARGEST_STEP = 0.3  # of a logarithmic Cholesky factor in one iteration
 _LARGEST = 3.0  # factors beyond this are those of no robot: e^3 is twenty times as large

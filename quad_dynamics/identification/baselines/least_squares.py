@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import Noise
@@ -21,8 +21,6 @@ from quad_dynamics.identification.solvers.base_parameters import BaseParameters,
 from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freedom
 from quad_dynamics.identification.solvers.pseudo_inertia import inconsistent_bodies
 from quad_dynamics.identification.solvers.solution import Solution
-
-Floats = npt.NDArray[np.float64]
 
 _MOTION_ERROR = 0.01  # of total least squares, relative
 _MOST_SAMPLES = 20_000  # from which the noise of rows is found

@@ -17,13 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.solvers.pseudo_inertia import margins, pi_of_pseudo_inertia, pseudo_inertia
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SIZE = 10  # numbers of a body
 # Entries of V, but for the common factor e^a: where d, s and t stand.

@@ -9,15 +9,13 @@ which are whitened already: errors of foot forces enter other rows in each pose,
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.baselines.least_squares import fit_base, solution_of, x_of
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freedom
 from quad_dynamics.identification.solvers.solution import Solution
-
-Floats = npt.NDArray[np.float64]
 
 _ROUNDS = 10
 _STILL = 1e-6  # relative change of the solution at which it ends

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import least_squares
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.chart import Chart
 from quad_dynamics.identification.baselines.stribeck import search_stribeck_velocity, with_stribeck_velocity
@@ -24,8 +24,6 @@ from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import noise_variance
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
-
-Floats = npt.NDArray[np.float64]
 
 _LEAST = 1e-14  # eigenvalues of the normal equations below this part of the largest are rounding
 _ROUGH = 1e-8  # tolerance of fits during the search

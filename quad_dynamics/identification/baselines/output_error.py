@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.closed_loop import ClosedLoop
 from quad_dynamics.identification.baselines.closed_loop_settings import ClosedLoopSettings
@@ -31,8 +31,6 @@ from quad_dynamics.identification.solvers.base_parameters import find_base_param
 from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freedom
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import noise_variance
-
-Floats = npt.NDArray[np.float64]
 
 _ITERATIONS = 15
 _HALVINGS = 6

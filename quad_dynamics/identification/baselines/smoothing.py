@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import savgol_filter
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.samples import CHUNK, SampleLayout, Samples
-
-Floats = npt.NDArray[np.float64]
 
 _ORDER = 5  # of the polynomials
 _MOST_POWER = 0.99  # part of the power of the velocities that is motion for sure

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import yaml
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.demo.comparison import Finding, friction_findings, payload_findings
 from quad_dynamics.identification.demo.compiling import compiled_meanwhile
 from quad_dynamics.identification.demo.experiment import Experiment
@@ -23,7 +22,6 @@ from quad_dynamics.identification.pipeline import Result, identify
 from quad_dynamics.identification.report.output_folder import check_output, write_results
 from quad_dynamics.model.model import Model
 
-Floats = npt.NDArray[np.float64]
 Progress = Callable[[str], object]
 
 # The other motion, for validation: on all feet, after a search that is short, for it need not be good.

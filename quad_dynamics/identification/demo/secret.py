@@ -6,14 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.drives import typical_friction
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.inertia import pi_of
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 # Mass of the payload, as a part of that of the robot.
 _MASS = (0.04, 0.07)

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 INERTIAL = ('m', 'mcx', 'mcy', 'mcz', 'Ixx', 'Ixy', 'Iyy', 'Ixz', 'Iyz', 'Izz')
 _INERTIAL_UNITS = ('kg', *['kg m'] * 3, *['kg m^2'] * 6)

@@ -13,11 +13,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.equations import CLUSTER, Equations, huber_weights
 from quad_dynamics.identification.equations.samples import Samples
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _SPEEDS, _LOADS = 4, 3  # groups of speeds in each direction, and of torques
 # Residuals depend on the group where means of groups spread so much more than noise explains.

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.api.regression import NormalEquations, regressor
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns
 from quad_dynamics.identification.equations.noise import Noise, covariance, row_variance
@@ -27,8 +27,6 @@ from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.equations.sums import Rows, Summation, in_threads, own_kinds
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.standing_checks import quiet_contact_points
-
-Floats = npt.NDArray[np.float64]
 
 # fixed: fixed base, rows of the joints. forces: floating base with forces that were measured.
 # projection: floating base whose forces are unknown. base: the six rows of the base alone, with forces.

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import Columns
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.equations.equations import Equations
 
-Floats = npt.NDArray[np.float64]
 
 _UNKNOWN = 1e4  # how much less a row of which nothing is known counts; numbers must stay comparable
 _WEIGHTS = 10.0  # standard deviation of a force of which nothing is known, in weights of the robot

@@ -14,10 +14,9 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _RATES = ('dtau', 'dforce')
 

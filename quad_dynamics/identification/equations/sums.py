@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns
 from quad_dynamics.kernels.whitened_equations import accumulate_whitened
 from quad_dynamics.model.packing import Packed
 
 _WIDE = 8  # columns that the kernel works on at once
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _In = TypeVar('_In')
 _Out = TypeVar('_Out')
 

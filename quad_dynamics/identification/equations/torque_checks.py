@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.equations import Equations
-
-Floats = npt.NDArray[np.float64]
 
 _OPPOSITE = -0.7  # below this correlation with the model's, measured torques have the other sign
 # Efforts that are so many times larger, or smaller, than torques of the model and typical friction together

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 _KEPT = 15  # pairs of steps and changes of the derivative
 _ENOUGH = 1e-4  # of the fall that the derivative promises

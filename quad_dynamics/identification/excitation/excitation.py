@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.blas_threads import single_threaded_blas
@@ -20,8 +19,6 @@ from quad_dynamics.identification.excitation.excitation_settings import Excitati
 from quad_dynamics.identification.excitation.search import SAMPLE_RATE, Search
 from quad_dynamics.identification.excitation.swing import LEG_ITERATIONS, Swings, swing_legs
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 
 def choose_motion(model: Model, leg: str = '') -> HeldBase | Standing:

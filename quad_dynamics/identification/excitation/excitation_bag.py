@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.bags.message_bag import MessageBag
 from quad_dynamics.errors import ArgumentError
-
-Floats = npt.NDArray[np.float64]
 
 TOPIC = '/joint_targets'
 _KIND = 'trajectory_msgs/msg/JointTrajectory'

@@ -10,17 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import qr
 
 from quad_dynamics.api.regression import regressor
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.columns import Columns, make_columns
 from quad_dynamics.identification.equations.noise import covariance, first_noise
 from quad_dynamics.identification.excitation.excitation_motion import HeldBase, Standing, States
 from quad_dynamics.identification.excitation.lifted import Lifted
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _KINDS = ('viscous', 'coulomb', 'offset')
 _SLOW = 0.1  # below this speed the sign of a velocity fades, as filters make it [rad/s or m/s]

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.centroidal import center_of_mass
 from quad_dynamics.api.drives import gravity_norm, joint_friction, leg_length, motor_limits
 from quad_dynamics.api.dynamics import inverse_dynamics
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.excitation.excitation_motion import HeldBase, Standing, States
 from quad_dynamics.identification.excitation.excitation_settings import ExcitationSettings
 from quad_dynamics.identification.excitation.excitation_shapes import Capsules
 from quad_dynamics.identification.excitation.lifted import Lifted
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 LIFTED_FOOT = 'ground below a lifted foot'
 

@@ -16,12 +16,10 @@ import numpy.typing as npt
 
 from quad_dynamics.api.drives import leg_length, resting_pose
 from quad_dynamics.api.kinematics import frame_bias_acceleration, frame_jacobian, frame_pose, frame_velocity
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.excitation.rotations import angular_motion, quaternion, rotation_vector
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _SWEEPS = 15
 _CLOSE = 1e-10  # to which feet are brought to their places, of a leg's length

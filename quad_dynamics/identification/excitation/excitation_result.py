@@ -6,14 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.excitation.excitation_bag import Trajectory
 from quad_dynamics.identification.excitation.excitation_information import Quality
 from quad_dynamics.identification.excitation.excitation_motion import States
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.model.contact_bodies import Piece, pieces_of_bodies
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_BESIDE = 4  # capsules of one shape
 _ROUGH = 1e-9  # length of a segment that is a point [m]

@@ -9,10 +9,9 @@ what is left free are the numbers that are optimised.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import null_space
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 _LONGEST_FADE = 2.0  # naive motions come and go within this time [s]
 

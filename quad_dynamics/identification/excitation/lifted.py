@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.excitation.excitation_motion import Standing, States
-
-Floats = npt.NDArray[np.float64]
 
 
 class Lifted:

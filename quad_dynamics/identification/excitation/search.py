@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.excitation.descent import descend
 from quad_dynamics.identification.excitation.excitation_information import Information, judge
@@ -25,8 +25,6 @@ from quad_dynamics.identification.excitation.excitation_result import Candidate
 from quad_dynamics.identification.excitation.excitation_settings import ExcitationSettings
 from quad_dynamics.identification.excitation.fourier import Fourier, chirps, sines
 from quad_dynamics.identification.excitation.lifted import Lifted
-
-Floats = npt.NDArray[np.float64]
 
 _SAMPLES_EACH_WAVE = 10  # of the highest harmonic, in the search
 _IN_THE_AIR = 16  # likewise: a leg that is fast comes a long way between two

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linprog
 
 from quad_dynamics.api.centroidal import center_of_mass
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.excitation.excitation_limits import LIFTED_FOOT, Limits
 from quad_dynamics.identification.excitation.excitation_motion import Standing, States
@@ -27,8 +27,6 @@ from quad_dynamics.identification.excitation.excitation_settings import MOST_POI
 from quad_dynamics.identification.excitation.excitation_shapes import Capsules
 from quad_dynamics.identification.excitation.lifted import Lifted
 from quad_dynamics.identification.excitation.search import Search
-
-Floats = npt.NDArray[np.float64]
 
 LEG_ITERATIONS = 24  # of the search for each leg
 _STARTS = 6  # random motions that it begins with

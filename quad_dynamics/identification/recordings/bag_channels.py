@@ -7,16 +7,13 @@ import abc
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.bag_messages import Batch, read_batches
 from quad_dynamics.identification.recordings.recording import Channel, Chunk, Source
 from quad_dynamics.identification.recordings.topics import WORLD_FRAMES, lacking_joints
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 JOINT_STATE = 'sensor_msgs/msg/JointState'
 ODOMETRY = 'nav_msgs/msg/Odometry'

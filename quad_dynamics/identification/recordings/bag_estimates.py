@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.bag_channels import (
     JOINT_STATE,
@@ -25,9 +25,6 @@ from quad_dynamics.identification.recordings.bag_messages import Batch, read_bat
 from quad_dynamics.identification.recordings.recording import Channel, Chunk, Source
 from quad_dynamics.identification.recordings.topics import lacking_joints
 from quad_dynamics.model.model import Frame, Model
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 ACCEL = 'geometry_msgs/msg/AccelStamped'
 ACCEL_WITH_COVARIANCE = 'geometry_msgs/msg/AccelWithCovarianceStamped'

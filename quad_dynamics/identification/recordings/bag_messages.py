@@ -12,13 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Bytes, Floats, Ints
 from quad_dynamics.errors import ArgumentError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
 
 _START = 4  # bytes that say how the rest is encoded; alignment counts from behind them
 _SWAPPED, _PLAIN = 0, 1  # kinds of encoding: big-endian and little-endian
@@ -230,7 +226,7 @@ def read_batches(raws: Sequence[bytes], kind: str) -> list[Batch]:
 
 
 def _read(table: Bytes, index: Ints, shape: Shape) -> Batch:
-    def column(at: int, count: int, kind: str) -> npt.NDArray[np.float64]:
+    def column(at: int, count: int, kind: str) -> Floats:
         size = np.dtype(kind).itemsize * count
         part = np.ascontiguousarray(table[:, at : at + size])
         return part.view(shape.order + kind).astype(np.float64 if kind == 'f8' else np.int64)

@@ -6,11 +6,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.recording import Channel, Source
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _DEGREES = 180.0 / np.pi
 _CARRIED = 0.4  # part of the weight that feet carry at least, on the mean

@@ -10,15 +10,12 @@ import weakref
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.gaps import Gaps
 from quad_dynamics.identification.recordings.recording import CHUNK_SECONDS, Channel, Chunk, Source
 from quad_dynamics.identification.recordings.topics import Topics
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _IN_MEMORY = 2048  # rows of a channel that are not in its file yet
 

@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.topics import Topics
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 CHUNK_SECONDS = 10.0  # length of a chunk [s]
 _TABLES = ('.csv', '.npz')

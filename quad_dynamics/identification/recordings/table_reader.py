@@ -29,12 +29,11 @@ from typing import TextIO
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.recording import Channel, Chunk, Source, digest
 from quad_dynamics.identification.recordings.topics import WORLD_FRAMES, Topics, lacking_joints
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 JOINT_FIELDS = (
     'position',

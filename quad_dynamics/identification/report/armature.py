@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import ASSUMED_GEAR
 from quad_dynamics.identification.solvers.solution import Solution
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

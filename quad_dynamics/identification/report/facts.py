@@ -11,7 +11,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.identification.solvers.pseudo_inertia import pseudo_inertia
 from quad_dynamics.identification.solvers.solution import Solution
@@ -22,7 +21,6 @@ from quad_dynamics.model.standing_checks import contact_warnings
 if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import Result
 
-Floats = npt.NDArray[np.float64]
 
 _OF_BODY = re.compile(r"body ('[^']+'): (.*)")
 _NOTICEABLE = 1e-3  # change of the base's mass that is worth a word, as a part of it

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
 from quad_dynamics.identification.report.armature import scale_of
 from quad_dynamics.identification.report.plots import AFTER, BEFORE, picture
@@ -19,7 +20,6 @@ from quad_dynamics.model.model import Model
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = npt.NDArray[np.float64]
 
 _TITLES = {
     'viscous': 'viscous friction',

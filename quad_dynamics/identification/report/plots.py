@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.report.traces import Traces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = npt.NDArray[np.float64]
 
 # Measured, before, after: of Okabe and Ito's colours, which everybody can tell apart.
 MEASURED, BEFORE, AFTER = '#333333', '#E69F00', '#0072B2'

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import yaml
 
 from quad_dynamics.identification.report.armature import gear_note
@@ -17,8 +16,6 @@ from quad_dynamics.model.description import RobotDescription, Rotor
 from quad_dynamics.model.description_reader import TOP_KEY
 from quad_dynamics.model.inertia import flat_inertia, full_inertia, rotation_of_rpy
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 
 def description_text(solution: Solution) -> str:

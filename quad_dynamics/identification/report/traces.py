@@ -10,14 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.report.segments import Survey, Timeline, survey
 from quad_dynamics.identification.validation.held_out import is_held_out
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _DETAIL = 4.0  # length of what is shown of torques [s]
 _POINTS = 800  # at most, of a line in a picture

@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.recording import Source
 from quad_dynamics.identification.signals.filters import LowPass
 from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.motion import base_signals, world_acceleration
 from quad_dynamics.identification.signals.velocity_check import check_velocities
-
-Floats = npt.NDArray[np.float64]
 
 _HIGHEST = 10.0  # below which they are compared [Hz]: near impacts they differ
 _LEAST, _MOST = 0.5, 2.0  # accelerations over derivatives of velocities, median of what moves

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 
 def continuous(quaternions: Floats, before: Floats | None) -> Floats:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.checks import check_channel
 from quad_dynamics.identification.recordings.recording import Channel, Chunk, Source
@@ -19,9 +20,6 @@ from quad_dynamics.identification.signals.base_motion import continuous
 from quad_dynamics.identification.signals.interpolation import hold, interpolate
 from quad_dynamics.identification.signals.quantities import TARGETS
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _FIRST = 2000  # intervals from which the period is found
 _MARGIN = 500_000_000  # time that is kept for interpolation, and that other channels may be late [ns]

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.signals.delay_rows import BaseRows, ContactRows, JointRows, Parts, Rows
 from quad_dynamics.identification.signals.sampling import Plan
-
-Floats = npt.NDArray[np.float64]
 
 _FINE = 0.1  # distance of the delays that are tried, over the period of the cutoff
 _COARSEST = 2.5e-3  # likewise [s]

@@ -8,17 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import first_noise
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.signals.interpolation import shifted
 from quad_dynamics.identification.signals.sampling import Counts, Filtered, Plan, make_samples
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _MOST = 4000  # samples that are used
 _KEPT_ROWS = 100_000  # of recordings whose filtered rows stay in memory

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.checks import check_effort, check_forces, check_positions
 from quad_dynamics.identification.recordings.recording import Source
@@ -27,8 +27,6 @@ from quad_dynamics.identification.signals.velocity_check import (
     refuse_velocities,
 )
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _LOWEST_RATE = 20.0  # of joint states, below which nothing can be differentiated [Hz]
 _LEAST_LEFT = 0.02  # of the rows that must be left between impacts, for filters to stop at them

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import signal
 
-Floats = npt.NDArray[np.float64]
+from quad_dynamics.array_types import Floats
 
 HALF = 6  # rows on each side that a central difference needs
 _NOTHING = 1e-12  # what is left of an impulse where it does not matter any more

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.recording import Chunk, Source, joined
 from quad_dynamics.identification.signals.base_motion import ImuPlace, imu_place
@@ -17,8 +17,6 @@ from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.quantities import TARGETS, Quantities, choose_quantities
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _PATIENCE = 12  # chunks in which all that a recording has must begin
 

@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from quad_dynamics.array_types import Bools, Floats, Ints
 
 _POINTS = 6  # of the polynomial through the nearest samples
 # A polynomial through samples that are not about evenly spaced would swing; then a straight line is taken.

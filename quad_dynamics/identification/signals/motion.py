@@ -7,14 +7,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.signals.base_motion import angular_motion, rate_of, rotate
 from quad_dynamics.identification.signals.filters import HALF, LowPass, blend, derivative
 from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.identification.signals.base_motion import imu_place
 from quad_dynamics.identification.signals.even_log import EvenLog
@@ -16,8 +15,6 @@ from quad_dynamics.identification.signals.sampling import Plan
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.velocity_check import VelocityCheck, check_velocities
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _SAMPLES_PER_CUTOFF = 3.0  # samples that are kept in a period of the cutoff
 _REST_NOISE = 3.0  # standard deviations of velocity below which its sign is unknown

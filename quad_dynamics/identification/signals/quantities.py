@@ -6,14 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.recording import Chunk, Source
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 TARGETS = ('target_position', 'target_velocity', 'target_effort')
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import maximum_filter1d, median_filter
 
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.identification.equations.samples import SampleLayout
 from quad_dynamics.identification.signals.filters import HALF, LowPass
 from quad_dynamics.identification.signals.grid import Grid, Segment
@@ -18,9 +19,6 @@ from quad_dynamics.identification.signals.interpolation import shifted
 from quad_dynamics.identification.signals.motion import MotionPlan, differentiate, states
 from quad_dynamics.identification.signals.stance import world_forces
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _AT_LIMIT = 0.99, 1.01  # torque over its limit at which a drive is taken as saturated
 _TRIM = 1.5  # periods of the cutoff at the ends of segments that are left out

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.samples import Samples
@@ -25,7 +24,6 @@ from quad_dynamics.identification.signals.spectrum import HIGHEST, choose_cutoff
 from quad_dynamics.identification.signals.velocity_check import VelocityCheck
 from quad_dynamics.model.model import Model
 
-Floats = npt.NDArray[np.float64]
 Tell = Callable[[str], object]
 
 

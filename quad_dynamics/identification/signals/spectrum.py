@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import signal
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.signals.filters import noise_level
 from quad_dynamics.identification.signals.grid import Grid
-
-Floats = npt.NDArray[np.float64]
 
 _WINDOW = 2.0  # length of the windows whose spectra are averaged [s]
 _BAND = 1.0  # over which spectra are smoothed [Hz]

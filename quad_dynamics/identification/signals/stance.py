@@ -11,17 +11,14 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.identification.signals.base_motion import rotate
 from quad_dynamics.identification.signals.grid import Grid, Segment
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.standing_checks import quiet_contact_points
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 # A force that grows by so much of the weight in so short a time [s] is an impact.
 _RISE_TIME, _RISE = 5e-3, 0.25

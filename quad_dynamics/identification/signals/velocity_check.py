@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.recordings.checks import check_velocity
 from quad_dynamics.identification.recordings.recording import Source
 from quad_dynamics.identification.signals.filters import HALF, LowPass, derivative, noise_level
 from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.motion import Fusion, base_signals
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _FACTOR = 0.02  # by which a velocity may be off to be used
 _LOW, _ALONE = 0.7, 0.25  # lowest corner over the cutoff; below the second, velocities are used alone

@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import friction_scales, prior_precision
 from quad_dynamics.identification.solvers.solution import Combination
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # Singular values of scaled columns below this part of the largest are none. They are roots of the
 # eigenvalues of Y^T Y, whose rounding is some 1e-15 of the largest: 3e-8 here.

@@ -15,18 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.identification.equations.equations import CLUSTER, Equations
 from quad_dynamics.identification.solvers.consistent import least_weight
 from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import prior_precision
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _LEVEL = 0.975
 # An unknown is identified where its standard deviation, by noise and by what the model may have wrong, is

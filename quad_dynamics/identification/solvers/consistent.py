@@ -17,15 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.pseudo_inertia import margins, nearest_consistent
-
-Floats = npt.NDArray[np.float64]
 
 WEIGHTS = tuple(10.0**k for k in range(6, -7, -1))
 

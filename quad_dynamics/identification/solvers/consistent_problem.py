@@ -9,14 +9,12 @@ the data term diagonal.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import prior_precision
 from quad_dynamics.identification.solvers.pseudo_inertia import BASIS, pseudo_inertia
-
-Floats = npt.NDArray[np.float64]
 
 # Eigenvalues of the data term, in units of the prior, below this part of the largest are rounding.
 _RANK = 1e-12

@@ -11,14 +11,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.solvers.consistent import WEIGHTS, path
 from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
 from quad_dynamics.identification.solvers.freedom import OPTIONAL, TRUNK, Freedom
-
-Floats = npt.NDArray[np.float64]
 
 # Prior weight of unknowns of bodies that are not free.
 FIXED = float('inf')

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import first_noise, fit_noise, largest_change
@@ -13,8 +11,6 @@ from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.solvers.consistent import solve_consistent
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import friction_scales
-
-Floats = npt.NDArray[np.float64]
 
 # Fits until the noise is known: at most so many, and until it changes by no more than this.
 _NOISE_PASSES, _SAME_NOISE = 8, 0.2

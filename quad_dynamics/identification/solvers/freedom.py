@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Bools, Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, NOT_NEGATIVE, Columns
 from quad_dynamics.identification.solvers.leg_ties import LegTie, find_leg_ties
@@ -22,10 +22,6 @@ from quad_dynamics.identification.solvers.plausible import (
 )
 from quad_dynamics.identification.solvers.pseudo_inertia import make_consistent
 from quad_dynamics.parameters.parameter import nearest, show
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 # Groups that are freed only where cross-validation finds that it helps, unless they are asked for by name.
 # In the order in which they are tried: offsets show only where biases of forces are known.

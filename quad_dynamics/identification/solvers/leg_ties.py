@@ -12,14 +12,12 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.inertia import flat_inertia, full_inertia
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _SAME_PLACE = 1e-4  # places of joints that differ less are the same [m]
 _SAME_AXIS = 1e-4  # axes whose directions differ less are the same [rad]

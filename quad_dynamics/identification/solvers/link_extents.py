@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.bodies import Pose
 from quad_dynamics.model.link_shapes import inertia_box, moved, read_shapes
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.urdf import Link
-
-Floats = npt.NDArray[np.float64]
 
 _MARGIN = 0.1  # by which a box is larger than what it holds, as part of its longest side
 _LEAST = 0.02  # half of a side, at least [m]

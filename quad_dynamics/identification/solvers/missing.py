@@ -7,15 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.identification.equations.columns import INERTIAL
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _MOVED = 0.05  # a joint that moved less stood still [rad or m]
 _FAST = 0.5  # viscous friction shows above this speed [rad/s or m/s]

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.solvers.link_extents import link_extents
-
-Floats = npt.NDArray[np.float64]
 
 TRUST = 0.3  # relative error of the masses of links in URDF files, as a standard deviation
 _DEVIATIONS = 3.0  # that the mass of a link may be off

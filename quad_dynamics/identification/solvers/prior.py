@@ -7,15 +7,13 @@ These priors are weak on purpose: they decide only what the data leave open.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.dynamics import gravity, mass_matrix
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.pseudo_inertia import BASIS, pseudo_inertia
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _POSES = 32  # random ones, over which torques are averaged
 _ALIKE = 0.3  # drives of one robot differ no more: those of wrists are larger than they need be

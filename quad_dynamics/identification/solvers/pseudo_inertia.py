@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.model.inertia import full_inertia
-
-Floats = npt.NDArray[np.float64]
 
 # Smallest eigenvalue of Sigma about the com over its trace, of a body that was made consistent. A thin
 # plate of 1 cm by 20 cm has 0.002; less than this is a fault of the file, and not a body.

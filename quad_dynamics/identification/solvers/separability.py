@@ -13,13 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.solvers.freedom import Freedom
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _LEFT = 0.05  # length of an offset's column that inertia leaves, below which the two trade with each other
 _UNSURE = 0.01  # standard deviation of an offset, relative to its scale, above which it is not known

@@ -6,14 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

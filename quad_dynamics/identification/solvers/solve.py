@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from quad_dynamics.api.regression import NormalEquations
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.equations.discrepancy import discrepancy_scores
@@ -26,8 +26,6 @@ from quad_dynamics.identification.solvers.separability import Trade, find_trade,
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
-
-Floats = npt.NDArray[np.float64]
 
 _SMALL_OFFSET = 0.004  # of offsets that did not help, relative to what offsets may be
 _HELD_OFFSET = 0.02  # of offsets that are held, for gravity could stand for them, likewise

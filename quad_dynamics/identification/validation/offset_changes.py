@@ -9,13 +9,11 @@ was found has the errors of the old offset; but he is told.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
-
-Floats = npt.NDArray[np.float64]
 
 _SURE = 4.0  # standard deviations by which an offset must differ
 _LARGE = 0.02  # part of the RMS torque by which it must differ

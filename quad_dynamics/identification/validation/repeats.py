@@ -22,11 +22,10 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import uniform_filter1d
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 _RATE = 50.0  # of the comparison [Hz]; joints of walking robots move at up to some 10 Hz
 _WINDOW = 4.0  # [s]: several steps of a gait, so that another pace is seen

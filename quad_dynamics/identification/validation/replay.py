@@ -24,12 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.dynamics import hybrid_dynamics, mass_matrix
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import JOINT_KINDS
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.solution import model_with
 from quad_dynamics.model.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 WINDOW = 0.1  # [s]
 _MOST_WINDOWS = 600

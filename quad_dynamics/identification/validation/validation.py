@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import first_noise
@@ -17,8 +18,6 @@ from quad_dynamics.identification.validation.held_out import HELD_OUT
 from quad_dynamics.identification.validation.leg_spreads import Spread, leg_spreads
 from quad_dynamics.identification.validation.offset_changes import offset_notes
 from quad_dynamics.identification.validation.replay import Replay, replay
-
-Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-9  # directions whose singular value is below this part of the largest are not fitted
 
