@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     )
     from quad_dynamics.identification.pipeline import IdentifySettings, identify
     from quad_dynamics.identification.report.output_folder import write_results
-    from quad_dynamics.kernels.registry import warm_up
+    from quad_dynamics.kernels.warm_up import warm_up
     from quad_dynamics.model.description import ContactPoint
     from quad_dynamics.model.loading import load_model
     from quad_dynamics.model.model import Model
@@ -153,7 +153,7 @@ _HOMES = {
     ),
     'quad_dynamics.identification.pipeline': ('IdentifySettings', 'identify'),
     'quad_dynamics.identification.report.output_folder': ('write_results',),
-    'quad_dynamics.kernels.registry': ('warm_up',),
+    'quad_dynamics.kernels.warm_up': ('warm_up',),
     'quad_dynamics.model.loading': ('load_model',),
     'quad_dynamics.model.model': ('Model',),
 }

@@ -41,7 +41,7 @@ def link_environment(clone: Path) -> None:
 
 def environment_of_a_new_user(home: Path) -> dict[str, str]:
     """Variables without anything of this environment, but for compiled kernels and the ROS domain."""
-    from quad_dynamics.kernels.disk_cache import cache_directory
+    from quad_dynamics.compiler.disk_cache import cache_directory
 
     # Where this environment keeps its programs is not on the PATH of a new user.
     folders = [one for one in os.environ['PATH'].split(os.pathsep) if not one.startswith(sys.prefix)]

@@ -55,7 +55,7 @@ def test_an_allocation_would_be_seen() -> None:
 def test_kernels_allocate_nothing(
     qd: Any, monkeypatch: pytest.MonkeyPatch, name: str, count: int | None
 ) -> None:
-    from quad_dynamics.kernels.registry import KERNELS
+    from quad_dynamics.compiler.registry import KERNELS
 
     model = model_of(Case('go2', True))
     arguments = good_arguments(model)[name]

@@ -116,7 +116,7 @@ def test_files_that_others_could_have_written_are_not_trusted(compiled: Path, tm
 
 def test_code_of_changed_sources_is_not_kept(tmp_path: Path) -> None:
     """A process that imported the old sources must not leave its code under the name of the new ones."""
-    edit = "from quad_dynamics.kernels import disk_cache; disk_cache._hash_sources = lambda: 'new'"
+    edit = "from quad_dynamics.compiler import disk_cache; disk_cache._hash_sources = lambda: 'new'"
     run(tmp_path, edit + CODE)
     assert list(tmp_path.iterdir()) == []
 
@@ -137,7 +137,7 @@ def test_without_compiler_it_says_so(tmp_path: Path) -> None:
 
 def test_sources_are_part_of_the_key() -> None:
     """Every module that a kernel is made from counts."""
-    from quad_dynamics.kernels import disk_cache
+    from quad_dynamics.compiler import disk_cache
 
     names = {path.name for path in disk_cache.sources()}
     assert {'trace.py', 'spatial.py', 'tree.py', 'aba.py', 'layout.py'} <= names

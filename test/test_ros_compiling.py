@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
-from quad_dynamics.kernels import registry
-from quad_dynamics.kernels.registry import INT, Kernel
+from quad_dynamics.compiler import registry
+from quad_dynamics.compiler.registry import INT, Kernel
 from quad_dynamics.ros.compiling import announce_compiling
 from quad_dynamics.ros.status import Status
 

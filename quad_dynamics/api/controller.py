@@ -12,8 +12,8 @@ import numpy.typing as npt
 from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.api.links import known_frames
 from quad_dynamics.array_types import Floats
+from quad_dynamics.compiler.allocation import new_arrays
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels.allocation import new_arrays
 from quad_dynamics.kernels.controller_terms import controller_terms as _terms
 from quad_dynamics.model.model import Model
 

@@ -21,7 +21,7 @@ from quad_dynamics.kernels.door import QUATERNION_TOLERANCE
 from quad_dynamics.model.model import Model
 
 if TYPE_CHECKING:
-    from quad_dynamics.kernels.registry import Kernel
+    from quad_dynamics.compiler.registry import Kernel
     from quad_dynamics.model.packing import Packed
 
 

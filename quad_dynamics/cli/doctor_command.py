@@ -75,7 +75,7 @@ def _lacking(modules: Iterable[str]) -> list[str]:
 
 
 def _kernels() -> Finding:
-    from quad_dynamics.kernels.disk_cache import cache_directory
+    from quad_dynamics.compiler.disk_cache import cache_directory
 
     folder = cache_directory()
     if not os.access(folder if folder.exists() else folder.parent, os.W_OK):

@@ -221,7 +221,7 @@ class _Player:
 
 
 def _tell_of_compiling(screen: _Screen) -> None:
-    from quad_dynamics.kernels.disk_cache import cache_directory
+    from quad_dynamics.compiler.disk_cache import cache_directory
 
     if not any(cache_directory().glob('*')):
         screen.tell('the first start on this machine compiles, which takes about a minute')

@@ -25,8 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile, and say what was done."""
-    from quad_dynamics.kernels.disk_cache import cache_directory
-    from quad_dynamics.kernels.registry import KERNELS, warm_up
+    from quad_dynamics.compiler.disk_cache import cache_directory
+    from quad_dynamics.compiler.registry import KERNELS
+    from quad_dynamics.kernels.warm_up import warm_up
 
     compiled = warm_up(progress=not arguments.quiet)
     print(f'{len(KERNELS)} kernels are ready, {compiled} of them compiled now, kept in {cache_directory()}')

@@ -25,11 +25,11 @@ from scipy.optimize import nnls
 from quad_dynamics.api.drives import gravity_norm, leg_length, resting_pose
 from quad_dynamics.api.dynamics import gravity, inverse_dynamics, nonlinear_effects
 from quad_dynamics.array_types import Floats
+from quad_dynamics.compiler.registry import Kernel
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
 from quad_dynamics.kernels.frames import frame_pose as _pose
-from quad_dynamics.kernels.registry import Kernel
 from quad_dynamics.model.leg_kinematics import sole
 from quad_dynamics.model.model import Model
 

@@ -9,10 +9,12 @@ parent: U becomes I^A S + [0; gear J r].
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Mat3, Number, Object, Sym3, Vec3, Vec6
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import FRICTION
 from quad_dynamics.kernels.spatial import (
     add,
@@ -29,7 +31,6 @@ from quad_dynamics.kernels.spatial import (
     sym_mul,
     unrotate,
 )
-from quad_dynamics.kernels.trace import formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     accelerate_pack,
     base_rotation,
@@ -45,9 +46,7 @@ from quad_dynamics.kernels.tree import (
     take,
     velocity_wrench,
 )
-from quad_dynamics.kernels.types import Address, Bool, Int, Mat3, Number, Object, Sym3, Vec3, Vec6
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)

@@ -7,11 +7,13 @@ of its subtree at unit speed, F_j of the composite-rigid-body algorithm, moved t
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import formula, lane_sum, load, load_int, routine
+from quad_dynamics.compiler.types import Address, Int, Number, Object, Vec3
 from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import NO_GRAVITY, accelerate_bodies, store_wrenches, sum_inward
 from quad_dynamics.kernels.spatial import (
     cross,
@@ -25,7 +27,6 @@ from quad_dynamics.kernels.spatial import (
     sub,
     sym_mul,
 )
-from quad_dynamics.kernels.trace import formula, lane_sum, load, load_int, routine
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -36,7 +37,6 @@ from quad_dynamics.kernels.tree import (
     parent_of,
     place_bodies,
 )
-from quad_dynamics.kernels.types import Address, Int, Number, Object, Vec3
 from quad_dynamics.model import layout as L
 
 

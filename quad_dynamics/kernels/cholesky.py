@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import load_int, routine
+from quad_dynamics.compiler.types import Address, Int, Object
 from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import FRICTION, accelerate_bodies, store_wrenches, sum_inward, write_forces
-from quad_dynamics.kernels.trace import load_int, routine
 from quad_dynamics.kernels.tree import base_rows, friction, move_bodies, place_bodies
-from quad_dynamics.kernels.types import Address, Int, Object
 from quad_dynamics.model import layout as L
 
 

@@ -15,22 +15,7 @@ body and the base are among them. y has the same columns, for all joints.
 
 from __future__ import annotations
 
-from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.contact_inertia import pass_joint
-from quad_dynamics.kernels.scene import BASE_COLUMNS
-from quad_dynamics.kernels.spatial import (
-    add,
-    cross,
-    dot,
-    load3,
-    read3,
-    rotate,
-    scale,
-    store3,
-    store6,
-    unrotate,
-)
-from quad_dynamics.kernels.trace import (
+from quad_dynamics.compiler.trace import (
     apart,
     fill_zero,
     formula,
@@ -46,6 +31,22 @@ from quad_dynamics.kernels.trace import (
     subroutine,
     zero_lanes,
 )
+from quad_dynamics.compiler.types import LANES, Address, Int, Lanes, Number, Vec3
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.contact_inertia import pass_joint
+from quad_dynamics.kernels.scene import BASE_COLUMNS
+from quad_dynamics.kernels.spatial import (
+    add,
+    cross,
+    dot,
+    load3,
+    read3,
+    rotate,
+    scale,
+    store3,
+    store6,
+    unrotate,
+)
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -56,9 +57,7 @@ from quad_dynamics.kernels.tree import (
     parent_of,
     take,
 )
-from quad_dynamics.kernels.types import Address, Int, Lanes, Number, Vec3
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 # A 3 x 3 inverse is used only where the determinant is above this share of the cube of the mean diagonal.
 _REGULAR = 1e-9

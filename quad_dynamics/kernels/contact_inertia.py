@@ -21,12 +21,9 @@ unit moments, form a group: they travel to the base together, one in each lane.
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.aba import factor_base, reduce_inertia, solve_factored_base, store_rigid
-from quad_dynamics.kernels.arrays import data, is_none, item, length
-from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.kernels.spatial import add, cross, dot, read3, rotate, scale, sub, unrotate
-from quad_dynamics.kernels.trace import (
+from quad_dynamics.compiler.arrays import data, is_none, item, length
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import (
     fill_zero,
     formula,
     load,
@@ -38,6 +35,21 @@ from quad_dynamics.kernels.trace import (
     unit_lanes,
     zero_lanes,
 )
+from quad_dynamics.compiler.types import (
+    LANES,
+    NONE_OBJECT,
+    Address,
+    Bool,
+    Int,
+    Lanes,
+    Number,
+    Object,
+    Vec3,
+    Vec6,
+)
+from quad_dynamics.kernels.aba import factor_base, reduce_inertia, solve_factored_base, store_rigid
+from quad_dynamics.kernels.door import good_configuration, good_vector
+from quad_dynamics.kernels.spatial import add, cross, dot, read3, rotate, scale, sub, unrotate
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -49,9 +61,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     point_of_body,
 )
-from quad_dynamics.kernels.types import Address, Bool, Int, Lanes, Number, Object, Vec3, Vec6
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 ROWS = 3  # of a group
 JOINT = 13  # where the index of its joint is in a frame
@@ -113,7 +123,7 @@ def good_offsets(A: Address, links: Object, offsets: Object) -> Bool:
 @routine
 def item_or_none(A: Address, items: Object, i: Int) -> Int:
     """Address of element i of a tuple; None if there is no tuple."""
-    return load_int(A, L.NONE_OBJECT) if is_none(A, items) else item(items, i)
+    return load_int(A, NONE_OBJECT) if is_none(A, items) else item(items, i)
 
 
 @routine

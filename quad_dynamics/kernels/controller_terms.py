@@ -9,17 +9,17 @@ robot needs the wrench dA_G/dt u - [m g; 0] about the centre of mass.
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data, extent, is_writeable, item, length
+from quad_dynamics.compiler.arrays import data, extent, is_writeable, item, length
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import formula, lane_sum, load_int, routine
+from quad_dynamics.compiler.types import Address, Bool, Int, Object, Vec3
 from quad_dynamics.kernels.centroidal import write_com, write_com_jacobian, write_momentum_matrix
 from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia, write_mass_matrix
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.frames import frame_position, write_jacobian, write_position, write_rotation
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import accelerate_bodies, store_wrenches, sum_inward, write_forces
 from quad_dynamics.kernels.spatial import add, cross, load3, read3, scale, sub
-from quad_dynamics.kernels.trace import formula, lane_sum, load_int, routine
 from quad_dynamics.kernels.tree import move_bodies, pack_at, place_bodies
-from quad_dynamics.kernels.types import Address, Bool, Int, Object, Vec3
 from quad_dynamics.model import layout as L
 
 # Order of the results.

@@ -10,10 +10,12 @@ moment Sigma = tr(J)/2 1 - J. They add up from the tips to the base just as iner
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object, Vec3
 from quad_dynamics.kernels.crba import store_own_inertia, sum_base_inertia
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
     add,
     add_to3,
@@ -31,7 +33,6 @@ from quad_dynamics.kernels.spatial import (
     sub,
     unrotate,
 )
-from quad_dynamics.kernels.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     add_inertia,
     base_rotation,
@@ -43,9 +44,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     take,
 )
-from quad_dynamics.kernels.types import Address, Int, Number, Object, Vec3
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 
 @kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)

@@ -8,9 +8,11 @@ j to the base.
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.compiler.types import Address, Int, Number, Object, Sym3, Vec3
 from quad_dynamics.kernels.door import good_configuration
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
     add,
     cross,
@@ -27,7 +29,6 @@ from quad_dynamics.kernels.spatial import (
     transpose,
     unrotate,
 )
-from quad_dynamics.kernels.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     add_inertia,
     base_rotation,
@@ -38,7 +39,6 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     store_inertia,
 )
-from quad_dynamics.kernels.types import Address, Int, Number, Object, Sym3, Vec3
 from quad_dynamics.model import layout as L
 
 

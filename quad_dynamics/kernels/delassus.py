@@ -12,6 +12,8 @@ one.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.trace import apart, fill_zero, load_int, routine, store_int, subroutine
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Number
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import (
     block_product,
@@ -23,10 +25,7 @@ from quad_dynamics.kernels.constraints import (
 )
 from quad_dynamics.kernels.natural_map import mean_inertia
 from quad_dynamics.kernels.scene import BASE_COLUMNS
-from quad_dynamics.kernels.trace import apart, fill_zero, load_int, routine, store_int, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Number
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 # Vectors of the workspace: impulses, velocities (less targets), the same without impulses, the Newton step
 # and what it does to the velocities, the best impulses so far; D of each unknown, and what `proximal_point`

@@ -10,9 +10,9 @@ The number of states n is 0 for a single state, whose arguments have no leading 
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data, extent, is_array, is_none
-from quad_dynamics.kernels.trace import load_int, routine
-from quad_dynamics.kernels.types import Address, Bool, Int, Object
+from quad_dynamics.compiler.arrays import data, extent, is_array, is_none
+from quad_dynamics.compiler.trace import load_int, routine
+from quad_dynamics.compiler.types import Address, Bool, Int, Object
 from quad_dynamics.model import layout as L
 
 # A quaternion whose squared length is off by more than this is refused; a smaller error is normalised away.

@@ -17,11 +17,11 @@ time step h.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.trace import apart, load_int, routine, subroutine
+from quad_dynamics.compiler.types import Address, Bool, Int, Number
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.stops import list_friction
-from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
 from quad_dynamics.kernels.tree import base_rows, lane_of
-from quad_dynamics.kernels.types import Address, Bool, Int, Number
 from quad_dynamics.model import layout as L
 
 # How a joint moves in a step: freely (no Coulomb friction), sliding up or down, or not at all.

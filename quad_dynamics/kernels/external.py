@@ -8,14 +8,13 @@ wrenches, `links` is None.
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data, is_array, is_none, item, length
+from quad_dynamics.compiler.arrays import data, is_array, is_none, item, length
+from quad_dynamics.compiler.trace import formula, routine
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Object, Vec3
 from quad_dynamics.kernels.door import good_vector
 from quad_dynamics.kernels.spatial import add, cross
-from quad_dynamics.kernels.trace import formula, routine
 from quad_dynamics.kernels.tree import point_of_body
-from quad_dynamics.kernels.types import Address, Bool, Int, Object, Vec3
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 
 @routine

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.trace import apart, formula, lane_sum, load_int, routine, subroutine, zero_lanes
+from quad_dynamics.compiler.types import Address, Int, Lanes, Number, Vec3
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.aba import solve_articulated, store_rigid
 from quad_dynamics.kernels.constraints import row3
@@ -10,9 +12,7 @@ from quad_dynamics.kernels.external import subtract_from_body, subtract_wrench
 from quad_dynamics.kernels.joint_space import accelerate_by_factor
 from quad_dynamics.kernels.manifold import turn
 from quad_dynamics.kernels.spatial import add, cross, dot, inertia_mul, load3, scale, store6
-from quad_dynamics.kernels.trace import apart, formula, lane_sum, load_int, routine, subroutine, zero_lanes
 from quad_dynamics.kernels.tree import inertia_in_A, move_bodies, pack_at, place_bodies
-from quad_dynamics.kernels.types import Address, Int, Lanes, Number, Vec3
 from quad_dynamics.model import layout as L
 
 

@@ -13,6 +13,17 @@ without contact forces, the velocity of the base is chosen such that both hold; 
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.trace import (
+    apart,
+    formula,
+    lane_sum,
+    load,
+    load_int,
+    routine,
+    subroutine,
+    zero_lanes,
+)
+from quad_dynamics.compiler.types import Address, Int, Number, Sym3, Vec3
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.fall import place_and_move
@@ -28,18 +39,7 @@ from quad_dynamics.kernels.spatial import (
     sub,
     unrotate,
 )
-from quad_dynamics.kernels.trace import (
-    apart,
-    formula,
-    lane_sum,
-    load,
-    load_int,
-    routine,
-    subroutine,
-    zero_lanes,
-)
 from quad_dynamics.kernels.tree import base_rotation, inertia_in_A, pack_at, parent_of, point_of_body
-from quad_dynamics.kernels.types import Address, Int, Number, Sym3, Vec3
 from quad_dynamics.model import layout as L
 
 

@@ -8,12 +8,13 @@ the base.
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, formula, load_int, routine
+from quad_dynamics.compiler.types import Address, Int, Object, Vec3
 from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import add, cross, load3, matmul, read3, read9, store6
-from quad_dynamics.kernels.trace import fill_zero, formula, load_int, routine
 from quad_dynamics.kernels.tree import (
     accelerate_pack,
     base_rotation,
@@ -25,7 +26,6 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     point_of_body,
 )
-from quad_dynamics.kernels.types import Address, Int, Object, Vec3
 from quad_dynamics.model import layout as L
 
 

@@ -8,10 +8,9 @@ are its numbers meant.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.trace import apart, fill_zero, formula, load, routine, store, subroutine
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Number
 from quad_dynamics.kernels.constraints import add_block, block_product
-from quad_dynamics.kernels.trace import apart, fill_zero, formula, load, routine, store, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Number
-from quad_dynamics.model.layout import LANES
 
 _SINGULAR = 1e-200  # a pivot below this is none
 _SMALL = 1e-3  # the same without pivoting, beside the 1 that it was

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.kernels.trace import routine, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Number, Vec3
+from quad_dynamics.compiler.trace import routine, subroutine
+from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
 
 # Offsets.
 COLUMNS, ROWS, SPACING = 0, 1, 2  # points along x and y, distance between them [m]

@@ -9,6 +9,10 @@ is given, the wrench f_0 = I^A_0 a_0 + p^A_0 that the environment must supply co
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arrays import data, is_mask, mask_at
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import formula, load, load_int, routine, store
+from quad_dynamics.compiler.types import Address, Bool, Int, Number, Object
 from quad_dynamics.kernels.aba import (
     add_articulated,
     articulated_mul,
@@ -19,10 +23,8 @@ from quad_dynamics.kernels.aba import (
     start_pack,
     write_accelerations,
 )
-from quad_dynamics.kernels.arrays import data, is_mask, mask_at
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import FRICTION, write_forces
 from quad_dynamics.kernels.rnea import accelerate_base as give_base_acceleration
 from quad_dynamics.kernels.spatial import (
@@ -36,7 +38,6 @@ from quad_dynamics.kernels.spatial import (
     scale,
     store6,
 )
-from quad_dynamics.kernels.trace import formula, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     accelerate_pack,
     base_rows,
@@ -48,7 +49,6 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     take,
 )
-from quad_dynamics.kernels.types import Address, Bool, Int, Number, Object
 from quad_dynamics.model import layout as L
 
 

@@ -15,14 +15,7 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.constraints import push_out, row3, write3
-from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
-from quad_dynamics.kernels.flight import keep_momentum
-from quad_dynamics.kernels.solve_step import add_impulses, solve_step
-from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale, sub
-from quad_dynamics.kernels.terrain import gather_near, ground_below, second_surface
-from quad_dynamics.kernels.trace import (
+from quad_dynamics.compiler.trace import (
     apart,
     formula,
     load_int,
@@ -31,8 +24,15 @@ from quad_dynamics.kernels.trace import (
     store_int,
     subroutine,
 )
+from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.constraints import push_out, row3, write3
+from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
+from quad_dynamics.kernels.flight import keep_momentum
+from quad_dynamics.kernels.solve_step import add_impulses, solve_step
+from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale, sub
+from quad_dynamics.kernels.terrain import gather_near, ground_below, second_surface
 from quad_dynamics.kernels.tree import point_of_body
-from quad_dynamics.kernels.types import Address, Bool, Int, Number, Vec3
 from quad_dynamics.model import layout as L
 
 MARGIN = 1e-4  # a point this near to the ground takes part [m]

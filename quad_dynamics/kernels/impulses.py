@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import apart, load_int, routine, subroutine
+from quad_dynamics.compiler.types import Address, Bool, Int, Number
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import (
     contact_velocity,
@@ -28,8 +30,6 @@ from quad_dynamics.kernels.one_contact import settle_contact
 from quad_dynamics.kernels.smoothing_newton import newton, refine
 from quad_dynamics.kernels.spatial import add, dot, scale
 from quad_dynamics.kernels.stops import has_friction_rows
-from quad_dynamics.kernels.trace import apart, load_int, routine, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Number
 
 _FEW = 2  # sweeps before Newton's method takes over
 _ONE = 1  # the same where joint friction is among the constraints: sweeps are slow with it

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import load_int
+from quad_dynamics.compiler.types import Address, Int, Object
 from quad_dynamics.kernels.door import good_vector
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.kernels.trace import load_int
 from quad_dynamics.kernels.tree import base_rows, friction
-from quad_dynamics.kernels.types import Address, Int, Object
 from quad_dynamics.model import layout as L
 
 

@@ -20,15 +20,7 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.aba import articulated_mul, load_articulated
-from quad_dynamics.kernels.constraints import invert_inertia, unit_wrenches
-from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
-from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
-from quad_dynamics.kernels.rnea import accelerate_bodies, sum_inward, write_forces
-from quad_dynamics.kernels.scene import BASE_COLUMNS
-from quad_dynamics.kernels.spatial import add_to6, dot, load3, read3, unrotate
-from quad_dynamics.kernels.trace import (
+from quad_dynamics.compiler.trace import (
     apart,
     fill_zero,
     formula,
@@ -41,10 +33,17 @@ from quad_dynamics.kernels.trace import (
     subroutine,
     zero_lanes,
 )
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Lanes, Number, Vec3
+from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.aba import articulated_mul, load_articulated
+from quad_dynamics.kernels.constraints import invert_inertia, unit_wrenches
+from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
+from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
+from quad_dynamics.kernels.rnea import accelerate_bodies, sum_inward, write_forces
+from quad_dynamics.kernels.scene import BASE_COLUMNS
+from quad_dynamics.kernels.spatial import add_to6, dot, load3, read3, unrotate
 from quad_dynamics.kernels.tree import base_rotation, base_rows, gather, pack_at
-from quad_dynamics.kernels.types import Address, Bool, Int, Lanes, Number, Vec3
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 # ---------------------------------------------------------------- accelerations
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.kernels.trace import apart, routine, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Number
+from quad_dynamics.compiler.trace import apart, routine, subroutine
+from quad_dynamics.compiler.types import Address, Bool, Int, Number
 
 _GROWTH = (1.0 + math.sqrt(17.0)) / 8.0  # bounds the growth of elements best
 

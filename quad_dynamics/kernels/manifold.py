@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, FLOAT, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import load_int, routine
+from quad_dynamics.compiler.types import Address, Int, Number, Object, Quat, Vec3
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, FLOAT, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import quat_mul
-from quad_dynamics.kernels.trace import load_int, routine
-from quad_dynamics.kernels.types import Address, Int, Number, Object, Quat, Vec3
 from quad_dynamics.model import layout as L
 
 # Below this angle [rad], sin(x)/x and its like are taken from their series; the error is below 1e-18.

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import apart, formula, load_int, routine, subroutine
+from quad_dynamics.compiler.types import Address, Int, Number, Vec3
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import contact_velocity, row3, stop_velocity
-from quad_dynamics.kernels.trace import apart, formula, load_int, routine, subroutine
-from quad_dynamics.kernels.types import Address, Int, Number, Vec3
 
 
 @subroutine

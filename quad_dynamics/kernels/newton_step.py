@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import apart, fill_zero, formula, load, load_int, routine, store, subroutine
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Mat3, Number, Vec3
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import (
     add_block,
@@ -48,10 +50,7 @@ from quad_dynamics.kernels.gaussian_elimination import solve_equations
 from quad_dynamics.kernels.natural_map import mean_inertia
 from quad_dynamics.kernels.scene import BASE_COLUMNS
 from quad_dynamics.kernels.smooth_projection import contact_defect, contact_slopes, stop_defect
-from quad_dynamics.kernels.trace import apart, fill_zero, formula, load, load_int, routine, store, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Mat3, Number, Vec3
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 # Of reduced equations: with less, too many digits are lost. With this they are solved without pivoting, which
 # is fast; whoever tries again with another share is in no hurry.

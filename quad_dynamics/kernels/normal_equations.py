@@ -6,18 +6,18 @@ A row of Y is zero outside the subtree of its joint; those zeros are not multipl
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data, is_none
+from quad_dynamics.compiler.arrays import data, is_none
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import load_int, routine
+from quad_dynamics.compiler.types import Address, Int, Number, Object
 from quad_dynamics.kernels.door import good_configuration, good_optional, good_vector
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.regressor import (
     FRICTION_COLUMNS,
     ROTOR_COLUMNS,
     count_columns,
     write_regressor,
 )
-from quad_dynamics.kernels.trace import load_int, routine
 from quad_dynamics.kernels.tree import base_rows, joint_entry
-from quad_dynamics.kernels.types import Address, Int, Number, Object
 from quad_dynamics.model import layout as L
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import formula, routine, subroutine
+from quad_dynamics.compiler.types import Address, Bool, Int, Number, Sym3, Vec3
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import add_contact, contact_velocity, row3, write3
-from quad_dynamics.kernels.trace import formula, routine, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Number, Sym3, Vec3
 
 _NEWTON_STEPS = 20
 _TURNS = 2  # tries of the direction of friction, each from the last

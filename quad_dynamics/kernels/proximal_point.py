@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from quad_dynamics.compiler.trace import apart, routine, subroutine
+from quad_dynamics.compiler.types import Address, Int, Number
 from quad_dynamics.kernels.delassus import (
     BEST,
     CENTRE,
@@ -39,8 +41,6 @@ from quad_dynamics.kernels.smoothing_path import (
     follow,
     working_residual,
 )
-from quad_dynamics.kernels.trace import apart, routine, subroutine
-from quad_dynamics.kernels.types import Address, Int, Number
 
 Series: TypeAlias = 'tuple[Number, Number, Number, Int]'  # see SERIES
 

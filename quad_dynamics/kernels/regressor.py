@@ -10,10 +10,12 @@ function of its ten parameters. With the motion [s; t] of the body's origin, in 
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, formula, load, load_int, routine, store
+from quad_dynamics.compiler.types import LANES, Address, Int, Object, Vec3
 from quad_dynamics.kernels.crba import project
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.rnea import accelerate_bodies
 from quad_dynamics.kernels.spatial import (
     add,
@@ -30,7 +32,6 @@ from quad_dynamics.kernels.spatial import (
     store9,
     unrotate,
 )
-from quad_dynamics.kernels.trace import fill_zero, formula, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
@@ -42,9 +43,7 @@ from quad_dynamics.kernels.tree import (
     parent_of,
     place_bodies,
 )
-from quad_dynamics.kernels.types import Address, Int, Object, Vec3
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 FRICTION_COLUMNS = 1
 ROTOR_COLUMNS = 2

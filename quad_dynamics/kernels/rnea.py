@@ -8,10 +8,12 @@ wrenches are summed towards the base, and each joint takes the part along its mo
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.compiler.types import Address, Bool, Int, Number, Object, Vec3
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import (
     add,
     add_to6,
@@ -28,7 +30,6 @@ from quad_dynamics.kernels.spatial import (
     sym_mul,
     unrotate,
 )
-from quad_dynamics.kernels.trace import formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.kernels.tree import (
     accelerate_pack,
     base_rotation,
@@ -43,7 +44,6 @@ from quad_dynamics.kernels.tree import (
     stop_bodies,
     take,
 )
-from quad_dynamics.kernels.types import Address, Bool, Int, Number, Object, Vec3
 from quad_dynamics.model import layout as L
 
 FRICTION = 1

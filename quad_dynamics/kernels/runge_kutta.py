@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import apart, load_int, subroutine
+from quad_dynamics.compiler.types import Address, Int, Number
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.drives import guess_modes, load_joints
 from quad_dynamics.kernels.fall import accelerate, place_and_move, start_bodies
-from quad_dynamics.kernels.trace import apart, load_int, subroutine
-from quad_dynamics.kernels.types import Address, Int, Number
 from quad_dynamics.model import layout as L
 
 

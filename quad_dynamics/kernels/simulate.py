@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arrays import data, is_none
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import apart, fill_zero, load_int, memory_at, routine, store_int, subroutine
+from quad_dynamics.compiler.types import Address, Int, Number, Object
 from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.arrays import data, is_none
 from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.door import finite_from, good_vector
 from quad_dynamics.kernels.drives import give_torques
 from quad_dynamics.kernels.impulse_contact import step_impulse
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.runge_kutta import step_runge_kutta
 from quad_dynamics.kernels.spatial import add, scale
 from quad_dynamics.kernels.spring_contact import step_springs
-from quad_dynamics.kernels.trace import apart, fill_zero, load_int, memory_at, routine, store_int, subroutine
 from quad_dynamics.kernels.tree import base_rows
-from quad_dynamics.kernels.types import Address, Int, Number, Object
 from quad_dynamics.model import layout as L
 
 # What the kernel returns.

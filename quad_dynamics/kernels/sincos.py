@@ -6,9 +6,8 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.core import cgutils
 
-from quad_dynamics.kernels.trace import VECTOR, Placeholder, formula
-from quad_dynamics.kernels.types import Lanes
-from quad_dynamics.model.layout import LANES
+from quad_dynamics.compiler.trace import VECTOR, Placeholder, formula
+from quad_dynamics.compiler.types import LANES, Lanes
 
 # pi/2 in three parts, each the rounded rest of the one before, for the exact reduction of the argument.
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)

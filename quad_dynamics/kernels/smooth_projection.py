@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import load_int, routine
+from quad_dynamics.compiler.types import Address, Bool, Int, Mat3, Number, Vec3
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.natural_map import mean_inertia
-from quad_dynamics.kernels.trace import load_int, routine
-from quad_dynamics.kernels.types import Address, Bool, Int, Mat3, Number, Vec3
 
 _INFINITE = 1e300  # a bound above this is none
 

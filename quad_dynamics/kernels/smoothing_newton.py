@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from quad_dynamics.compiler.trace import apart, fill_zero, load_int, routine, subroutine
+from quad_dynamics.compiler.types import Address, Bool, Int, Number
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import start
 from quad_dynamics.kernels.delassus import (
@@ -56,8 +58,6 @@ from quad_dynamics.kernels.smoothing_path import (
     go,
     working_residual,
 )
-from quad_dynamics.kernels.trace import apart, fill_zero, load_int, routine, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Number
 
 Try: TypeAlias = 'tuple[Int, Number, Number, Number, Number, Int]'  # see _QUICK
 

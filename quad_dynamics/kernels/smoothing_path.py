@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import apart, fill_zero, formula, load_int, routine, subroutine
+from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.delassus import (
     BEST,
@@ -21,8 +23,6 @@ from quad_dynamics.kernels.delassus import (
 from quad_dynamics.kernels.natural_map import contact_residual, mean_inertia, stop_residual
 from quad_dynamics.kernels.newton_step import newton_step, stop_all
 from quad_dynamics.kernels.smooth_projection import contact_defect, stop_defect
-from quad_dynamics.kernels.trace import apart, fill_zero, formula, load_int, routine, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Number, Vec3
 
 # Impulses to start from: the best so far, none, or those that stop all contacts. A leg that all but jams
 # needs twenty times the impulse that it needs without friction: only the last start is near.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.trace import apart, load_int, routine, store_int, subroutine
+from quad_dynamics.compiler.types import Address, Int, Number
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import (
     number_rows,
@@ -27,8 +29,6 @@ from quad_dynamics.kernels.joint_space import (
     respond_by_factor,
 )
 from quad_dynamics.kernels.stops import add_stops, find_stops, keep_joints
-from quad_dynamics.kernels.trace import apart, load_int, routine, store_int, subroutine
-from quad_dynamics.kernels.types import Address, Int, Number
 
 MAX_ROUNDS = 60  # of the search for the joints that are stuck or reach a limit
 

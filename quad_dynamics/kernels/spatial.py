@@ -7,9 +7,8 @@ matrix is a tuple of 9, row by row; a symmetric one a tuple of 6: xx, xy, yy, xz
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.trace import formula, load, store
-from quad_dynamics.kernels.types import Address, Int, Mat3, Number, Quat, Sym3, Vec3, Vec6
-from quad_dynamics.model.layout import LANES
+from quad_dynamics.compiler.trace import formula, load, store
+from quad_dynamics.compiler.types import LANES, Address, Int, Mat3, Number, Quat, Sym3, Vec3, Vec6
 
 
 @formula

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import apart, load_int, memory_at, routine, store_int, subroutine
+from quad_dynamics.compiler.types import Address, Int, Number, Vec3
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
@@ -21,9 +23,7 @@ from quad_dynamics.kernels.impulse_contact import base_motion, point_velocity
 from quad_dynamics.kernels.solve_step import solve_step
 from quad_dynamics.kernels.spatial import add, dot, scale, sub
 from quad_dynamics.kernels.terrain import ground_below
-from quad_dynamics.kernels.trace import apart, load_int, memory_at, routine, store_int, subroutine
 from quad_dynamics.kernels.tree import point_of_body
-from quad_dynamics.kernels.types import Address, Int, Number, Vec3
 
 REACH = 0.01  # points nearer than this, and what they travel in a step, are looked at in every sub-step [m]
 QUIET = 0.35  # largest share of a velocity that damping takes in a sub-step

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import apart, fill_zero, load_int, routine, store_int, subroutine
+from quad_dynamics.compiler.types import Address, Bool, Int, Number
 from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.trace import apart, fill_zero, load_int, routine, store_int, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Number
 from quad_dynamics.model import layout as L
 
 LIMIT_MARGIN = 1e-3  # a joint this near to its limit takes part [rad, m]

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.kernels.arrays import data
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.registry import FLOAT, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import apart, formula, load, routine, store, subroutine
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Mat3, Number, Object, Vec3
 from quad_dynamics.kernels.height_map import HEIGHTS as HEIGHTS_AT
 from quad_dynamics.kernels.height_map import SKIN, heights_distance, surface_distance
-from quad_dynamics.kernels.registry import FLOAT, INT, OBJECT, kernel
 from quad_dynamics.kernels.spatial import add, dot, rotate, scale, sub, unrotate
-from quad_dynamics.kernels.trace import apart, formula, load, routine, store, subroutine
-from quad_dynamics.kernels.types import Address, Bool, Int, Mat3, Number, Object, Vec3
-from quad_dynamics.model.layout import LANES
 
 PLANE, BOX, HEIGHTS = 0, 1, 2
 

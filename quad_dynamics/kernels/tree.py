@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.trace import formula, join, load, load_int, routine, store
+from quad_dynamics.compiler.types import LANES, Address, Int, Lanes, Mat3, Number, Sym3, Vec3
 from quad_dynamics.kernels.sincos import SINCOS_LIMIT, sincos
 from quad_dynamics.kernels.spatial import (
     add,
@@ -35,8 +37,6 @@ from quad_dynamics.kernels.spatial import (
     store9,
     sym_rotate,
 )
-from quad_dynamics.kernels.trace import formula, join, load, load_int, routine, store
-from quad_dynamics.kernels.types import Address, Int, Lanes, Mat3, Number, Sym3, Vec3
 from quad_dynamics.model import layout as L
 
 # ---------------------------------------------------------------- addresses
@@ -84,7 +84,7 @@ def base_rotation(A: Address) -> Mat3:
 @formula
 def take(A: Address, at: Int, x: Address, start: Int) -> Lanes:
     """x[start + joint] for each body of a pack; empty lanes get that of joint 0."""
-    return join(*[x[start + load_int(A, at + L.JOINT + lane)] for lane in range(L.LANES)])
+    return join(*[x[start + load_int(A, at + L.JOINT + lane)] for lane in range(LANES)])
 
 
 @routine

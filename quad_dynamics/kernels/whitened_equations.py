@@ -13,15 +13,14 @@ measured, y.
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data, is_none
+from quad_dynamics.compiler.arrays import data, is_none
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, formula, load, load_int, routine, square_root, store
+from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.kernels.regressor import ROTOR_COLUMNS, write_regressor
-from quad_dynamics.kernels.trace import fill_zero, formula, load, load_int, routine, square_root, store
 from quad_dynamics.kernels.tree import base_rows, joint_entry
-from quad_dynamics.kernels.types import Address, Int, Number, Object
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 _BASE = 6  # rows of a floating base
 _TOGETHER = 12  # rows of the base that are added at once: those of two states

@@ -30,11 +30,11 @@ in the model where the pyramid cannot give the reaction.
 
 from __future__ import annotations
 
-from quad_dynamics.kernels.arrays import data, item
+from quad_dynamics.compiler.arrays import data, item
+from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, load_int, routine, square_root
+from quad_dynamics.compiler.types import Address, Int, Number, Object
 from quad_dynamics.kernels.controller_terms import DJ_F_U, DJ_G_U, J_F, J_G, P_WF, R_WF, V_WF, H, M
-from quad_dynamics.kernels.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.kernels.trace import fill_zero, load_int, routine, square_root
-from quad_dynamics.kernels.types import Address, Int, Number, Object
 from quad_dynamics.model import layout as L
 
 # Words of a leg in the table of legs.

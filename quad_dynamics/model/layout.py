@@ -20,14 +20,13 @@ joint's axis. Frame A, in which everything is computed, has world axes and its o
 
 from __future__ import annotations
 
-LANES = 4
+from quad_dynamics.compiler.types import LANES
 
 # Header: addresses of single words (3 for gravity).
 NJ, PACKS, FLOATING, NQ, NV, NB, ROTORS = range(7)
 GRAVITY = 7  # [m/s^2], world axes
 JOINTS, FIRST_PACK, SCRATCH = range(10, 13)
-# Addresses of Python objects in this process:
-ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT, BOOL_DTYPE = range(13, 17)
+# Then follow addresses of Python objects in this process: ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT, BOOL_DTYPE.
 HEADER = 24
 
 # Joint table: offsets within the entry of one joint.

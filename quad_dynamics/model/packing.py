@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quad_dynamics.array_types import Floats, Ints
+from quad_dynamics.compiler.types import ARRAY_TYPE, BOOL_DTYPE, FLOAT64_DTYPE, LANES, NONE_OBJECT
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import LANES
 
 if TYPE_CHECKING:
     from quad_dynamics.model.model import Frame, Model
 
 
 def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
-    """Shapes as `kernels.allocation` reads them: how many; then of each, how many dimensions, and these."""
+    """Shapes as `compiler.allocation` reads them: how many; then of each, how many dimensions, and these."""
     words = [len(shapes)]
     for shape in shapes:
         words += [len(shape), *shape]
@@ -82,7 +82,7 @@ class Packed:
         return (nv, nv), (nv,), (k, 3), (k, 3, 3), (k, 6), (k, 6, nv), (k, 6), *centroidal
 
     def term_words(self, frames: int) -> Ints:
-        """These shapes as `kernels.allocation` reads them."""
+        """These shapes as `compiler.allocation` reads them."""
         try:
             return self._term_words[frames]
         except KeyError:
@@ -156,10 +156,10 @@ def build_arena(model: Model) -> Floats:
         (L.JOINTS, L.HEADER),
         (L.FIRST_PACK, packs_at),
         (L.SCRATCH, scratch_at),
-        (L.ARRAY_TYPE, id(np.ndarray)),
-        (L.FLOAT64_DTYPE, id(np.dtype(np.float64))),
-        (L.NONE_OBJECT, id(None)),
-        (L.BOOL_DTYPE, id(np.dtype(np.bool_))),
+        (ARRAY_TYPE, id(np.ndarray)),
+        (FLOAT64_DTYPE, id(np.dtype(np.float64))),
+        (NONE_OBJECT, id(None)),
+        (BOOL_DTYPE, id(np.dtype(np.bool_))),
     ):
         ints[word] = count
     arena[L.GRAVITY : L.GRAVITY + 3] = model.gravity

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 
-from quad_dynamics.kernels import registry
+from quad_dynamics.compiler import registry
 from quad_dynamics.ros.diagnostics import OK, Diagnostics
 
 _PERIOD = 0.5  # between two messages [s]

@@ -12,6 +12,7 @@ from quad_dynamics.api.drives import joint_friction, motor_limits
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.array_types import Floats
+from quad_dynamics.compiler.types import LANES
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.delassus import workspace_size
@@ -19,7 +20,6 @@ from quad_dynamics.kernels.drives import LOCK
 from quad_dynamics.kernels.terrain import SHAPE_WORDS
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.description import ContactPoint
-from quad_dynamics.model.layout import LANES
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.packing import Packed
 from quad_dynamics.simulation.settings import SimulatorSettings

@@ -20,9 +20,17 @@ import functools
 
 import numpy as np
 
-from quad_dynamics.kernels.trace import formula, load_byte, load_int, memory_at, routine
-from quad_dynamics.kernels.types import Address, Bool, Int, Object
-from quad_dynamics.model import layout as L
+from quad_dynamics.compiler.trace import formula, load_byte, load_int, memory_at, routine
+from quad_dynamics.compiler.types import (
+    ARRAY_TYPE,
+    BOOL_DTYPE,
+    FLOAT64_DTYPE,
+    NONE_OBJECT,
+    Address,
+    Bool,
+    Int,
+    Object,
+)
 
 _WORD = 8
 _HEAD = object.__basicsize__  # every Python object begins with this; its type is the last word of it
@@ -48,7 +56,7 @@ def data(array: Object) -> Address:
 @routine
 def is_none(A: Address, obj: Object) -> Bool:
     """Whether an argument is None."""
-    return obj_address(obj) == load_int(A, L.NONE_OBJECT)
+    return obj_address(obj) == load_int(A, NONE_OBJECT)
 
 
 @formula
@@ -60,7 +68,7 @@ def obj_address(obj: Object) -> Int:
 @routine
 def is_array(A: Address, obj: Object, ndim: Int) -> Bool:
     """Whether an argument is a contiguous array of float64 with ndim dimensions."""
-    if word(obj, _TYPE) != load_int(A, L.ARRAY_TYPE) or word(obj, _DTYPE) != load_int(A, L.FLOAT64_DTYPE):
+    if word(obj, _TYPE) != load_int(A, ARRAY_TYPE) or word(obj, _DTYPE) != load_int(A, FLOAT64_DTYPE):
         return False
     # the number of dimensions and the flags are ints of 32 bits
     return (word(obj, _NDIM) & 0xFFFFFFFF) == ndim and (
@@ -77,7 +85,7 @@ def is_writeable(A: Address, obj: Object, ndim: Int) -> Bool:
 @routine
 def is_mask(A: Address, obj: Object, size: Int) -> Bool:
     """Whether an argument is a contiguous array (size,) of bool."""
-    if word(obj, _TYPE) != load_int(A, L.ARRAY_TYPE) or word(obj, _DTYPE) != load_int(A, L.BOOL_DTYPE):
+    if word(obj, _TYPE) != load_int(A, ARRAY_TYPE) or word(obj, _DTYPE) != load_int(A, BOOL_DTYPE):
         return False
     flags = word(obj, _FLAGS) & _CONTIGUOUS_ALIGNED
     return (word(obj, _NDIM) & 0xFFFFFFFF) == 1 and flags == _CONTIGUOUS_ALIGNED and extent(obj, 0) == size

@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import binding, ir
 from numba import types
 
-from quad_dynamics.kernels.trace import AddressType, ObjectType
+from quad_dynamics.compiler.trace import AddressType, ObjectType
 
 _METH_FASTCALL = 0x0080
 

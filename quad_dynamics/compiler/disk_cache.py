@@ -27,8 +27,7 @@ import numba
 from numba.core import caching, serialize
 from numba.core.compiler import CompileResult
 
-from quad_dynamics.model import layout
-
+_PACKAGE = Path(__file__).parents[1]
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _KEEP_SECONDS = 30 * 24 * 3600.0
 _FOREIGN_WRITE = 0o022  # group and others
@@ -108,7 +107,8 @@ def cache_directory() -> Path:
 
 def sources() -> list[Path]:
     """The files that compiled kernels are made from."""
-    return [*sorted(Path(__file__).parent.glob('*.py')), Path(layout.__file__)]
+    kernels = [path for name in ('compiler', 'kernels') for path in sorted((_PACKAGE / name).glob('*.py'))]
+    return [*kernels, _PACKAGE / 'model' / 'layout.py']
 
 
 def _hash_sources() -> str:

@@ -22,10 +22,10 @@ from numba import njit, types
 from numba.core import codegen
 from numba.core.compiler_lock import global_compiler_lock
 
-from quad_dynamics.kernels.arrays import check_layout
-from quad_dynamics.kernels.disk_cache import DiskCache
-from quad_dynamics.kernels.entry import make_entry, make_unlocked
-from quad_dynamics.kernels.trace import OPTIONS, AddressType, ObjectType
+from quad_dynamics.compiler.arrays import check_layout
+from quad_dynamics.compiler.disk_cache import DiskCache
+from quad_dynamics.compiler.entry import make_entry, make_unlocked
+from quad_dynamics.compiler.trace import OPTIONS, AddressType, ObjectType
 
 # Types of arguments: the address of the arena (a Python int), arrays and other objects, and numbers.
 ARENA = AddressType()
@@ -180,22 +180,3 @@ def kernel(*signature: types.Type) -> Callable[[Callable[..., int]], Kernel]:
         return made
 
     return declare
-
-
-def warm_up(progress: bool = True) -> int:
-    """Compile or load all kernels now, so that no later call has to wait; returns how many were compiled.
-
-    Args:
-        progress: show a progress bar on stderr, if that is a terminal.
-    """
-    from tqdm import tqdm
-
-    import quad_dynamics.kernels.all  # noqa: F401 (fills KERNELS)
-
-    compiled = 0
-    hidden = None if progress else True  # None: where stderr is no terminal
-    with tqdm(KERNELS.values(), desc='preparing kernels', unit='kernel', disable=hidden) as bar:
-        for item in bar:
-            bar.set_postfix_str(item.name)
-            compiled += item.load(announce=bool(progress and bar.disable))
-    return compiled

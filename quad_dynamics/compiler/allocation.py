@@ -17,8 +17,8 @@ import numpy as np
 from llvmlite import ir
 
 from quad_dynamics.array_types import Ints
-from quad_dynamics.kernels.arrays import DATA, check_layout
-from quad_dynamics.kernels.entry import call_of, function_at, make_builtin
+from quad_dynamics.compiler.arrays import DATA, check_layout
+from quad_dynamics.compiler.entry import call_of, function_at, make_builtin
 
 _PY_ARRAY_TYPE, _PY_ARRAY_NEW = 2, 93  # positions in the table
 _NPY_DOUBLE = 12

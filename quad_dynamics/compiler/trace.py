@@ -10,7 +10,7 @@ return tuples, loop over a literal range, in short use all of Python, at no cost
 A placeholder is a float, an int, or four floats at once (`LANES` of them, in one vector register: see
 `quad_dynamics.model.layout` for what stands in the lanes). A formula looks the same for all of them, and runs
 on plain Python numbers too. Numbers in memory are reached through addresses: see
-`quad_dynamics.kernels.arrays`.
+`quad_dynamics.compiler.arrays`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
-from quad_dynamics.kernels.types import Address, Int, Lanes, Number
-from quad_dynamics.model.layout import LANES
+from quad_dynamics.compiler.types import LANES, Address, Int, Lanes, Number
 
 # What LLVM may do with our formulas: fuse a*b + c, reorder sums, ignore the sign of zero. NaN and inf stay
 # what they are (numba's `fastmath=True` would assume them away, and then NaN could hide).

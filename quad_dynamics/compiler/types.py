@@ -2,13 +2,19 @@
 """Names of what the functions of the kernels take and return, for the reader.
 
 To mypy each of them is Any: the same formula gets plain numbers, lanes, or the placeholders of
-`quad_dynamics.kernels.trace`, and the same `load_int` gives a placeholder in a formula and an int in a
+`quad_dynamics.compiler.trace`, and the same `load_int` gives a placeholder in a formula and an int in a
 routine.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
+
+LANES = 4  # numbers that one vector register holds
+
+# Words of the header of the memory that every kernel gets, with addresses of Python objects in this process:
+# the type of arrays, two types of their elements, and None.
+ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT, BOOL_DTYPE = range(13, 17)
 
 # Single things.
 Lanes: TypeAlias = Any  # four floats, one for each body of a pack
