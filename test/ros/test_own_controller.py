@@ -16,7 +16,7 @@ import pytest
 
 pytestmark = [pytest.mark.realtime, pytest.mark.usefixtures('ros_domain')]
 
-EXAMPLE = Path(__file__).resolve().parents[1] / 'examples' / 'stand_controller.py'
+EXAMPLE = Path(__file__).resolve().parents[2] / 'examples' / 'stand_controller.py'
 STANDING = 0.27  # height of the base of a robot that stands [m]
 
 

@@ -19,7 +19,7 @@ from documented_blocks import Block, read_blocks
 from fresh_clone import clone_source, environment_of_a_new_user, link_environment
 from pasted_shell import PastedShell
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').rglob('*.md'))]
 # Those that end by themselves; test_own_controller.py has the other one.
 EXAMPLES = [path for path in sorted((ROOT / 'examples').glob('*.py')) if path.stem != 'stand_controller']

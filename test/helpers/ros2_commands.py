@@ -16,7 +16,7 @@ from quad_dynamics.cli.sim_checks import settings_class
 from quad_dynamics.ros.graph import NODES, GraphOptions
 from quad_dynamics.ros.parameters import read_values
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _ROW = re.compile(r'^\| `([^`]+)` \| (\w+)/(\w+) \|', re.MULTILINE)
 # Programs of a workspace; nothing of them is ours.
 OF_ROS = [

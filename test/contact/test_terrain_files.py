@@ -292,7 +292,7 @@ def test_distance_of_any_shape_of_array() -> None:
 # ---------------------------------------------------------------- documentation
 
 
-PAGE = Path(__file__).parents[1] / 'docs' / 'terrain.md'
+PAGE = Path(__file__).parents[2] / 'docs' / 'terrain.md'
 
 
 def test_the_example_of_the_page_loads(tmp_path: Path) -> None:

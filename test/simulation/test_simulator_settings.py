@@ -16,7 +16,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import Parameter
 from quad_dynamics.simulation.settings import ImuSettings, SensorSettings, SimulatorSettings
 
-DOCS = Path(__file__).parents[1] / 'docs'
+DOCS = Path(__file__).parents[2] / 'docs'
 PARAMETERS = SimulatorSettings.parameters()
 NUMBERS = {name: p for name, p in PARAMETERS.items() if p.kind in {'number', 'integer'}}
 

@@ -495,7 +495,7 @@ class TestQuadrupeds:
 
     def test_documented_figures(self, name: str) -> None:
         """Another machine may round otherwise: a few points, or one step of the tolerance."""
-        page = (Path(__file__).parents[1] / 'docs' / 'robot_description.md').read_text()
+        page = (Path(__file__).parents[2] / 'docs' / 'robot_description.md').read_text()
         rows = [[cell.strip() for cell in row.split('|')] for row in page.splitlines() if row.startswith('|')]
         [names] = [row for row in rows if 'anymal_b' in row]
         column = names.index(name)

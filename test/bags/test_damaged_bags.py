@@ -29,7 +29,7 @@ def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize('seed', range(2), ids=lambda seed: f'damage{seed}')
 def test_repair_never_makes_it_worse(seed: int, tmp_path: Path) -> None:
-    """A part of `python test/damaged_bags.py 500`, whose figures are in docs/bags.md."""
+    """A part of `python test/helpers/damaged_bags.py 500`, whose figures are in docs/bags.md."""
     outcomes = bags.run(36, 100 + seed, tmp_path, size=150)
     failures = {
         (name, one.how): one.failures for name, each in outcomes.items() for one in each if one.failures

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _LIB = f'python{sys.version_info.major}.{sys.version_info.minor}'
 _OWN = ('__editable__', 'quad_dynamics')  # what an installation of the package itself brings
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from fresh_clone import clone_source
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 NAME = 'quad_dynamics'
 LOCKS = sorted((ROOT / 'requirements').glob('*.txt'))
 # Installed packages run for the first time compile their kernels; this is far more than that takes.

@@ -211,7 +211,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 
 
 def test_the_documentation_names_every_column_and_key() -> None:
-    text = (Path(__file__).parents[1] / 'docs' / 'scenarios.md').read_text()
+    text = (Path(__file__).parents[2] / 'docs' / 'scenarios.md').read_text()
     table = re.findall(r'^\| (`.*?`) \|', text.split('## Columns')[1].split('**Velocity')[0], re.MULTILINE)
     assert re.findall(r'`(\w+)`', ' '.join(table)) == list(COLUMNS)
     keys = re.findall(r'^\| `([\w.]+)` \|', text.split('## The file')[1].split('An event')[0], re.MULTILINE)
@@ -219,7 +219,7 @@ def test_the_documentation_names_every_column_and_key() -> None:
 
 
 def test_the_file_of_the_documentation_is_good(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[1] / 'docs' / 'scenarios.md').read_text()
+    text = (Path(__file__).parents[2] / 'docs' / 'scenarios.md').read_text()
     file = tmp_path / 'scenario.yaml'
     file.write_text(text.split('```yaml\n')[1].split('```')[0])
     assert len(ScenarioFile.load(file).seeds) == 10

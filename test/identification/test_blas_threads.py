@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+HELPERS = Path(__file__).parents[1] / 'helpers'
 
 # A new process without limits in its environment; it writes the threads of BLAS before, inside and after.
 SCRIPT = """
@@ -58,7 +58,7 @@ def test_blas_is_limited_inside_and_restored_after(tmp_path: Path, work: str, li
     environment = {name: value for name, value in os.environ.items() if name not in limits}
     done = subprocess.run(
         [sys.executable, '-c', SCRIPT + work, str(tmp_path / 'bag')],
-        env={**environment, 'PYTHONPATH': str(HERE)},
+        env={**environment, 'PYTHONPATH': str(HELPERS)},
         check=False,
         capture_output=True,
         text=True,

@@ -25,7 +25,7 @@ from quad_dynamics.model.loading import load_model
 from quad_dynamics.model.model import Model
 
 EXACT = 1e-13
-DOCUMENT = Path(__file__).resolve().parent.parent / 'docs' / 'robot_description.md'
+DOCUMENT = Path(__file__).resolve().parents[2] / 'docs' / 'robot_description.md'
 ROTOR = {'gear': 6.0, 'mass': 0.1, 'inertia': [1e-4, 2e-4, 1e-4]}
 MOTOR = {'torque_limit': 3.0, 'voltage': 24.0, 'torque_constant': 0.05, 'resistance': 0.2}
 JOINTS = 'FL_hip_joint, FL_thigh_joint, FL_calf_joint'

@@ -17,7 +17,7 @@ from quad_dynamics.planning.gait import GAITS
 from quad_dynamics.scenarios.runner import ScenarioRun
 from quad_dynamics.scenarios.scenario_file import ScenarioFile
 
-CONFIG = Path(__file__).parents[1] / 'config'
+CONFIG = Path(__file__).parents[2] / 'config'
 FILES = sorted((CONFIG / 'scenarios').glob('*.yaml'))
 
 pytestmark = pytest.mark.filterwarnings('ignore::quad_dynamics.errors.ModelWarning')

@@ -17,7 +17,7 @@ from quad_dynamics.ros.motion import FollowedMotion
 from quad_dynamics.ros.player import motion_namespace
 from quad_dynamics.ros.subscriptions import Selection
 
-ARM = Path(__file__).parents[1] / 'quad_dynamics' / 'robots' / 'two_link_arm' / 'two_link_arm.urdf'
+ARM = Path(__file__).parents[2] / 'quad_dynamics' / 'robots' / 'two_link_arm' / 'two_link_arm.urdf'
 READY = {'message': 'computed_torque hold', 'mode': 'computed_torque', 'phase': 'hold'}
 FOLLOWS = {'message': 'computed_torque follow', 'mode': 'computed_torque', 'phase': 'follow'}
 

@@ -23,7 +23,7 @@ from quad_dynamics.ros.environment import ros_environment
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.qos import COMMAND, STREAM
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def start(module: str, *parameters: str) -> subprocess.Popen[str]:

@@ -22,7 +22,7 @@ pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installe
 from node_processes import Probe, Process, probe
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
-from test_cli_sim import Sim
+from sim_command import Sim
 
 from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.qos import STREAM

@@ -72,8 +72,9 @@ def test_reset_forgets_everything(contact: str) -> None:
 def digest_elsewhere(contact: str, **environment: str) -> str:
     """What drive gives in a new process."""
     folder = Path(__file__).parent
+    paths = [str(folder), str(folder.parent / 'helpers')]
     script = (
-        f'import sys; sys.path.insert(0, {str(folder)!r})\n'
+        f'import sys; sys.path[:0] = {paths!r}\n'
         'from test_simulator_determinism import drive, make\n'
         f'print(drive(make({contact!r}), 0, 150).hex())\n'
     )

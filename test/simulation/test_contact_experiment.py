@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import simple_robots as robots
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / 'docs'
 STRIDES = 3  # of the ten in the document; the trot repeats itself
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bags of several writers, damaged at random: what readers find in them before and after `repair`.
 
-As a program: `python test/damaged_bags.py 500 [seed]` prints a table.
+As a program: `python test/helpers/damaged_bags.py 500 [seed]` prints a table.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from viewer_node.settings import ViewerSettings
 
 pytestmark = pytest.mark.filterwarnings('ignore::quad_dynamics.errors.ModelWarning')
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SETTINGS: dict[str, Any] = {
     'sim_node': SimNodeSettings,
     'force_node': ForceSettings,
