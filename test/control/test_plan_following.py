@@ -16,10 +16,10 @@ from motion_plans import trot
 from planned_walk import DT, FollowedWalk, PlannedWalk
 from slow_variants import slow_but
 
-from force_node.plans import PlanQueue
 from quad_dynamics.control.gait_planner import GaitPlanner
 from quad_dynamics.control.lying import lying_pose
 from quad_dynamics.control.plan_follower import PlanFollower
+from quad_dynamics.control.plan_queue import PlanQueue
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.walker_settings import WalkerSettings
 from quad_dynamics.planning.gait import GAITS

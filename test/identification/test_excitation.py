@@ -16,12 +16,12 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import approx_fprime
 from slow_variants import slow_but
 
-from force_node.targets import read_targets
 from quad_dynamics.api.kinematics import difference, frame_pose, frame_velocity
 from quad_dynamics.cli import main
 from quad_dynamics.control.computed_torque import ComputedTorque
 from quad_dynamics.control.contact_forces import balance_forces, contact_torques
 from quad_dynamics.control.guard import Guard
+from quad_dynamics.control.modes.joint_targets import read_targets
 from quad_dynamics.control.trajectory import JointTrajectory
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.excitation import swing

@@ -22,10 +22,10 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 import quad_dynamics as qd
-from planner_node.maker import PlanMaker
 from planner_node.pictures import support_polygons, zmp_path
 from planner_node.settings import PlannerSettings
 from quad_dynamics.bags.cdr_padding import Padding
+from quad_dynamics.control.plan_maker import PlanMaker
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.planning.contact_schedule import ContactSchedule

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decisions of force_node, without ROS: modes, safe states, jumps, recovery."""
+"""The decisions of the supervisor: modes, safe states, jumps, recovery."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from force_plant import Plant
 from simple_robots import pendulum
+from supervised_robot import Plant
 
-from force_node.laws import StandLaw
-from force_node.settings import ForceSettings
-from force_node.supervisor import Supervisor
 from quad_dynamics.api.drives import motor_limits
 from quad_dynamics.control.damping import Damping
 from quad_dynamics.control.faults import Faults
 from quad_dynamics.control.jumps import JumpDetector
-from quad_dynamics.control.settings import MODES
+from quad_dynamics.control.modes.names import MODES
+from quad_dynamics.control.modes.settings import ModeSettings
+from quad_dynamics.control.modes.supervisor import Supervisor
+from quad_dynamics.control.stand import StandUp
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.stamp_watch import Watch
@@ -86,10 +86,10 @@ def test_a_change_of_mode_does_not_make_the_torques_jump(model: Any, mode: str) 
 def test_an_unavailable_mode_is_named(model: Any) -> None:
     fixed = pendulum()
     with pytest.raises(ArgumentError, match=r"parameter mode is 'stand': .* cannot stand up"):
-        Supervisor(fixed, ForceSettings(mode='stand'))
-    supervisor = Supervisor(fixed, ForceSettings(mode='gravity'))
+        Supervisor(fixed, ModeSettings(mode='stand'))
+    supervisor = Supervisor(fixed, ModeSettings(mode='gravity'))
     with pytest.raises(ArgumentError, match="mode is 'stand'"):
-        supervisor.change(ForceSettings(mode='stand'))
+        supervisor.change(ModeSettings(mode='stand'))
     assert supervisor.mode == 'gravity'
 
 
@@ -110,10 +110,6 @@ def test_settings_that_do_not_suit_the_robot_change_nothing(model: Any) -> None:
         plant.change(kp=(1.0, 2.0, 3.0), mode='gravity')
     assert plant.supervisor.guard is guard
     assert plant.supervisor.mode == 'stand'
-    with pytest.raises(ArgumentError, match=r'feedback is .drive.; expected .node.'):
-        ForceSettings(output='float64_multi_array')
-    with pytest.raises(ArgumentError, match='lock_step'):
-        ForceSettings(output='float64_multi_array', feedback='node', lock_step=True)
 
 
 # ---------------------------------------------------------------- what goes wrong
@@ -186,20 +182,20 @@ def test_nothing_latches_in_damping(model: Any) -> None:
 def test_one_exception_passes_and_many_latch(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plant = Plant(model)
     plant.run(0.1)
-    good = StandLaw.update
+    good = StandUp.update
 
     def bad(self: Any, state: Any) -> Any:
         raise RuntimeError('injected')
 
-    monkeypatch.setattr(StandLaw, 'update', bad)
+    monkeypatch.setattr(StandUp, 'update', bad)
     assert is_damping(plant.step())
-    monkeypatch.setattr(StandLaw, 'update', good)
+    monkeypatch.setattr(StandUp, 'update', good)
     assert not is_damping(plant.step())
     assert plant.faults == [('exception', 'RuntimeError: injected')]
-    monkeypatch.setattr(StandLaw, 'update', bad)
+    monkeypatch.setattr(StandUp, 'update', bad)
     for _ in range(1000):
         assert is_damping(plant.step())
-    monkeypatch.setattr(StandLaw, 'update', good)
+    monkeypatch.setattr(StandUp, 'update', good)
     assert is_damping(plant.step())
     assert plant.supervisor.recover() == (True, 'recovered from: RuntimeError: injected')
     assert not is_damping(plant.step())

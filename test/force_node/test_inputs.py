@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from force_plant import Plant
 from reference_plain import rotation_of_quaternion
 from simple_robots import pendulum
+from supervised_robot import Plant
 
 import quad_dynamics as qd
-from force_node.targets import read_targets
+from quad_dynamics.control.modes.joint_targets import read_targets
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.inputs import Inputs, rotated
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which plans count in force_node, and from when on; and samples in the order of their stamps."""
+"""Which plans of another process count, and from when on; and samples in the order of their stamps."""
 
 from __future__ import annotations
 
 import pytest
 from motion_plans import trot
 
-from force_node.plans import PlanQueue
+from quad_dynamics.control.plan_queue import PlanQueue
 from quad_dynamics.errors import ArgumentError
 
 MS = 1_000_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A supervisor of force_node with a simulated robot, in one process and without ROS."""
+"""A supervisor with a simulated robot, in one process and without ROS."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import quad_dynamics as qd
-from force_node.settings import ForceSettings
-from force_node.supervisor import Supervisor
 from quad_dynamics.api.drives import default_gains
+from quad_dynamics.control.modes.settings import ModeSettings
+from quad_dynamics.control.modes.supervisor import Supervisor
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
 
@@ -27,7 +27,7 @@ class Plant:
 
             self.sim.reset(lying_pose(model))
         self.faults: list[tuple[str, str]] = []
-        self.settings = ForceSettings(**settings)
+        self.settings = ModeSettings(**settings)
         self.supervisor = Supervisor(model, self.settings, lambda *fault: self.faults.append(fault))
         self.kp, self.kd = default_gains(model)
         self.offset = 0.0

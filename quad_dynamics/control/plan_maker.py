@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes plans for states: the planner, the age of the command, what goes wrong. Without ROS or a clock."""
+"""Makes plans for states: the planner, the age of the command, what goes wrong."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from planner_node.settings import PlannerSettings
 from quad_dynamics.api.drives import resting_pose
 from quad_dynamics.control.faults import FaultHandler
 from quad_dynamics.control.gait_planner import GaitPlanner
 from quad_dynamics.control.jumps import LONGEST_GAP, JumpDetector
+from quad_dynamics.control.modes.settings import CommandedSettings
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.velocity_command import VelocityCommand
 from quad_dynamics.model.model import Model
@@ -29,7 +29,7 @@ class PlanMaker:
         last_jump: in words.
     """
 
-    def __init__(self, model: Model, settings: PlannerSettings, on_fault: FaultHandler) -> None:
+    def __init__(self, model: Model, settings: CommandedSettings, on_fault: FaultHandler) -> None:
         """Prepare everything.
 
         Args:
@@ -40,8 +40,6 @@ class PlanMaker:
         Raises:
             ArgumentError: settings that do not suit the robot.
         """
-        if settings.lock_step:
-            settings = settings.replace(plan_time_limit=0.0)
         self._planner = GaitPlanner(model, settings)
         self._velocity = VelocityCommand(self._planner, settings.cmd_timeout)
         self._jumps = JumpDetector(model)
@@ -99,7 +97,7 @@ class PlanMaker:
         if limited:
             self._on_fault('limited_cmd_vel', limited)
 
-    def change(self, settings: PlannerSettings) -> None:
+    def change(self, settings: CommandedSettings) -> None:
         """Take other settings.
 
         Raises:

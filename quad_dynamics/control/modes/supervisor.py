@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides what the joints are to do: by the law of the mode, or by damping when something is wrong.
 
-What guards a law stands in `quad_dynamics/control/supervision.py`; here are modes, and what comes on topics.
-It knows nothing of ROS and has no clock.
+`Supervision` guards the law; `Supervisor` adds modes, and the commands that each of them takes.
 """
 
 from __future__ import annotations
@@ -11,13 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from force_node.estimator import FootForceEstimator
-from force_node.laws import Law, PassthroughLaw, TrackingLaw, WholeBodyLaw, make_laws
-from force_node.settings import ForceSettings
-from force_node.targets import read_targets
 from quad_dynamics.array_types import Floats
+from quad_dynamics.control.computed_torque import ComputedTorque
 from quad_dynamics.control.faults import FaultHandler
+from quad_dynamics.control.foot_force_estimator import FootForceEstimator
 from quad_dynamics.control.guard import Guard
+from quad_dynamics.control.law import ModeLaw
+from quad_dynamics.control.modes.commanded_walker import CommandedWalker
+from quad_dynamics.control.modes.joint_targets import read_targets
+from quad_dynamics.control.modes.laws import make_laws
+from quad_dynamics.control.modes.names import COMPUTED_TORQUE, DAMPING, PASSTHROUGH, WHOLE_BODY
+from quad_dynamics.control.modes.passthrough import Passthrough
+from quad_dynamics.control.modes.settings import ModeSettings
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.supervision import Supervision
@@ -33,7 +37,7 @@ class Supervisor(Supervision):
         estimator: of the forces on the feet.
     """
 
-    def __init__(self, model: Model, settings: ForceSettings, on_fault: FaultHandler | None = None) -> None:
+    def __init__(self, model: Model, settings: ModeSettings, on_fault: FaultHandler | None = None) -> None:
         """Make all laws, and run each once, which compiles what it needs.
 
         Args:
@@ -60,7 +64,7 @@ class Supervisor(Supervision):
 
     def _set_mode(self, mode: str) -> None:
         self._mode = mode
-        self.law = None if mode == 'damping' else self._laws[mode]
+        self.law = None if mode == DAMPING else self._laws[mode]
 
     @property
     def phase(self) -> str:
@@ -74,9 +78,9 @@ class Supervisor(Supervision):
     def details(self) -> dict[str, Any]:
         """What the law of the mode says about itself, by name."""
         law = self._laws[self._mode]
-        return law.details() if isinstance(law, WholeBodyLaw) else {}
+        return law.details() if isinstance(law, CommandedWalker) else {}
 
-    def change(self, settings: ForceSettings) -> None:
+    def change(self, settings: ModeSettings) -> None:
         """Take other settings; another mode begins at the next state.
 
         Raises:
@@ -127,11 +131,12 @@ class Supervisor(Supervision):
         Raises:
             ArgumentError: what is wrong with them, or that this is not the time for them.
         """
-        law = self._expecting('joint_targets', 'computed_torque')
-        assert isinstance(law, TrackingLaw)
+        law = self._expecting('joint_targets', COMPUTED_TORQUE)
+        assert isinstance(law, ComputedTorque)
         assert self._before is not None
         here = self._before.q[-self._model.nj :]
-        law.follow(read_targets(message, self._model, self._before.time, here))
+        targets = read_targets(message, self._model, self._before.time, here)
+        law.set_trajectory(targets.times, targets.q, targets.qd, targets.qdd, targets.start)
 
     def command(self, tau: Floats | None, q: Floats | None, qd: Floats | None) -> None:
         """Take a command for passthrough: torques and targets, each (nj,) or None.
@@ -139,8 +144,8 @@ class Supervisor(Supervision):
         Raises:
             ArgumentError: this is not the time for it.
         """
-        law = self._expecting('joint_commands', 'passthrough')
-        assert isinstance(law, PassthroughLaw)
+        law = self._expecting('joint_commands', PASSTHROUGH)
+        assert isinstance(law, Passthrough)
         law.command(Setpoint(np.zeros(self._model.nj) if tau is None else tau, q, qd))
 
     def velocity(self, vx: float, vy: float, wz: float) -> None:
@@ -149,21 +154,21 @@ class Supervisor(Supervision):
         Raises:
             ArgumentError: a value that is not finite, or this is not the time for it.
         """
-        if vx == vy == wz == 0.0 and (self._mode != 'whole_body' or self._must_start):
+        if vx == vy == wz == 0.0 and (self._mode != WHOLE_BODY or self._must_start):
             return
-        law = self._expecting('cmd_vel', 'whole_body')
-        assert isinstance(law, WholeBodyLaw)
+        law = self._expecting('cmd_vel', WHOLE_BODY)
+        assert isinstance(law, CommandedWalker)
         limited = law.command(vx, vy, wz)
         if limited:
             self.faults.note('limited_cmd_vel', limited)
 
     def follow(self, plan: MotionPlan) -> None:
         """Take a motion plan for mode whole_body; a robot that is in another mode may need it later."""
-        law = self._laws.get('whole_body')
-        if isinstance(law, WholeBodyLaw):
+        law = self._laws.get(WHOLE_BODY)
+        if isinstance(law, CommandedWalker):
             law.follow(plan)
 
-    def _expecting(self, topic: str, mode: str) -> Law:
+    def _expecting(self, topic: str, mode: str) -> ModeLaw:
         if self._mode != mode:
             raise ArgumentError(f"{topic} came in mode '{self._mode}'; expected mode '{mode}'")
         if self._must_start:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mode whole_body of force_node, without processes: commands, their age and their limits, and safety."""
+"""Mode whole_body: commands, their age and their limits, and safety."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from force_plant import Plant
 from simple_robots import pendulum
 from slow_variants import slow_but
+from supervised_robot import Plant
 
 import quad_dynamics as qd
-from force_node.settings import ForceSettings
-from force_node.supervisor import Supervisor
 from quad_dynamics.api.drives import motor_limits
+from quad_dynamics.control.modes.settings import ModeSettings
+from quad_dynamics.control.modes.supervisor import Supervisor
 from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.supervision import Supervision
 from quad_dynamics.control.walker import Walker
@@ -189,11 +189,11 @@ def test_a_fall_while_walking_latches_and_damps(model: Any) -> None:
 
 def test_a_robot_without_legs_does_not_walk() -> None:
     with pytest.raises(ArgumentError, match=r"mode is 'whole_body': .* expected a quadruped"):
-        Supervisor(pendulum(), ForceSettings(mode='whole_body'))
+        Supervisor(pendulum(), ModeSettings(mode='whole_body'))
 
 
 def test_other_modes_count_on_the_friction_that_they_did() -> None:
-    assert ForceSettings().mu == ControlSettings().mu
+    assert ModeSettings().mu == ControlSettings().mu
 
 
 def test_the_same_protection_without_a_node(model: Any) -> None:

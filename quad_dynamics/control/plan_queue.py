@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion plans of another node: which of them count, and from when on. Without ROS or a clock."""
+"""Motion plans of another process: which of them count, and from when on."""
 
 from __future__ import annotations
 
