@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dposv
 from scipy.optimize import nnls
 
-from quad_dynamics.api.drives import gravity_norm, leg_length, resting_pose
+from quad_dynamics.api.drives import gravity_norm, leg_length
 from quad_dynamics.api.dynamics import gravity, inverse_dynamics, nonlinear_effects
 from quad_dynamics.array_types import Floats
 from quad_dynamics.compiler.registry import Kernel
@@ -30,7 +30,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
 from quad_dynamics.kernels.frames import frame_pose as _pose
-from quad_dynamics.model.leg_kinematics import sole
+from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
 
 # Singular values below this share of the largest are directions in which the feet cannot push.
@@ -62,7 +62,7 @@ class FootPoints:
         self._frames, self._levers = [], []
         for foot in model.foot_names:
             words = model._packed.frame(foot).copy()
-            position, radius = sole(model, foot, resting_pose(model))
+            position, radius = contact_ball(model, foot)
             words[1:4] += words[4:13].reshape(3, 3) @ position
             self._frames.append(words)
             self._levers.append(_cross_matrix(-radius * self.up))
