@@ -18,7 +18,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.lapack import dposv
 from scipy.optimize import nnls
 
@@ -136,73 +135,22 @@ def foot_points(model: Model) -> FootPoints:
     return FootPoints(model)
 
 
-def carrying_feet(model: Model, foot_forces: npt.ArrayLike | None, threshold: float) -> tuple[int, ...]:
-    """Indices into foot_names of the feet that carry.
-
-    Args:
-        model: robot.
-        foot_forces: (feet, 3) measured forces in world axes [N]; None: all feet carry.
-        threshold: share of a foot's part of the weight, from which on it carries.
-    """
-    points = foot_points(model)
-    if foot_forces is None:
-        return tuple(range(points.count))
-    least = threshold * points.weight / max(points.count, 1)
-    upward = np.asarray(foot_forces, dtype=np.float64) @ points.up
-    return tuple(i for i, force in enumerate(upward.tolist()) if force > least)
-
-
-def balance_forces(
-    model: Model,
-    q: Floats,
-    u: Floats,
-    du: Floats,
-    feet: Sequence[int] | Sequence[str],
-    mu: float,
-) -> Floats:
-    """Forces of the ground on the feet for a motion, by least squares on the rows of the base.
-
-    Args:
-        model: robot.
-        q: (nq,) configuration.
-        u: (nv,) velocity.
-        du: (nv,) acceleration.
-        feet: names or indices of the feet that carry.
-        mu: friction; forces stay within the cone about the direction against gravity.
-
-    Returns:
-        (feet, 3) forces in world axes [N], of all feet in the order of foot_names; zero for those that do
-        not carry.
-    """
-    points = foot_points(model)
-    index = points.indices(feet)
-    wanted = inverse_dynamics(model, q, u, du)
-    return forces_for(points, points.jacobian(q, index), index, wanted, mu)
-
-
-def contact_torques(model: Model, q: Floats, u: Floats, du: Floats, forces: Floats) -> Floats:
-    """Joint torques (M du + h - J^T f) of the joints' rows, (nj,) [N m or N].
-
-    Args:
-        model: robot.
-        q: (nq,) configuration.
-        u: (nv,) velocity.
-        du: (nv,) acceleration.
-        forces: (feet, 3) on all feet, in world axes [N].
-    """
-    points = foot_points(model)
-    wanted = inverse_dynamics(model, q, u, du)
-    J = points.jacobian(q, range(points.count))
-    return np.asarray((wanted - np.ravel(forces) @ J)[model.nv - model.nj :])
-
-
 def torques_and_forces(
     model: Model, q: Floats, u: Floats, du: Floats, feet: Sequence[int], mu: float
 ) -> tuple[Floats, Floats]:
-    """`balance_forces`, and the `contact_torques` that belong to them, at the cost of one.
+    """Joint torques for a motion, and the forces of the ground on the feet that balance its base.
+
+    Args:
+        model: robot.
+        q: (nq,) configuration.
+        u: (nv,) velocity.
+        du: (nv,) acceleration.
+        feet: indices of the feet that carry.
+        mu: friction; forces stay within the cone about the direction against gravity.
 
     Returns:
-        (nj,) torques and (feet, 3) forces.
+        (nj,) torques M du + h - J^T f of the joints' rows [N m or N], and (feet, 3) forces in world axes [N]
+        of all feet in the order of foot_names; zero for those that do not carry.
     """
     points = foot_points(model)
     wanted = inverse_dynamics(model, q, u, du)
