@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -148,10 +150,15 @@ ROWS = {
 }
 
 
-def model_table(found: dict[str, Measures]) -> str:
-    """Both models beside each other."""
+def model_table(rows: Mapping[str, tuple[str, str]], found: Mapping[str, Any]) -> str:
+    """Models beside each other.
+
+    Args:
+        rows: by label, the name of a measure and its format.
+        found: measures of each model.
+    """
     lines = [f'| | {" | ".join(found)} |', '|---|' + '---:|' * len(found)]
-    for label, (name, form) in ROWS.items():
+    for label, (name, form) in rows.items():
         cells = (format(getattr(one, name), form) for one in found.values())
         lines.append(f'| {label} | {" | ".join(cells)} |')
     return '\n'.join(lines)
@@ -250,7 +257,7 @@ def main() -> None:
     models = {name: found['1 ms'] for name, found in steps.items()}
     draw(model, models, steps, frictions)
     for name, table in (
-        ('table of models', model_table(models)),
+        ('table of models', model_table(ROWS, models)),
         ('table of time steps', sweep_table('time step', steps)),
         ('table of frictions', sweep_table('mu', frictions)),
     ):

@@ -19,7 +19,7 @@ from quad_dynamics.array_types import Floats
 
 mpl.use('Agg')
 import matplotlib.pyplot as plt
-from contact_models import LOADED, turns, windows, write_table
+from contact_models import LOADED, model_table, turns, windows, write_table
 
 import quad_dynamics as qd
 from quad_dynamics.control.gains import drive_gains
@@ -142,15 +142,6 @@ def depths_of_feet(log: qd.Log) -> Floats:
     return np.stack(found, axis=1)
 
 
-def table(found: dict[str, Measures]) -> str:
-    """Both models beside each other."""
-    lines = [f'| | {" | ".join(found)} |', '|---|' + '---:|' * len(found)]
-    for label, (name, form) in ROWS.items():
-        cells = (format(getattr(one, name), form) for one in found.values())
-        lines.append(f'| {label} | {" | ".join(cells)} |')
-    return '\n'.join(lines)
-
-
 def draw(model: qd.Model, found: dict[str, Measures]) -> None:
     """Two strides in time."""
     figure, axes = plt.subplots(1, 3, figsize=(13.5, 3.8), layout='constrained')
@@ -187,8 +178,8 @@ def main() -> None:
         model = qd.load_model('mini_cheetah')
     found = {name: measure(model, contact) for name, contact in MODELS.items()}
     draw(model, found)
-    print(table(found))
-    write_table('table of walking', table(found))
+    print(model_table(ROWS, found))
+    write_table('table of walking', model_table(ROWS, found))
 
 
 if __name__ == '__main__':

@@ -25,13 +25,13 @@ import numpy as np
 from scipy.special import chdtri
 
 from quad_dynamics.array_types import Floats
+from quad_dynamics.identification.baselines.belief import BeliefSettings
 from quad_dynamics.identification.baselines.chart import Chart
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freedom
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.model import Model
 from quad_dynamics.parameters.parameter import param
-from quad_dynamics.parameters.parameter_set import ParameterSet
 
 _LARGEST_STEP = 0.3  # of a logarithmic Cholesky factor in one iteration
 _LARGEST = 3.0  # factors beyond this are those of no robot: e^3 is twenty times as large
@@ -42,23 +42,9 @@ _LEAST_SCALE, _LARGEST_SCALE = 1e-2, 1e4  # of the variance of the rows, where i
 
 
 @dataclass(frozen=True)
-class KalmanSettings(ParameterSet):
+class KalmanSettings(BeliefSettings):
     """What is believed before the data, and how fast it may change."""
 
-    inertia_std: float = param(
-        0.3,
-        'relative standard deviation of the inertia of bodies at the beginning',
-        unit='-',
-        above=0.0,
-        high=10.0,
-    )
-    friction_std: float = param(
-        1.0,
-        'standard deviation of friction before the data, over the torque of a brisk motion',
-        unit='-',
-        above=0.0,
-        high=10.0,
-    )
     inertia_drift: float = param(
         1e-4,
         'standard deviation of the change of inertia within a second',

@@ -16,6 +16,7 @@ from scipy.optimize import least_squares
 from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.baselines.belief import BeliefSettings
 from quad_dynamics.identification.baselines.chart import Chart
 from quad_dynamics.identification.baselines.stribeck import search_stribeck_velocity, with_stribeck_velocity
 from quad_dynamics.identification.equations.equations import Equations
@@ -23,7 +24,6 @@ from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freed
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import noise_variance
 from quad_dynamics.parameters.parameter import param
-from quad_dynamics.parameters.parameter_set import ParameterSet
 
 _LEAST = 1e-14  # eigenvalues of the normal equations below this part of the largest are rounding
 _ROUGH = 1e-8  # tolerance of fits during the search
@@ -31,23 +31,9 @@ _INSIDE = 0.05  # distance of the start from bounds, in standard deviations: on 
 
 
 @dataclass(frozen=True)
-class NonlinearSettings(ParameterSet):
+class NonlinearSettings(BeliefSettings):
     """What is believed before the data, and what is searched for."""
 
-    inertia_std: float = param(
-        0.3,
-        'relative standard deviation of the inertia of bodies before the data',
-        unit='-',
-        above=0.0,
-        high=10.0,
-    )
-    friction_std: float = param(
-        1.0,
-        'standard deviation of friction before the data, over the torque of a brisk motion',
-        unit='-',
-        above=0.0,
-        high=10.0,
-    )
     stribeck: bool = param(True, 'search for the Stribeck velocity, where Stribeck friction is free')
     stribeck_low: float = param(0.005, 'lowest Stribeck velocity', unit='rad/s', above=0.0)
     stribeck_high: float = param(1.0, 'highest', unit='rad/s', above=0.0)
