@@ -29,6 +29,11 @@ def arc(velocity: Vec2, rate: float, begin: float, end: float, yaw: float = 0.0)
     return chord * x, chord * y
 
 
+def decay_integral(time: float, constant: float) -> float:
+    """Integral of exp(-t / constant) from zero to a time: the way of a velocity that decays, over it [s]."""
+    return constant * (1.0 - math.exp(-time / constant))
+
+
 def turned(vector: Vec2, angle: float) -> Vec2:
     """A vector turned by an angle [rad]."""
     c, s = math.cos(angle), math.sin(angle)

@@ -35,7 +35,7 @@ from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
-from quad_dynamics.planning.arc import arc, turned
+from quad_dynamics.planning.arc import arc, decay_integral, turned
 from quad_dynamics.planning.footholds import speed_at_change
 from quad_dynamics.planning.stance_geometry import StanceGeometry
 
@@ -329,7 +329,7 @@ def _prediction(v: Vec2, v_c: Vec2, rate: float, time: float, settling: float) -
     if math.isinf(settling):
         return v, arc(v, rate, 0.0, time)
     left = math.exp(-time / settling)
-    mean = settling * (1.0 - left) / time if time > 1e-9 else 1.0
+    mean = decay_integral(time, settling) / time if time > 1e-9 else 1.0
     later = (v_c[0] + left * (v[0] - v_c[0]), v_c[1] + left * (v[1] - v_c[1]))
     average = (v_c[0] + mean * (v[0] - v_c[0]), v_c[1] + mean * (v[1] - v_c[1]))
     return later, arc(average, rate, 0.0, time)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quad_dynamics.array_types import Floats
-from quad_dynamics.planning.arc import arc, turned
+from quad_dynamics.planning.arc import arc, decay_integral, turned
 from quad_dynamics.planning.com_planner import ComPlanner, ComResult
 from quad_dynamics.planning.com_problem import (
     ComProblem,
@@ -272,7 +272,7 @@ class MotionPlanner:
         dx, dy = arc(velocity, request.command[2], 0.0, time, request.yaw)
         wanted = turned(velocity, request.yaw)
         tau = _SETTLING * self._geometry.pendulum
-        rest = tau * (1.0 - math.exp(-time / tau))
+        rest = decay_integral(time, tau)
         vx, vy = float(request.velocity[0]), float(request.velocity[1])
         return dx + rest * (vx - wanted[0]), dy + rest * (vy - wanted[1])
 

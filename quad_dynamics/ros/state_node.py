@@ -10,7 +10,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from geometry_msgs.msg import Twist, TwistStamped
 
-from quad_dynamics.control.modes.settings import CommandedSettings
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.compiling import announce_compiling
 from quad_dynamics.ros.diagnostics import Diagnostics
@@ -20,9 +19,10 @@ from quad_dynamics.ros.priority import Priority
 from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND
 from quad_dynamics.ros.robot import load_robot
+from quad_dynamics.ros.state_settings import StateNodeSettings
 from quad_dynamics.ros.velocities import read_velocity
 
-_Settings = TypeVar('_Settings', bound=CommandedSettings)
+_Settings = TypeVar('_Settings', bound=StateNodeSettings)
 
 
 class Reporter(Protocol):
@@ -62,8 +62,7 @@ class StateNode(Generic[_Settings]):
         self.node = OverridableNode(name)
         self._parameters = NodeParameters(self.node, kind)
         self.settings: _Settings = self._parameters.values
-        robot: Any = self.settings
-        self.model = load_robot(self.node, robot.robot, robot.xacro_args)
+        self.model = load_robot(self.node, self.settings.robot, self.settings.xacro_args)
         self.diagnostics = Diagnostics(self.node, self.model.name)
         announce_compiling(self.diagnostics)
 
@@ -77,7 +76,7 @@ class StateNode(Generic[_Settings]):
             period: how long a turn waits for messages [s].
             greeting: for the log, when everything is ready.
         """
-        settings: Any = self.settings
+        settings = self.settings
         self.priority.want(settings.real_time_priority and not settings.lock_step)
         gc.collect()
         gc.freeze()
@@ -114,8 +113,7 @@ class StateNode(Generic[_Settings]):
             except ArgumentError as error:
                 self.diagnostics.fault('bad_cmd_vel', str(error))
 
-        settings: Any = self.settings
-        kind = TwistStamped if settings.cmd_vel_stamped else Twist
+        kind = TwistStamped if self.settings.cmd_vel_stamped else Twist
         self.node.create_subscription(kind, 'cmd_vel', callback, COMMAND)
 
 
