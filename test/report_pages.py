@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from chromium import Browser, Pixels, wait_for
+from chromium import Browser, wait_for
 from PIL import Image
+
+from quad_dynamics.array_types import Bytes
 
 # Every figure with the title, text and background rectangle of each of its panels, in pixels of the page.
 _PANELS = """[...document.querySelectorAll('figure')].flatMap(figure =>
@@ -85,7 +87,7 @@ def empty_panels(report: Path, browser: Browser) -> list[str]:
     return [f'{panel.figure}: {panel.title}' for panel in panels if not panel.filled]
 
 
-def _whole_page(browser: Browser) -> Pixels:
+def _whole_page(browser: Browser) -> Bytes:
     height = browser.evaluate('document.documentElement.scrollHeight')
     clip = {'x': 0, 'y': 0, 'width': _WIDTH, 'height': height, 'scale': 1}
     answer = browser.command('Page.captureScreenshot', format='png', captureBeyondViewport=True, clip=clip)
@@ -93,7 +95,7 @@ def _whole_page(browser: Browser) -> Pixels:
     return np.asarray(image.convert('RGB'))
 
 
-def _coloured(image: Pixels, box: list[float]) -> int:
+def _coloured(image: Bytes, box: list[float]) -> int:
     x, y, width, height = (round(value) for value in box)
     part = image[y : y + height, x : x + width].astype(int)
     return int(np.sum(np.ptp(part, axis=2) > _COLOURED))

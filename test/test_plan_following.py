@@ -144,6 +144,7 @@ def test_after_failures_the_last_plan_is_kept_for_a_stride(
     assert planner.counts.plan_failures == failures
 
 
+@pytest.mark.slow
 def test_a_robot_whose_plans_fail_stops_and_walks_on_when_they_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quad_dynamics.array_types import Bytes
+
 pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
 pytest.importorskip('viser', reason='viser is not installed')
-from chromium import Browser, Pixels, find_chromium
+from chromium import Browser, find_chromium
 from geometry_msgs.msg import Twist
 from node_processes import Probe, Process, probe
 
@@ -48,7 +50,7 @@ def until(look: Callable[[], Any], what: str, listener: Probe | None = None) -> 
             listener.listen(0.2)
 
 
-def scene(browser: Browser) -> Pixels:
+def scene(browser: Browser) -> Bytes:
     """What is between the panels."""
     image = browser.screenshot()
     return image[200:, 360 : SIZE[0] - 330]
