@@ -5,4 +5,4 @@ import sys
 from pathlib import Path
 
 # Generated logs are those of the tests.
-sys.path.append(str(Path(__file__).parents[1] / 'test'))
+sys.path.append(str(Path(__file__).parents[1] / 'test' / 'helpers'))

@@ -3,9 +3,9 @@
 
     python -m benchmarks.plausibility --count 200 --seed 0 --jobs 2 --out plausibility.jsonl
 
-Each log is one of test/identification_worlds.py: a robot that differs from its URDF as robots do, a motion
-that is good or poor, friction that the equations know or do not know, torque constants that are off, delays.
-Counted are
+Each log is one of test/helpers/identification_worlds.py: a robot that differs from its URDF as robots do, a
+motion that is good or poor, friction that the equations know or do not know, torque constants that are off,
+delays. Counted are
 
 * results whose total mass is more than 15 % off the truth without a word: neither refused nor warned of;
 * results that predict torques worse than the URDF does without a word: on blocks of the log that were held

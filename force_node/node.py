@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """force_node: joint states in, joint torques out.
 
-Every message of `joint_states` wakes it, and is answered. What is decided stands in `supervisor.py`.
+Every message of `joint_states` wakes it, and is answered. `Supervisor` (quad_dynamics/control/modes) decides.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from force_node.outputs import EstimateOutput, make_output
 from force_node.plan_input import PlanInput
 from force_node.report import Report
 from force_node.settings import ForceSettings
-from force_node.supervisor import Supervisor
+from quad_dynamics.control.modes.names import WHOLE_BODY
+from quad_dynamics.control.modes.supervisor import Supervisor
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.cdr import JointReader
 from quad_dynamics.ros.compiling import announce_compiling
 from quad_dynamics.ros.diagnostics import Diagnostics
-from quad_dynamics.ros.graph import WALKING
 from quad_dynamics.ros.mailbox import make_mailbox
 from quad_dynamics.ros.node import OverridableNode
 from quad_dynamics.ros.pacing import sharpen_timers
@@ -148,7 +148,7 @@ class ForceNode:
         """Whether the plan that a state needs is on its way; in lock-step only."""
         if self.plans is None or not self.settings.lock_step:
             return False
-        return self.plans.must_wait(stamp_ns) and self.supervisor.mode == WALKING
+        return self.plans.must_wait(stamp_ns) and self.supervisor.mode == WHOLE_BODY
 
     def _follow(self, stamp_ns: int) -> None:
         """Hand on the plan that counts from a state on, if there is another one than before."""

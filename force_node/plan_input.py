@@ -9,8 +9,8 @@ from collections.abc import Callable
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
-from force_node.plans import PlanQueue
 from force_node.settings import ForceSettings
+from quad_dynamics.control.plan_queue import PlanQueue
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.planning.motion_plan import MotionPlan

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quad_dynamics.control.modes.names import PASSTHROUGH, WHOLE_BODY
 from quad_dynamics.ros.diagnostics import ERROR, OK, WARN, Crowd
-from quad_dynamics.ros.graph import WALKING
 from quad_dynamics.ros.plan_messages import MOTION_TOPIC
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class Report:
         if supervisor.waiting_for:
             return WARN, f'damping: {supervisor.waiting_for}'
         # With plans of another node the gait is that node's.
-        has_gait = supervisor.mode == WALKING and self._owner.plans is None
+        has_gait = supervisor.mode == WHOLE_BODY and self._owner.plans is None
         gait = self._owner.settings.gait if has_gait else ''
         message = ' '.join(filter(None, [supervisor.mode, supervisor.phase, gait and f'({gait})']))
-        if supervisor.mode == 'passthrough' and supervisor.phase == 'no command':
+        if supervisor.mode == PASSTHROUGH and supervisor.phase == 'no command':
             timeout = self._owner.settings.command_timeout
             return WARN, f'{message}: damping, for no joint_commands came for {timeout:g} s'
         late = self._late_plan()
@@ -104,7 +104,7 @@ class Report:
     def _late_plan(self) -> str:
         """What is wrong with the plans of another node while the robot should follow them; '' if nothing."""
         owner = self._owner
-        if owner.plans is None or owner.supervisor.mode != WALKING or owner.supervisor.phase == 'rise':
+        if owner.plans is None or owner.supervisor.mode != WHOLE_BODY or owner.supervisor.phase == 'rise':
             return ''
         age = owner.plans.age(owner.sensors.inputs.joint_stamp)
         if age <= owner.settings.plan_timeout:

@@ -1,32 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of force_node: those of the control laws, and these."""
+"""Parameters of force_node: those of the modes, and these."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quad_dynamics.control.settings import MODES
-from quad_dynamics.control.walker_settings import WalkerSettings
+from quad_dynamics.control.modes.settings import ModeSettings
 from quad_dynamics.parameters.frame_names import frame_problems
 from quad_dynamics.parameters.parameter import param
 
 
 @dataclass(frozen=True)
-class ForceSettings(WalkerSettings):
+class ForceSettings(ModeSettings):
     """Everything that can be set about force_node."""
 
-    # Of all modes; they count on less than `Walker` alone does.
-    mu: float = param(0.4, 'friction that the feet may count on', unit='-', low=0.0, high=5.0, dynamic=True)
     robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
     xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
-    mode: str = param(
-        'stand',
-        'gravity: carry the weight; stand: get up and stand; computed_torque: follow joint_targets; damping: '
-        'come to rest; passthrough: send joint_commands on, within limits; whole_body: get up, stand, and '
-        'walk as cmd_vel says',
-        choices=MODES,
-        dynamic=True,
-    )
     lock_step: bool = param(
         False, 'wait for odom and foot_forces of the stamp of joint_states, and let no clock decide anything'
     )
@@ -36,22 +25,6 @@ class ForceSettings(WalkerSettings):
         unit='s',
         low=0.01,
         high=10.0,
-        dynamic=True,
-    )
-    command_timeout: float = param(
-        0.25,
-        'without joint_commands after which passthrough damps the joints, in the time of joint_states',
-        unit='s',
-        low=0.01,
-        high=10.0,
-        dynamic=True,
-    )
-    cmd_timeout: float = param(
-        0.2,
-        'without cmd_vel after which whole_body stops and stands, in the time of joint_states',
-        unit='s',
-        low=0.01,
-        high=60.0,
         dynamic=True,
     )
     cmd_vel_stamped: bool = param(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """planner_node: states and a velocity in, motion plans out.
 
-Every message of `joint_states` wakes it. What is planned stands in `maker.py`.
+Every message of `joint_states` wakes it. `quad_dynamics.control.plan_maker` plans.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 from geometry_msgs.msg import Twist, TwistStamped
 
-from planner_node.maker import PlanMaker
 from planner_node.outputs import PlanMarkers, PlanOutput
 from planner_node.report import Report
 from planner_node.settings import PlannerSettings
+from quad_dynamics.control.plan_maker import PlanMaker
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.compiling import announce_compiling
 from quad_dynamics.ros.diagnostics import Diagnostics
@@ -54,7 +54,9 @@ class PlannerNode:
         self.model = load_robot(self.node, settings.robot, settings.xacro_args)
         self.diagnostics = Diagnostics(self.node, self.model.name)
         announce_compiling(self.diagnostics)
-        self.maker = PlanMaker(self.model, settings, self.diagnostics.fault)
+        # In lock-step no clock may decide anything.
+        planned = settings.replace(plan_time_limit=0.0) if settings.lock_step else settings
+        self.maker = PlanMaker(self.model, planned, self.diagnostics.fault)
         self.output = PlanOutput(self.node, self.model, settings)
         self._markers = PlanMarkers(self.node, self.model, settings)
         self.box = make_mailbox(self.node, self.diagnostics.error)

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quad_dynamics.control.walker_settings import WalkerSettings
+from quad_dynamics.control.modes.settings import CommandedSettings
 from quad_dynamics.parameters.frame_names import frame_problems
 from quad_dynamics.parameters.parameter import param
 
 
 @dataclass(frozen=True)
-class PlannerSettings(WalkerSettings):
+class PlannerSettings(CommandedSettings):
     """Everything that can be set about planner_node."""
 
-    # Of all nodes; they count on less than `Walker` alone does.
-    mu: float = param(0.4, 'friction that the feet may count on', unit='-', low=0.0, high=5.0, dynamic=True)
     robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
     xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
     plan_time_limit: float = param(
@@ -35,14 +33,6 @@ class PlannerSettings(WalkerSettings):
         unit='s',
         low=0.01,
         high=10.0,
-        dynamic=True,
-    )
-    cmd_timeout: float = param(
-        0.2,
-        'without cmd_vel after which the robot is to stop and stand, in the time of joint_states',
-        unit='s',
-        low=0.01,
-        high=60.0,
         dynamic=True,
     )
     cmd_vel_stamped: bool = param(

@@ -16,6 +16,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
+from quad_dynamics.control.modes.names import WHOLE_BODY
 from quad_dynamics.errors import ModelError
 from quad_dynamics.ros.diagnostics import OK, WARN, Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
@@ -37,7 +38,6 @@ from viewer_node.streams import MARKER_TOPICS, Streams, read_marker_array
 _IDLE_PERIOD = 0.1  # between two looks for a page [s]
 _ASK_PERIOD = 2.0  # between two questions about parameters [s]
 _STATUS_PERIOD = 0.25
-_WALKING = 'whole_body'  # mode of force_node that obeys cmd_vel
 _RECOVER_DELAY = 0.4  # from a reset until the controller has seen it [s]
 
 
@@ -130,7 +130,7 @@ class ViewerNode:
         """Show what force_node says about itself."""
         self._mode = values['mode']
         self.page.panel.know_choice('mode', self._mode)
-        if self._mode == _WALKING and 'max_vx' in values:
+        if self._mode == WHOLE_BODY and 'max_vx' in values:
             x, y, turn = (float(values[name]) for name in ('max_vx', 'max_vy', 'max_wz'))
             self.page.panel.walk.know_limits((x, y, turn))
 
@@ -139,7 +139,7 @@ class ViewerNode:
         names = set(self._remote.walkers())
         values = self._parameters.values
         force, planner = (name.rpartition('/')[2] for name in (values.force_node, values.planner_node))
-        walks = force in names and self._mode == _WALKING
+        walks = force in names and self._mode == WHOLE_BODY
         self.page.show_walk(walks or bool(names - {force, planner}), walks)
 
     # ---- the loop

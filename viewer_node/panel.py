@@ -12,7 +12,7 @@ from typing import Any
 
 import viser
 
-from quad_dynamics.control.settings import MODES
+from quad_dynamics.control.modes.names import MODES
 from quad_dynamics.simulation.settings import CONTACTS
 from viewer_node.status import Line
 from viewer_node.walk_panel import WalkPanel

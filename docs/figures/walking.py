@@ -231,7 +231,7 @@ def draw(model: qd.Model, moments: list[Moment], frames: int | None) -> list[Ima
 
 def driver() -> Any:
     """The module with which tests drive a browser."""
-    sys.path.insert(0, str(HERE.parents[1] / 'test'))
+    sys.path.insert(0, str(HERE.parents[1] / 'test' / 'helpers'))
     return importlib.import_module('chromium')
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
+from quad_dynamics.identification.equations.modes import MEANINGS
 from quad_dynamics.identification.report.armature import gear_note, scale_of
 from quad_dynamics.identification.report.facts import (
     doubts,
@@ -20,7 +21,7 @@ from quad_dynamics.identification.report.facts import (
     short_names,
     with_std,
 )
-from quad_dynamics.identification.report.summary import MODES, found_lines, recordings_line
+from quad_dynamics.identification.report.summary import found_lines, recordings_line
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Errors, Validation, pooled
 
@@ -39,7 +40,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     model = solution.columns.model
     print_warnings(terminal, result)
     terminal.line(terminal.paint(f'{model.name} from {recordings_line(result)}', 'bold'))
-    terminal.line(f'  {MODES[result.equations.mode]}; {len(result.equations.samples)} samples')
+    terminal.line(f'  {MEANINGS[result.equations.mode]}; {len(result.equations.samples)} samples')
     print_signals(terminal, result.signals)
     for note in model_notes(model):
         terminal.line('  ' + terminal.paint(f'model: {note}', 'yellow'))

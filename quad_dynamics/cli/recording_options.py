@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.errors import ArgumentError, ModelWarning
+from quad_dynamics.identification.equations.modes import AUTO, MODES
 from quad_dynamics.model.loading import load_model
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.recordings.topics import Topics
     from quad_dynamics.identification.signals.signal_settings import SignalSettings
     from quad_dynamics.model.model import Model
-
-MODES = ('auto', 'fixed', 'forces', 'projection', 'base')
 
 # Shared parts of the explanations.
 RECORDINGS = """\
@@ -75,8 +74,8 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     add('--imu', action='store_true', help='motion of the base from the IMU, even if there is odometry')
     add(
         '--mode',
-        choices=MODES,
-        default='auto',
+        choices=(AUTO, *MODES),
+        default=AUTO,
         help='fixed: the base is held; forces: with measured foot forces; projection: without them; base: '
         'rows of the base alone (default: auto, by what there is)',
     )

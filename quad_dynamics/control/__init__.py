@@ -11,9 +11,14 @@
 | `whole_body` | torques that move the whole robot as wanted, within all limits |
 | `contact_forces` | forces on the feet that move the base as wanted, within friction |
 | `observer` | what acts on the robot from outside, from its momentum |
-| `guard` | the last door: checks states, limits setpoints |
+| `law` | what every law has |
+| `guard` | checks states, limits setpoints |
 | `supervision` | asks a law, latches faults, fades from law to law; damps when something is wrong |
+| `modes` | several laws of which one controls the robot; what `force_node` runs |
+| `foot_force_estimator` | forces on the feet, by the momentum observer |
+| `plan_maker` | plans for states as they come; what `planner_node` runs |
+| `plan_queue` | plans of another process: which of them count |
 | `lying` | the pose in which a robot lies on its belly |
 
-Every law takes a `RobotState` and gives a `Setpoint`; `ControlSettings` has all that can be set.
+Every law (`law.Law`) takes a `RobotState` and gives a `Setpoint`; `ControlSettings` has all that can be set.
 """

@@ -63,6 +63,15 @@ class ComputedTorque:
         self._waiting: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None
         self._waiting = None
 
+    def start(self, state: RobotState) -> None:
+        """Begin at a state: hold the joints where they are."""
+        self.reset()
+
+    @property
+    def phase(self) -> str:
+        """'follow' while there is a trajectory, else 'hold'."""
+        return 'hold' if self.finished else 'follow'
+
     @property
     def finished(self) -> bool:
         """Whether no trajectory is being followed."""
@@ -112,6 +121,10 @@ class ComputedTorque:
         down = np.zeros(self._points.count, dtype=np.bool_)
         down[list(feet)] = True
         return Setpoint(tau + friction, q_r.copy(), qd_r.copy(), down)
+
+    def change(self, settings: ControlSettings) -> None:
+        """Take other frequency, damping, friction and threshold, without beginning anew."""
+        self.settings = settings
 
     def _on_feet(self, state: RobotState, qdd: Floats, feet: tuple[int, ...]) -> Floats:
         """Torques (nj,) for accelerations of the joints, with some feet on the ground.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from quad_dynamics.control.setpoint import Setpoint
+from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
 
@@ -13,9 +14,17 @@ from quad_dynamics.model.model import Model
 class Damping:
     """A robot that stands sinks to the ground with it, slowly enough not to break."""
 
+    phase = ''
+
     def __init__(self, model: Model) -> None:
         self._nj = model.nj
+
+    def start(self, state: RobotState) -> None:
+        """Nothing to remember."""
 
     def update(self, state: RobotState | None) -> Setpoint:
         """No torque, zero velocity, for any state and for none: this must work when nothing else does."""
         return Setpoint(np.zeros(self._nj), None, np.zeros(self._nj))
+
+    def change(self, settings: ControlSettings) -> None:
+        """Nothing to change: the drives have the gains."""

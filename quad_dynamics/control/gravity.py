@@ -8,6 +8,7 @@ import numpy as np
 from quad_dynamics.control.contact_detector import ContactDetector
 from quad_dynamics.control.contact_forces import torques_and_forces
 from quad_dynamics.control.setpoint import Setpoint
+from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
 
@@ -23,11 +24,16 @@ class GravityCompensation:
         threshold: share of a foot's part of the weight, from which on it carries.
     """
 
+    phase = ''
+
     def __init__(self, model: Model, mu: float = 0.4, threshold: float = 0.25) -> None:
         self._model = model
         self.mu, self.threshold = mu, threshold
         self._still = np.zeros(model.nv)
         self._contacts = ContactDetector(model) if model.floating_base else None
+
+    def start(self, state: RobotState) -> None:
+        """Nothing to remember."""
 
     def update(self, state: RobotState) -> Setpoint:
         """The torques for a state, and velocity targets of zero."""
@@ -37,3 +43,7 @@ class GravityCompensation:
         down = np.zeros(len(model.foot_names), dtype=np.bool_)
         down[list(feet)] = True
         return Setpoint(tau, None, np.zeros(model.nj), down)
+
+    def change(self, settings: ControlSettings) -> None:
+        """Take other friction and threshold."""
+        self.mu, self.threshold = settings.mu, settings.contact_threshold

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
-# What a robot can be asked to do.
-MODES = ('stand', 'gravity', 'computed_torque', 'damping', 'passthrough', 'whole_body')
-
 
 @dataclass(frozen=True)
 class ControlSettings(ParameterSet):

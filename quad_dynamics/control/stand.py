@@ -127,6 +127,10 @@ class StandUp:
         tau = tau + self._viscous * qd_j + self._coulomb * np.tanh(qd_j / _SLOW)
         return Setpoint(tau, q_j, qd_j, self._down if load > 0.0 else np.zeros_like(self._down))
 
+    def change(self, settings: ControlSettings) -> None:
+        """Take other times and friction, without beginning anew; the height stays as it is."""
+        self.settings = settings
+
     def _targets(self, t: float) -> tuple[Floats, Floats, float]:
         """Joint positions and velocities, and the share of the weight that the feet carry."""
         if t < self._fold_time:

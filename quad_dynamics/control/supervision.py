@@ -11,7 +11,6 @@ states give the same setpoints.
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from quad_dynamics.control.damping import Damping
 from quad_dynamics.control.faults import FaultHandler, Faults
 from quad_dynamics.control.guard import Guard
 from quad_dynamics.control.jumps import JumpDetector
+from quad_dynamics.control.law import Law
 from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
@@ -29,16 +29,6 @@ from quad_dynamics.model.model import Model
 FADE_TIME = 0.1
 # A fade is over when so little is left of it.
 _FADED = 1e-3
-
-
-class SupervisedLaw(Protocol):
-    """What is asked of a control law. `Walker` and `StandUp` are such laws."""
-
-    def start(self, state: RobotState) -> None:
-        """Begin at a state."""
-
-    def update(self, state: RobotState) -> Setpoint:
-        """The setpoint for a state."""
 
 
 class Supervision:
@@ -56,7 +46,7 @@ class Supervision:
     def __init__(
         self,
         model: Model,
-        law: SupervisedLaw | None = None,
+        law: Law | None = None,
         settings: ControlSettings | None = None,
         on_fault: FaultHandler | None = None,
     ) -> None:
@@ -89,12 +79,12 @@ class Supervision:
         self.waiting_for, self.is_damping = 'no state yet', True
 
     @property
-    def law(self) -> SupervisedLaw | None:
+    def law(self) -> Law | None:
         """Which law controls the robot, None for damping; another one begins at the next state."""
         return self._law
 
     @law.setter
-    def law(self, law: SupervisedLaw | None) -> None:
+    def law(self, law: Law | None) -> None:
         self._law, self._must_start = law, True
 
     # ---------------------------------------------------------------- states

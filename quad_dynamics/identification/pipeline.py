@@ -13,7 +13,8 @@ from quad_dynamics.identification.baselines.compare import Comparison, compare
 from quad_dynamics.identification.blas_threads import single_threaded_blas
 from quad_dynamics.identification.cutoff_choice import CutoffJudge
 from quad_dynamics.identification.equations.columns import Columns, make_columns
-from quad_dynamics.identification.equations.equations import MODES, Equations
+from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.modes import AUTO, MODES
 from quad_dynamics.identification.equations.noise import Noise, first_noise, fit_noise
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.equations.torque_checks import refuse_other_torques
@@ -50,7 +51,7 @@ class IdentifySettings:
         free: what may change, as `make_freedom` takes it; empty: everything, where it helps.
         tie_legs: whether legs are alike.
         mass: of the whole robot, where it is known.
-        mode: one of MODES, or 'auto'.
+        mode: one of `modes.MODES`, or 'auto'.
         folds: blocks of time for cross-validation.
         compare: whether all other methods run as well.
         hold_out: whether blocks are held out for validation where there is no other recording.
@@ -63,7 +64,7 @@ class IdentifySettings:
     free: tuple[str, ...] = ()
     tie_legs: bool = False
     mass: MassRange | None = None
-    mode: str = 'auto'
+    mode: str = AUTO
     folds: int = 8
     compare: bool = False
     hold_out: bool = True
@@ -182,11 +183,11 @@ def _silent(text: str) -> None:
 
 def _mode(model: Model, wanted: str, report: SignalReport) -> str:
     """How the equations are made."""
-    if wanted not in ('auto', *MODES):
+    if wanted not in (AUTO, *MODES):
         raise ArgumentError(f'mode is {wanted!r}; expected auto, {", ".join(MODES)}')
     if wanted in ('forces', 'base') and not report.forces_measured:
         raise ArgumentError(f"mode is '{wanted}', but the recordings hold no foot forces")
-    if wanted != 'auto':
+    if wanted != AUTO:
         return wanted
     if not model.floating_base:
         return 'fixed'

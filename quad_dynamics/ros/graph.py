@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from quad_dynamics.control.settings import MODES
+from quad_dynamics.control.modes.names import MODES, STAND, WHOLE_BODY
 from quad_dynamics.control.walker_settings import PLANNERS
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import nearest, param
@@ -23,7 +23,6 @@ from quad_dynamics.ros.process import CLOSING
 from quad_dynamics.simulation.settings import CONTACTS
 
 _ROBOT = ('robot', 'xacro_args')  # what all nodes have in common
-WALKING = 'whole_body'  # mode of force_node that walks
 CONTROLLERS = ('force_node', 'none')
 RECORDER = 'quad_dynamics_recorder'  # name of the node that `quad_dynamics record` is
 NODES = ('sim_node', 'force_node', 'planner_node', 'viewer_node', 'identification')  # of this package
@@ -55,7 +54,7 @@ class GraphOptions(ParameterSet):
     controller: str = param(
         'force_node', 'who commands torques; none: your own node, on joint_torques', choices=CONTROLLERS
     )
-    mode: str = param('stand', 'of force_node', choices=MODES)
+    mode: str = param(STAND, 'of force_node', choices=MODES)
     walk: bool = param(False, 'get up, stand, and walk as cmd_vel says: mode whole_body of force_node')
     gait: str = param('trot', 'in which it walks', choices=tuple(GAITS))
     planner: str = param(
@@ -152,7 +151,7 @@ class _Maker:
         """Who plans; '' if force_node is to decide that by its own default."""
         of_force_node = {**file_parameters(self.file, 'force_node'), **self.extra.get('force_node', {})}
         if 'planner' in self.given or 'planner' not in of_force_node:
-            is_asked = 'planner' in self.given or self.options.mode == WALKING
+            is_asked = 'planner' in self.given or self.options.mode == WHOLE_BODY
             return self.options.planner if is_asked else ''
         return str(of_force_node['planner'])
 
@@ -275,9 +274,11 @@ class _Maker:
 
 def _walking(options: GraphOptions, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options with the mode that walks."""
-    if 'mode' in given and options.mode != WALKING:
-        raise ArgumentError(f'walk is true, but mode is {options.mode!r}; expected {WALKING!r}, or no mode')
-    return {**given, 'mode': WALKING}
+    if 'mode' in given and options.mode != WHOLE_BODY:
+        raise ArgumentError(
+            f'walk is true, but mode is {options.mode!r}; expected {WHOLE_BODY!r}, or no mode'
+        )
+    return {**given, 'mode': WHOLE_BODY}
 
 
 def _check_extra(extra: Mapping[str, Any]) -> None:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from quad_dynamics.control.modes.names import COMPUTED_TORQUE
 from quad_dynamics.errors import ArgumentError
 
 TOPIC = 'joint_targets'
 KIND = 'trajectory_msgs/msg/JointTrajectory'
-_MODE = 'computed_torque'
 _FOLLOWS = 'follow'  # phase of force_node while it follows a trajectory
 # Between publishing a trajectory and the diagnostics that say that it is followed [s].
 _LONGEST_ANSWER = 10.0
@@ -40,8 +40,8 @@ class FollowedMotion:
             return 'force_node is silent'
         if said['message'].startswith('damping') or 'mode' not in said:
             return f'force_node: {said["message"]}'
-        if said['mode'] != _MODE:
-            return f'force_node is in mode {said["mode"]}; expected {_MODE}'
+        if said['mode'] != COMPUTED_TORQUE:
+            return f'force_node is in mode {said["mode"]}; expected {COMPUTED_TORQUE}'
         return ''
 
     def wait_until_ready(self, seconds: float, stop: Callable[[], bool]) -> None:
@@ -56,7 +56,7 @@ class FollowedMotion:
         """
         deadline = time.monotonic() + seconds
         while (lacks := self.lacks()) and not stop():
-            if self._status.node('force_node').get('mode', _MODE) != _MODE:
+            if self._status.node('force_node').get('mode', COMPUTED_TORQUE) != COMPUTED_TORQUE:
                 raise ArgumentError(f'{lacks}, which follows a motion')
             if time.monotonic() > deadline:
                 raise ArgumentError(f'nobody is ready to follow the motion after {seconds:g} s: {lacks}')

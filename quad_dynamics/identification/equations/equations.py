@@ -22,15 +22,13 @@ from quad_dynamics.api.regression import NormalEquations, regressor
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns
+from quad_dynamics.identification.equations.modes import MODES
 from quad_dynamics.identification.equations.noise import Noise, covariance, row_variance
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.equations.sums import Rows, Summation, in_threads, own_kinds
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.standing_checks import quiet_contact_points
 
-# fixed: fixed base, rows of the joints. forces: floating base with forces that were measured.
-# projection: floating base whose forces are unknown. base: the six rows of the base alone, with forces.
-MODES = ('fixed', 'forces', 'projection', 'base')
 _CHUNK = 256  # samples whose regressors are in memory at once
 _HUBER = 2.0  # residuals beyond so many standard deviations count less
 CLUSTER = 0.2  # time over which errors may depend on each other [s]

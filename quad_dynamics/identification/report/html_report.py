@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from quad_dynamics import __version__
+from quad_dynamics.identification.equations.modes import MEANINGS
 from quad_dynamics.identification.report.armature import armatures, gear_note
 from quad_dynamics.identification.report.facts import (
     added_mass,
@@ -31,7 +32,7 @@ from quad_dynamics.identification.report.facts import (
 from quad_dynamics.identification.report.parameters_file import plain, settings_data
 from quad_dynamics.identification.report.pictures import Picture, make_pictures, shown_on
 from quad_dynamics.identification.report.plots import AFTER, BEFORE
-from quad_dynamics.identification.report.summary import MODES, found_lines, recordings_line
+from quad_dynamics.identification.report.summary import found_lines, recordings_line
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Errors, Validation, pooled
 
@@ -110,7 +111,7 @@ def _content(result: Result) -> dict[str, Any]:
     compared = result.comparison
     return {
         'title': f'Identification of {solution.columns.model.name}',
-        'subtitle': f'from {recordings_line(result)}: {samples} samples; {MODES[result.equations.mode]}; '
+        'subtitle': f'from {recordings_line(result)}: {samples} samples; {MEANINGS[result.equations.mode]}; '
         f'method: {solution.method}',
         'version': __version__,
         'before': BEFORE,

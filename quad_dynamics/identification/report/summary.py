@@ -21,13 +21,6 @@ from quad_dynamics.identification.solvers.solution import Solution
 if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import Result
 
-MODES = {
-    'fixed': 'fixed base',
-    'forces': 'floating base, measured forces at the feet',
-    'projection': 'floating base, forces at the feet unknown (projected out)',
-    'base': 'floating base, rows of the base alone',
-}
-
 
 def recordings_line(result: Result) -> str:
     """Names of the recordings."""

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modes of a robot, each named once."""
+
+from __future__ import annotations
+
+STAND = 'stand'
+GRAVITY = 'gravity'
+COMPUTED_TORQUE = 'computed_torque'
+DAMPING = 'damping'
+PASSTHROUGH = 'passthrough'
+WHOLE_BODY = 'whole_body'
+
+MEANINGS = {
+    STAND: 'get up and stand',
+    GRAVITY: 'carry the weight',
+    COMPUTED_TORQUE: 'follow joint_targets',
+    DAMPING: 'come to rest',
+    PASSTHROUGH: 'send joint_commands on, within limits',
+    WHOLE_BODY: 'get up, stand, and walk as cmd_vel says',
+}
+MODES = tuple(MEANINGS)

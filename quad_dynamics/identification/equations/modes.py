@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modes of identification, each named once: which rows of the equation of motion are used."""
+
+from __future__ import annotations
+
+AUTO = 'auto'  # the mode that suits robot and recording
+MEANINGS = {
+    'fixed': 'fixed base',
+    'forces': 'floating base, measured forces at the feet',
+    'projection': 'floating base, forces at the feet unknown (projected out)',
+    'base': 'floating base, rows of the base alone',
+}
+MODES = tuple(MEANINGS)
