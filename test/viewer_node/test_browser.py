@@ -19,7 +19,6 @@ from chromium import Browser, find_chromium
 from geometry_msgs.msg import Twist
 from node_processes import Probe, Process, probe
 
-from quad_dynamics.array_types import Bytes
 from quad_dynamics.ros.qos import COMMAND
 
 pytestmark = [
