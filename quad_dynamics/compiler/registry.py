@@ -24,7 +24,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from quad_dynamics.compiler.arrays import check_layout
 from quad_dynamics.compiler.disk_cache import DiskCache
-from quad_dynamics.compiler.entry import make_entry, make_unlocked
+from quad_dynamics.compiler.entry import make_entry
 from quad_dynamics.compiler.trace import OPTIONS, AddressType, ObjectType
 
 # Types of arguments: the address of the arena (a Python int), arrays and other objects, and numbers.
@@ -49,8 +49,9 @@ class Kernel:
     Attributes:
         name: its name, unique.
         run: calls it; compiles or loads it first where that has not happened yet.
-        run_unlocked: the same without the interpreter's lock, so that other threads run meanwhile. It costs
-            microseconds; each thread needs an arena of its own, and arrays that nobody else writes to.
+        run_unlocked: the same without the interpreter's lock, so that other threads run meanwhile. It is for
+            calls that take long, as getting the lock back may take milliseconds. Each thread needs an arena
+            of its own (`Packed.workspace`), and arrays that nobody else changes.
     """
 
     def __init__(self, function: Callable[..., int], signature: tuple[types.Type, ...]) -> None:
@@ -83,7 +84,7 @@ class Kernel:
                 dispatcher.compile(self.signature)
             result = dispatcher.overloads[self.signature]
             address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
-            self.run_unlocked = make_unlocked(self.signature, address)
+            self.run_unlocked = make_entry(self.name, self.signature, address, release=True)
             self.run = make_entry(self.name, self.signature, address)
             return cache.missed
 

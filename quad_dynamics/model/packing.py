@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from quad_dynamics.model.model import Frame, Model
 
 
+# Copies of an arena that are kept for the next call; more are needed only where as many threads run at once.
+_MOST_FREE = 16
+
+
 def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
     """Shapes as `compiler.allocation` reads them: how many; then of each, how many dimensions, and these."""
     words = [len(shapes)]
@@ -29,8 +34,9 @@ def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
 class Packed:
     """A model as the kernels know it.
 
-    The kernels also work in the arena, so two of them must not run on it at once; they hold the interpreter's
-    lock.
+    Kernels read the constants of an arena and work in the rest of it, so two of them must not run on one
+    arena at once. Calls that hold the interpreter's lock while they run share one (`address`); a call that
+    gives the lock away has one for itself (`workspace`).
 
     Attributes:
         arena: (words,) float64.
@@ -45,6 +51,7 @@ class Packed:
         '_axes',
         '_feet',
         '_foot_names',
+        '_free',
         '_links',
         '_term_words',
         'address',
@@ -67,6 +74,21 @@ class Packed:
         self._feet: tuple[Floats, ...] | None = None
         self._term_words: dict[int, Ints] = {}
         self.frames: dict[str, Floats] = {}
+        self._free: list[Floats] = []  # copies of the arena that no kernel works in
+
+    @contextlib.contextmanager
+    def workspace(self) -> Iterator[int]:
+        """Address of an arena that nobody else works in until the context ends."""
+        try:
+            arena = self._free.pop()
+        except IndexError:
+            arena = _aligned_zeros(len(self.arena))
+            arena[:] = self.arena
+        try:
+            yield arena.ctypes.data
+        finally:
+            if len(self._free) < _MOST_FREE:
+                self._free.append(arena)
 
     @property
     def feet(self) -> tuple[Floats, ...]:
