@@ -22,6 +22,7 @@ from numba import njit, types
 from numba.core import codegen
 from numba.core.compiler_lock import global_compiler_lock
 
+import quad_dynamics.compiler.record_types  # noqa: F401 (kernels have records as arguments)
 from quad_dynamics.compiler.arrays import check_layout
 from quad_dynamics.compiler.disk_cache import DiskCache
 from quad_dynamics.compiler.entry import make_entry
