@@ -6,12 +6,9 @@ Every message of `joint_states` wakes it, and is answered. `Supervisor` (quad_dy
 
 from __future__ import annotations
 
-import gc
-import math
 import time
 from typing import Any
 
-from geometry_msgs.msg import Twist, TwistStamped
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -26,25 +23,22 @@ from quad_dynamics.control.setpoint import Setpoint
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.cdr import JointReader
-from quad_dynamics.ros.compiling import announce_compiling
-from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
-from quad_dynamics.ros.node import OverridableNode
 from quad_dynamics.ros.pacing import sharpen_timers
-from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.priority import Priority
 from quad_dynamics.ros.process import StopFlag
 from quad_dynamics.ros.qos import COMMAND, CONTROL
-from quad_dynamics.ros.robot import load_robot
 from quad_dynamics.ros.sensors import Sensors
-from quad_dynamics.ros.velocities import read_velocity
+from quad_dynamics.ros.state_node import StateNode, silence_text
 
 # Between two commands while there are no joint states [s].
 _SILENT_PERIOD = 0.02
 
 
-class ForceNode:
+class ForceNode(StateNode[ForceSettings]):
     """The node."""
+
+    _report: Report
 
     def __init__(self) -> None:
         """Read the parameters, load the robot, and make everything ready for the first joint states.
@@ -52,12 +46,7 @@ class ForceNode:
         Raises:
             QuadDynamicsError: what is wrong with the parameters or the robot.
         """
-        self.node = OverridableNode('force_node')
-        self._parameters = NodeParameters(self.node, ForceSettings)
-        self.settings = self._parameters.values
-        self.model = load_robot(self.node, self.settings.robot, self.settings.xacro_args)
-        self.diagnostics = Diagnostics(self.node, self.model.name)
-        announce_compiling(self.diagnostics)
+        super().__init__('force_node', ForceSettings)
         self.supervisor = Supervisor(self.model, self.settings, self.diagnostics.fault)
         self.output = make_output(self.node, self.model, self.settings)
         self._estimates = EstimateOutput(self.node, self.model, self.settings)
@@ -75,8 +64,7 @@ class ForceNode:
         self._commands = JointReader(names, (), 'joint_commands')
         node.create_subscription(JointState, 'joint_commands', self._take_command, CONTROL, raw=True)
         node.create_subscription(JointTrajectory, 'joint_targets', self._take_targets, COMMAND)
-        kind = TwistStamped if self.settings.cmd_vel_stamped else Twist
-        node.create_subscription(kind, 'cmd_vel', self._take_velocity, COMMAND)
+        self._listen_to_velocities(self.supervisor.velocity)
         self.plans: PlanInput | None = None
         if self.settings.planner == 'external':
             self.plans = PlanInput(node, self.model, self.settings, self.sensors, self.diagnostics)
@@ -87,16 +75,10 @@ class ForceNode:
     def spin(self, stop: StopFlag) -> None:
         """Answer joint states until asked to stop."""
         sharpen_timers()
-        self.priority.want(self.settings.real_time_priority and not self.settings.lock_step)
-        gc.collect()
-        gc.freeze()
-        self.node.get_logger().info(f"controlling '{self.model.name}' in mode {self.supervisor.mode}")
-        while not stop():
-            try:
-                self.turn(_SILENT_PERIOD)
-            except Exception as error:  # whatever it is: the robot is damped, and the node lives on
-                self.diagnostics.error(error)
-                self._send(self.supervisor.lacks(f'an answer: {error}'), None, 0)
+        self._run(stop, _SILENT_PERIOD, f"controlling '{self.model.name}' in mode {self.supervisor.mode}")
+
+    def _make_safe(self, error: Exception) -> None:
+        self._send(self.supervisor.lacks(f'an answer: {error}'), None, 0)
 
     def close(self) -> None:
         """Leave the robot damped, and give everything back."""
@@ -113,10 +95,7 @@ class ForceNode:
             self._answer()
         elif not self.settings.lock_step:
             self._watch()
-        self._report.watch()
-        if self.diagnostics.is_due:
-            self.priority.review()
-            self._report.publish()
+        self._tell()
 
     def _answer(self) -> None:
         sensors, inputs = self.sensors, self.sensors.inputs
@@ -167,8 +146,7 @@ class ForceNode:
         silence = self.sensors.watch.silence(now)
         if silence and now >= self._next_silent:
             self._next_silent = now + 0.9 * _SILENT_PERIOD
-            how_long = f'for {silence:.2g} s' if math.isfinite(silence) else 'yet'
-            self._send(self.supervisor.lacks(f'no joint_states {how_long}'), None, 0)
+            self._send(self.supervisor.lacks(silence_text(silence)), None, 0)
 
     def _send(self, setpoint: Setpoint, state: RobotState | None, stamp_ns: int) -> None:
         """Publish a setpoint for a state, or for an unknown one."""
@@ -186,12 +164,6 @@ class ForceNode:
 
     def _take_targets(self, message: Any) -> None:
         self.supervisor.targets(message)
-
-    def _take_velocity(self, message: Any) -> None:
-        try:
-            self.supervisor.velocity(*read_velocity(message))
-        except ArgumentError as error:
-            self.diagnostics.fault('bad_cmd_vel', str(error))
 
     def _recover(self, request: Any, response: Any) -> Any:
         response.success, response.message = self.supervisor.recover()

@@ -6,41 +6,31 @@ Every message of `joint_states` wakes it. `quad_dynamics.control.plan_maker` pla
 
 from __future__ import annotations
 
-import gc
-import math
 import time
-from typing import Any
-
-from geometry_msgs.msg import Twist, TwistStamped
 
 from planner_node.outputs import PlanMarkers, PlanOutput
 from planner_node.report import Report
 from planner_node.settings import PlannerSettings
 from quad_dynamics.control.plan_maker import PlanMaker
-from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros.compiling import announce_compiling
-from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.mailbox import make_mailbox
-from quad_dynamics.ros.node import OverridableNode
-from quad_dynamics.ros.parameters import NodeParameters
 from quad_dynamics.ros.priority import LOWER_LEVEL, LOWER_SHARE, Priority
 from quad_dynamics.ros.process import StopFlag
-from quad_dynamics.ros.qos import COMMAND
-from quad_dynamics.ros.robot import load_robot
 from quad_dynamics.ros.sample_order import SampleOrder
 from quad_dynamics.ros.sensors import Sensors
-from quad_dynamics.ros.velocities import read_velocity
+from quad_dynamics.ros.state_node import StateNode, silence_text
 
 _SILENT_PERIOD = 0.05  # between two looks while there are no joint states [s]
 _NAP = 0.0025  # after a state [s]
 
 
-class PlannerNode:
+class PlannerNode(StateNode[PlannerSettings]):
     """The node.
 
     Attributes:
         waiting_for: why there are no plans; '' if there are.
     """
+
+    _report: Report
 
     def __init__(self) -> None:
         """Read the parameters, load the robot, and make everything ready for the first state.
@@ -48,12 +38,8 @@ class PlannerNode:
         Raises:
             QuadDynamicsError: what is wrong with the parameters or the robot.
         """
-        self.node = OverridableNode('planner_node')
-        self._parameters = NodeParameters(self.node, PlannerSettings)
-        self.settings = settings = self._parameters.values
-        self.model = load_robot(self.node, settings.robot, settings.xacro_args)
-        self.diagnostics = Diagnostics(self.node, self.model.name)
-        announce_compiling(self.diagnostics)
+        super().__init__('planner_node', PlannerSettings)
+        settings = self.settings
         # In lock-step no clock may decide anything.
         planned = settings.replace(plan_time_limit=0.0) if settings.lock_step else settings
         self.maker = PlanMaker(self.model, planned, self.diagnostics.fault)
@@ -62,8 +48,7 @@ class PlannerNode:
         self.box = make_mailbox(self.node, self.diagnostics.error)
         self._order = SampleOrder() if settings.lock_step else None
         self.sensors = Sensors(self.node, self.model, settings, self.diagnostics, self._order)
-        kind = TwistStamped if settings.cmd_vel_stamped else Twist
-        self.node.create_subscription(kind, 'cmd_vel', self._take_velocity, COMMAND)
+        self._listen_to_velocities(self.maker.velocity)
         self.waiting_for = 'no joint_states yet'
         self._seen = (0, 0.0)  # stamp of the last state [ns], and when it was looked at [s]
         self.priority = Priority(False, LOWER_LEVEL, LOWER_SHARE)
@@ -74,15 +59,7 @@ class PlannerNode:
 
     def spin(self, stop: StopFlag) -> None:
         """Plan until asked to stop."""
-        self.priority.want(self.settings.real_time_priority and not self.settings.lock_step)
-        gc.collect()
-        gc.freeze()
-        self.node.get_logger().info(f"planning for '{self.model.name}': {self.maker.gait}")
-        while not stop():
-            try:
-                self.turn(_SILENT_PERIOD)
-            except Exception as error:  # whatever it is, it is counted, and the node lives on
-                self.diagnostics.error(error)
+        self._run(stop, _SILENT_PERIOD, f"planning for '{self.model.name}': {self.maker.gait}")
 
     def close(self) -> None:
         """Give everything back."""
@@ -100,10 +77,7 @@ class PlannerNode:
             time.sleep(self._nap())
         else:
             self._watch()
-        self._report.watch()
-        if self.diagnostics.is_due:
-            self.priority.review()
-            self._report.publish()
+        self._tell()
 
     def _answer(self) -> None:
         sensors, inputs = self.sensors, self.sensors.inputs
@@ -137,9 +111,7 @@ class PlannerNode:
         """Make no plans while there are no joint states."""
         silence = self.sensors.watch.silence(time.monotonic())
         if silence:
-            self._lacks(
-                f'no joint_states for {silence:.2g} s' if math.isfinite(silence) else 'no joint_states yet'
-            )
+            self._lacks(silence_text(silence))
 
     def _lacks(self, what: str) -> None:
         """Begin anew when what is missing is back."""
@@ -148,13 +120,7 @@ class PlannerNode:
             self.maker.lacks_states()
         self.waiting_for = what
 
-    # ---------------------------------------------------------------- topics, parameters
-
-    def _take_velocity(self, message: Any) -> None:
-        try:
-            self.maker.velocity(*read_velocity(message))
-        except ArgumentError as error:
-            self.diagnostics.fault('bad_cmd_vel', str(error))
+    # ---------------------------------------------------------------- parameters
 
     def _change(self, new: PlannerSettings, old: PlannerSettings) -> None:
         self.maker.change(new)

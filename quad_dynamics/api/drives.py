@@ -8,7 +8,7 @@ import numpy as np
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.array_types import Floats
-from quad_dynamics.model.leg_kinematics import moving_joints, sole
+from quad_dynamics.model.leg_kinematics import contact_ball, moving_joints
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
@@ -88,7 +88,7 @@ def leg_length(model: Model) -> float:
 def foot_position(model: Model, q: Floats, foot: str) -> Floats:
     """(3,) or (N, 3) centre of the ball with which a foot stands, in one pose or N, in world axes [m]."""
     R, p = frame_pose(model, q, foot)
-    return np.asarray(p + R @ sole(model, foot, resting_pose(model))[0])
+    return np.asarray(p + R @ contact_ball(model, foot)[0])
 
 
 def hip_position(model: Model, q: Floats, leg: Leg) -> Floats:

@@ -18,11 +18,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.lapack import dposv
 from scipy.optimize import nnls
 
-from quad_dynamics.api.drives import gravity_norm, leg_length, resting_pose
+from quad_dynamics.api.drives import gravity_norm, leg_length
 from quad_dynamics.api.dynamics import gravity, inverse_dynamics, nonlinear_effects
 from quad_dynamics.array_types import Floats
 from quad_dynamics.compiler.registry import Kernel
@@ -30,7 +29,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
 from quad_dynamics.kernels.frames import frame_pose as _pose
-from quad_dynamics.model.leg_kinematics import sole
+from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
 
 # Singular values below this share of the largest are directions in which the feet cannot push.
@@ -62,7 +61,7 @@ class FootPoints:
         self._frames, self._levers = [], []
         for foot in model.foot_names:
             words = model._packed.frame(foot).copy()
-            position, radius = sole(model, foot, resting_pose(model))
+            position, radius = contact_ball(model, foot)
             words[1:4] += words[4:13].reshape(3, 3) @ position
             self._frames.append(words)
             self._levers.append(_cross_matrix(-radius * self.up))
@@ -136,73 +135,22 @@ def foot_points(model: Model) -> FootPoints:
     return FootPoints(model)
 
 
-def carrying_feet(model: Model, foot_forces: npt.ArrayLike | None, threshold: float) -> tuple[int, ...]:
-    """Indices into foot_names of the feet that carry.
-
-    Args:
-        model: robot.
-        foot_forces: (feet, 3) measured forces in world axes [N]; None: all feet carry.
-        threshold: share of a foot's part of the weight, from which on it carries.
-    """
-    points = foot_points(model)
-    if foot_forces is None:
-        return tuple(range(points.count))
-    least = threshold * points.weight / max(points.count, 1)
-    upward = np.asarray(foot_forces, dtype=np.float64) @ points.up
-    return tuple(i for i, force in enumerate(upward.tolist()) if force > least)
-
-
-def balance_forces(
-    model: Model,
-    q: Floats,
-    u: Floats,
-    du: Floats,
-    feet: Sequence[int] | Sequence[str],
-    mu: float,
-) -> Floats:
-    """Forces of the ground on the feet for a motion, by least squares on the rows of the base.
-
-    Args:
-        model: robot.
-        q: (nq,) configuration.
-        u: (nv,) velocity.
-        du: (nv,) acceleration.
-        feet: names or indices of the feet that carry.
-        mu: friction; forces stay within the cone about the direction against gravity.
-
-    Returns:
-        (feet, 3) forces in world axes [N], of all feet in the order of foot_names; zero for those that do
-        not carry.
-    """
-    points = foot_points(model)
-    index = points.indices(feet)
-    wanted = inverse_dynamics(model, q, u, du)
-    return forces_for(points, points.jacobian(q, index), index, wanted, mu)
-
-
-def contact_torques(model: Model, q: Floats, u: Floats, du: Floats, forces: Floats) -> Floats:
-    """Joint torques (M du + h - J^T f) of the joints' rows, (nj,) [N m or N].
-
-    Args:
-        model: robot.
-        q: (nq,) configuration.
-        u: (nv,) velocity.
-        du: (nv,) acceleration.
-        forces: (feet, 3) on all feet, in world axes [N].
-    """
-    points = foot_points(model)
-    wanted = inverse_dynamics(model, q, u, du)
-    J = points.jacobian(q, range(points.count))
-    return np.asarray((wanted - np.ravel(forces) @ J)[model.nv - model.nj :])
-
-
 def torques_and_forces(
     model: Model, q: Floats, u: Floats, du: Floats, feet: Sequence[int], mu: float
 ) -> tuple[Floats, Floats]:
-    """`balance_forces`, and the `contact_torques` that belong to them, at the cost of one.
+    """Joint torques for a motion, and the forces of the ground on the feet that balance its base.
+
+    Args:
+        model: robot.
+        q: (nq,) configuration.
+        u: (nv,) velocity.
+        du: (nv,) acceleration.
+        feet: indices of the feet that carry.
+        mu: friction; forces stay within the cone about the direction against gravity.
 
     Returns:
-        (nj,) torques and (feet, 3) forces.
+        (nj,) torques M du + h - J^T f of the joints' rows [N m or N], and (feet, 3) forces in world axes [N]
+        of all feet in the order of foot_names; zero for those that do not carry.
     """
     points = foot_points(model)
     wanted = inverse_dynamics(model, q, u, du)

@@ -28,7 +28,7 @@ from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels import whole_body as K_
-from quad_dynamics.model.leg_kinematics import sole
+from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
@@ -276,9 +276,7 @@ def leg_table(model: Model) -> Floats:
                 f"leg '{leg.name}' has {len(joints)} joints; expected at most {K_.LEG_MOST_JOINTS}"
             )
         row[K_.LEG_FRAME] = model.foot_names.index(leg.foot)
-        row[K_.LEG_OFFSET : K_.LEG_OFFSET + 3], row[K_.LEG_RADIUS] = sole(
-            model, leg.foot, resting_pose(model)
-        )
+        row[K_.LEG_OFFSET : K_.LEG_OFFSET + 3], row[K_.LEG_RADIUS] = contact_ball(model, leg.foot)
         row[K_.LEG_JOINT_COUNT] = len(joints)
         row[K_.LEG_JOINTS : K_.LEG_JOINTS + len(joints)] = joints
         row[K_.LEG_PLANAR] = blocked_direction(model, leg) is not None

@@ -71,6 +71,15 @@ def sole(model: Model, foot: str, q: Floats) -> tuple[Floats, float]:
     return mean[:3], float(mean[3])
 
 
+def contact_ball(model: Model, foot: str) -> tuple[Floats, float]:
+    """Centre (3,) in the foot's frame and radius of the ball with which a foot touches the ground [m].
+
+    It is the ball on which the foot stands in the standing pose, or in the neutral one of a robot that has
+    none; its lowest point touches. Control, planning and identification all go by it.
+    """
+    return sole(model, foot, np.asarray(model.neutral if model.standing is None else model.standing))
+
+
 def moving_joints(model: Model, leg: Leg) -> tuple[int, ...]:
     """Those of a leg's joints that move the foot: all but that of a wheel, whose axis goes through it."""
     joints = leg.joint_indices

@@ -9,7 +9,6 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.model.crouch import foot_heights
-from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.leg_kinematics import body_poses, foot_balls, frame_in_base, support_margin
 from quad_dynamics.model.model import Model
 
@@ -27,11 +26,6 @@ def contact_doubts(model: Model) -> tuple[str, ...]:
 def contact_warnings(model: Model) -> tuple[str, ...]:
     """What is doubtful about the contact points, one sentence each."""
     return model._find_points().warnings
-
-
-def quiet_contact_points(model: Model) -> tuple[ContactPoint, ...]:
-    """The contact points without Python's warnings, for those who tell `contact_warnings` themselves."""
-    return model._find_points().points
 
 
 def standing_doubts(model: Model) -> tuple[str, ...]:

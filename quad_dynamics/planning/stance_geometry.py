@@ -11,7 +11,7 @@ import numpy as np
 from quad_dynamics.api.centroidal import center_of_mass
 from quad_dynamics.api.drives import foot_position, gravity_norm, hip_position, leg_length, resting_pose
 from quad_dynamics.array_types import Floats
-from quad_dynamics.model.leg_kinematics import moving_joints, sole
+from quad_dynamics.model.leg_kinematics import contact_ball, moving_joints
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
@@ -98,7 +98,7 @@ def stance_geometry(model: Model, stand_height: float = 1.0) -> StanceGeometry:
     q = resting_pose(model)
     q[:7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     length, g = leg_length(model), gravity_norm(model)
-    radius = tuple(sole(model, leg.foot, resting_pose(model))[1] for leg in model.legs)
+    radius = tuple(contact_ball(model, leg.foot)[1] for leg in model.legs)
     feet = np.array([foot_position(model, q, leg.foot) for leg in model.legs])
     hips = np.array([hip_position(model, q, leg) for leg in model.legs])
     reach = np.array([full_length(model, leg) for leg in model.legs])

@@ -7,6 +7,7 @@ it once, finds where its numbers are, and from then on writes only those.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,15 +17,14 @@ import numpy.typing as npt
 from rclpy.serialization import serialize_message
 
 from quad_dynamics.array_types import Floats
+from quad_dynamics.bags.cdr_layout import CdrError, MessageLayout
 from quad_dynamics.bags.cdr_padding import Padding
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.subscriptions import fields_of
 
 # The stamp of a header comes first in a message, after the four bytes that say how it is encoded.
 STAMP = slice(4, 12)
-# Serializers leave room at the end for what empty sequences might have needed, with anything in it.
-MOST_PADDING = 32
-_TIME, _LENGTH = struct.Struct('<II'), struct.Struct('<I')
+_TIME = struct.Struct('<II')
 FIELDS = ('position', 'velocity', 'effort')
 
 
@@ -67,9 +67,18 @@ class Template:
 
 def _clean(message: Any) -> bytes:
     """The bytes of a message, with zeros between its fields in place of what was in memory there."""
-    kind = type(message)
-    name = f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
-    return Padding(name, fields_of).clean(bytes(serialize_message(message)))
+    return Padding(type_name(type(message)), fields_of).clean(bytes(serialize_message(message)))
+
+
+def type_name(kind: Any) -> str:
+    """The type of a class of messages, such as 'sensor_msgs/msg/JointState'."""
+    return f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
+
+
+@functools.cache
+def layout_of(kind: str) -> MessageLayout:
+    """The layout of a type as it is installed."""
+    return MessageLayout(kind, fields_of)
 
 
 def marks_of(i: int, size: int) -> Floats:
@@ -132,7 +141,7 @@ class JointReader:
     def _learn(self, raw: bytes) -> _Layout:
         try:
             layout = _Layout(raw)
-        except (struct.error, UnicodeDecodeError, IndexError) as error:
+        except CdrError as error:
             raise ArgumentError(
                 f'{self._topic}: {len(raw)} bytes that are no JointState; expected a whole one'
             ) from error
@@ -182,23 +191,16 @@ class _Layout:
     """
 
     def __init__(self, raw: bytes) -> None:
-        """Walk through a message: header, names, then three sequences of numbers.
+        """Go through a message.
 
         Raises:
-            struct.error, UnicodeDecodeError, IndexError: it is damaged.
+            CdrError: it is damaged.
         """
-        walk = Walk(raw)
-        walk.at = STAMP.stop
-        walk.text()
-        self.names = [walk.text() for _ in range(walk.count())]
-        self.sizes: dict[str, int] = {}
-        self._places: dict[str, int] = {}
-        for field in FIELDS:
-            self.sizes[field] = walk.count()
-            if self.sizes[field]:
-                self._places[field] = walk.numbers(self.sizes[field])
-        if not 0 <= len(raw) - walk.at <= MOST_PADDING:
-            raise IndexError
+        walked = layout_of('sensor_msgs/msg/JointState').walk_whole(raw)
+        places = {field: walked.numbers[field] for field in FIELDS}
+        self.names = list(walked.texts['name'])
+        self.sizes = {field: place.count for field, place in places.items()}
+        self._places = {field: place.at for field, place in places.items() if place.count}
         self._size = len(raw)
         self._order: npt.NDArray[np.intp] | None = None
         self._constant: list[tuple[slice, bytes]] = [(slice(0, STAMP.start), raw[: STAMP.start])]
@@ -225,40 +227,3 @@ class _Layout:
             arrays[name] = numbers if self._order is None else numbers[self._order]
         sec, nanosec = _TIME.unpack_from(raw, STAMP.start)
         return JointSample(sec * 10**9 + nanosec, arrays)
-
-
-class Walk:
-    """Reads CDR from front to back; alignment counts from the end of the four bytes in front.
-
-    Attributes:
-        at: where the next thing is, but for alignment.
-    """
-
-    def __init__(self, raw: bytes) -> None:
-        if raw[:2] != b'\x00\x01':  # plain CDR, little end first
-            raise IndexError
-        self._raw, self.at = raw, 4
-
-    def count(self) -> int:
-        """The length of a sequence."""
-        at = self.at + -self.at % 4
-        self.at = at + 4
-        return int(_LENGTH.unpack_from(self._raw, at)[0])
-
-    def text(self) -> str:
-        """A text, which ends with a zero."""
-        size = self.count()
-        end = self.at + size
-        if size < 1 or end > len(self._raw) or self._raw[end - 1]:
-            raise IndexError
-        text = self._raw[self.at : end - 1].decode()
-        self.at = end
-        return text
-
-    def numbers(self, count: int) -> int:
-        """Where a sequence of doubles begins, whose length has been read."""
-        at = self.at + (4 - self.at) % 8
-        self.at = at + 8 * count
-        if self.at > len(self._raw):
-            raise IndexError
-        return at

@@ -9,33 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from rclpy.serialization import deserialize_message, serialize_message
 
 from quad_dynamics.array_types import Floats
+from quad_dynamics.bags.cdr_layout import LITTLE_ENDIAN, CdrError
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.frame_names import is_frame
-from quad_dynamics.ros.cdr import STAMP, marks_of
+from quad_dynamics.ros.cdr import STAMP, layout_of, type_name
 
 ANY = '*'  # any frame will do
-_LITTLE_ENDIAN = b'\x00\x01'
 
-# Which numbers of a message belong together, as attributes of its parts.
-_VECTOR, _QUATERNION = ('x', 'y', 'z'), ('x', 'y', 'z', 'w')
-ODOMETRY = {
-    'pose': [f'pose.pose.position.{x}' for x in _VECTOR]
-    + [f'pose.pose.orientation.{x}' for x in _QUATERNION],
-    'twist': [f'twist.twist.{part}.{x}' for part in ('linear', 'angular') for x in _VECTOR],
-}
-WRENCH = {'wrench': [f'wrench.{part}.{x}' for part in ('force', 'torque') for x in _VECTOR]}
-IMU = {
-    'orientation': [f'orientation.{x}' for x in _QUATERNION],
-    'angular_velocity': [f'angular_velocity.{x}' for x in _VECTOR],
-    'linear_acceleration': [f'linear_acceleration.{x}' for x in _VECTOR],
-}
+# Which numbers of a message belong together: name, and the path of the field that holds them.
+ODOMETRY = {'pose': 'pose.pose', 'twist': 'twist.twist'}
+WRENCH = {'wrench': 'wrench'}
+IMU = {name: name for name in ('orientation', 'angular_velocity', 'linear_acceleration')}
 
 
 class Numbers:
@@ -66,7 +55,7 @@ class NumberReader:
     def __init__(
         self,
         kind: Any,
-        numbers: Mapping[str, Sequence[str]],
+        numbers: Mapping[str, str],
         topic: str,
         frames: Mapping[str, str | Sequence[str]] | None = None,
     ) -> None:
@@ -74,18 +63,19 @@ class NumberReader:
 
         Args:
             kind: type of the messages; it begins with a header.
-            numbers: by name, numbers that stand side by side in the message, as paths of attributes;
-                see `ODOMETRY`, `WRENCH`, `IMU`.
+            numbers: by name, paths of fields whose numbers are side by side in the message; see `ODOMETRY`,
+                `WRENCH`, `IMU`.
             topic: its name, for the texts of errors.
             frames: what texts of the message must be, by their paths ('header.frame_id'); one or several, and
                 `ANY` is any.
         """
-        self._kind, self._paths, self._topic = kind, numbers, topic
+        self._kind, self._groups, self._topic = kind, numbers, topic
         self._expected = {
             path: [one] if isinstance(one, str) else list(one) for path, one in (frames or {}).items()
         }
         self.frames: dict[str, str] = {}
         self._places: list[tuple[str, int, int]] = []
+        self._paths: dict[str, list[str]] = {}
         self._size, self._names, self._known = -1, slice(0, 0), b''
 
     def read(self, raw: bytes) -> Numbers:
@@ -96,7 +86,7 @@ class NumberReader:
         """
         if len(raw) != self._size or raw[self._names] != self._known:
             self._learn(raw)
-        if raw[:2] != _LITTLE_ENDIAN:
+        if raw[:2] != LITTLE_ENDIAN:
             raise ArgumentError(
                 f'{self._topic}: a message encoded as {raw[:2].hex()}; expected 0001, CDR in little endian'
             )
@@ -115,17 +105,16 @@ class NumberReader:
         return Numbers(sec * 10**9 + int.from_bytes(raw[8:12], 'little'), arrays)
 
     def _learn(self, raw: bytes) -> None:
-        what = self._kind.__name__
         try:
-            message = deserialize_message(raw, self._kind)
-        except Exception as error:  # whatever the deserializer says of damaged bytes
+            walked = layout_of(type_name(self._kind)).walk_whole(raw, padding=3)
+        except CdrError as error:
             raise ArgumentError(
-                f'{self._topic}: {len(raw)} bytes that are no {what}; expected a whole one'
+                f'{self._topic}: {len(raw)} bytes that are no {self._kind.__name__}; expected a whole one'
             ) from error
-        if len(serialize_message(message)) != len(raw):
-            raise ArgumentError(f'{self._topic}: a damaged {what} of {len(raw)} bytes; expected a whole one')
-        self.frames = {path: self._frame(path, attrgetter(path)(message)) for path in self._expected}
-        self._places = self._find(message)
+        self.frames = {path: self._frame(path, walked.texts[path][0]) for path in self._expected}
+        places = {name: walked.place(path) for name, path in self._groups.items()}
+        self._places = [(name, place.at, place.count) for name, place in places.items()]
+        self._paths = {name: walked.paths(path) for name, path in self._groups.items()}
         first = min(place for _, place, _ in self._places)
         self._size, self._names = len(raw), slice(STAMP.stop, first)
         self._known = raw[self._names]
@@ -139,14 +128,3 @@ class NumberReader:
             return found
         expected = ' or '.join(map(repr, self._expected[path]))
         raise ArgumentError(f'{self._topic}: {path} is {found!r}; expected {expected}')
-
-    def _find(self, message: Any) -> list[tuple[str, int, int]]:
-        """Name, place and count of each array: by serializing the message with marks for numbers."""
-        marks = {}
-        for i, (name, paths) in enumerate(self._paths.items()):
-            marks[name] = marks_of(i, len(paths))
-            for path, mark in zip(paths, marks[name].tolist(), strict=True):
-                owner, _, last = path.rpartition('.')
-                setattr(attrgetter(owner)(message) if owner else message, last, mark)
-        whole = serialize_message(message)
-        return [(name, whole.index(mark.tobytes()), len(mark)) for name, mark in marks.items()]

@@ -19,8 +19,8 @@ from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from quad_dynamics.array_types import Floats, Ints
+from quad_dynamics.bags.cdr_layout import MOST_PADDING, CdrError, Cursor
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.ros.cdr import MOST_PADDING, STAMP, Walk
 
 _ENCAPSULATION = b'\x00\x01\x00\x00'
 _HEADER, _LENGTH = struct.Struct('<iI'), struct.Struct('<I')
@@ -105,26 +105,27 @@ class TrajectoryFormat:
         """
         try:
             return self._parse(raw)
-        except (struct.error, UnicodeDecodeError, IndexError):
+        except CdrError:
             return self._convert(raw, topic)
 
     def _parse(self, raw: bytes) -> Trajectory:
-        walk = Walk(raw)
-        sec, nanosec = _HEADER.unpack_from(raw, STAMP.start)
-        walk.at = STAMP.stop
-        frame = walk.text()
-        names = tuple(walk.text() for _ in range(walk.count()))
-        count = walk.count()
-        dtype, start = self._dtype(len(names)), walk.at
+        cursor = Cursor(raw)
+        if cursor.order != '<':
+            raise CdrError('big-endian')
+        sec, nanosec = _HEADER.unpack_from(raw, cursor.numbers(4, 2))
+        frame = cursor.text()
+        names = tuple(cursor.text() for _ in range(cursor.length()))
+        count = cursor.length()
+        dtype, start = self._dtype(len(names)), cursor.at
         padded = (start - 4) % 8 == 0
         end = start + count * dtype.itemsize - (0 if padded else 4)
         if not 0 <= len(raw) - end <= MOST_PADDING or not count:
-            raise IndexError
+            raise CdrError(f'{count} points do not fill {len(raw)} bytes')
         body = raw[start:end] if padded else raw[start : start + 4] + b'\0\0\0\0' + raw[start + 4 : end]
         points = np.frombuffer(body, dtype)
         for name, width in self._fields.items():
             if (points[f'count of {name}'] != (len(names) if width else 0)).any():
-                raise IndexError
+                raise CdrError(f'points differ in {name}')
         times = points['sec'].astype(np.int64) * 10**9 + points['nanosec']
         arrays = {name: points[name] for name, width in self._fields.items() if width}
         return Trajectory(sec * 10**9 + nanosec, frame, names, times, arrays)

@@ -15,9 +15,6 @@ from control_loop import drive, robot, state_of
 
 from quad_dynamics.control.contact_detector import ContactDetector
 from quad_dynamics.control.contact_forces import (
-    balance_forces,
-    carrying_feet,
-    contact_torques,
     foot_points,
     pyramid_edges,
     torques_and_forces,
@@ -66,16 +63,12 @@ def test_forces_and_torques_fulfil_the_equation_of_motion(case: Case, seed: int)
     """All rows of M du + h = S^T tau + J^T f, every term from Pinocchio; and no smaller forces do."""
     model, reference = model_of(case), pinocchio_of(case)
     q, u, du = standing_state(model, seed)
-    forces = balance_forces(model, q, u, du, range(4), WIDE)
-    tau = contact_torques(model, q, u, du, forces)
+    tau, forces = torques_and_forces(model, q, u, du, range(4), WIDE)
     J = pinocchio_jacobian(case, q)
     wanted = reference.mass_matrix(q) @ du + reference.nonlinear_effects(q, u)
     assert_close(np.concatenate([np.zeros(6), tau]) + J.T @ forces.ravel(), wanted)
     smallest = np.linalg.pinv(J[:, :6].T) @ wanted[:6]
     assert_close(forces.ravel(), smallest, rel=1e-8)
-    both = torques_and_forces(model, q, u, du, range(4), WIDE)
-    assert_close(both[0], tau)
-    assert_close(both[1], forces)
 
 
 @pytest.mark.parametrize('mu', [0.0, 0.2, 0.6])
@@ -86,7 +79,7 @@ def test_forces_stay_within_friction_and_finite(feet: tuple[int, ...], mu: float
     for scale in (0.0, 1.0, 20.0, 1e6):
         q, u, du = standing_state(model, int(rng.integers(100)))
         du = scale * rng.normal(size=model.nv)
-        forces = balance_forces(model, q, u, du, feet, mu)
+        forces = torques_and_forces(model, q, u, du, feet, mu)[1]
         assert np.isfinite(forces).all()
         others = [i for i in range(4) if i not in feet]
         assert not forces[others].any()
@@ -102,7 +95,7 @@ def test_pyramid_gives_what_is_nearest() -> None:
     q, still = np.array(model.standing), np.zeros(18)
     du = still.copy()
     du[0] = 6.0  # more than friction allows: 0.3 * 9.81
-    forces = balance_forces(model, q, still, du, range(4), 0.3)
+    forces = torques_and_forces(model, q, still, du, range(4), 0.3)[1]
     points = foot_points(model)
     A = points.jacobian(q, range(4))[:, :6].T * points.row_scale[:, None]
     b = np.asarray(robots_wanted(model, q, du))[:6] * points.row_scale
@@ -121,29 +114,12 @@ def robots_wanted(model: Any, q: np.ndarray, du: np.ndarray) -> np.ndarray:
     return inverse_dynamics(model, q, np.zeros(model.nv), du)
 
 
-def test_feet_by_name_and_an_unknown_one() -> None:
-    model = robot('mini_cheetah')
-    q, still = np.array(model.standing), np.zeros(18)
-    by_name = balance_forces(model, q, still, still, ['FL_foot', 'RR_foot'], 0.5)
-    assert np.array_equal(by_name, balance_forces(model, q, still, still, [0, 3], 0.5))
-    with pytest.raises(ValueError, match="'tail'"):
-        balance_forces(model, q, still, still, ['tail'], 0.5)
-
-
 def test_a_bad_state_is_named(qd: Any) -> None:
     model = robot('mini_cheetah')
     q, still = np.array(model.standing), np.zeros(18)
     q[8] = np.nan
     with pytest.raises(qd.ArgumentError, match='FL_thigh_joint'):
-        balance_forces(model, q, still, still, range(4), 0.5)
-
-
-def test_which_feet_carry() -> None:
-    model = robot('mini_cheetah')
-    part = model.total_mass * 9.81 / 4.0
-    forces = np.array([[0.0, 0.0, part], [part, 0.0, 0.05 * part], [0.0, 0.0, 0.2 * part], [0.0, 0.0, -part]])
-    assert carrying_feet(model, forces, 0.1) == (0, 2)
-    assert carrying_feet(model, None, 0.1) == (0, 1, 2, 3)
+        torques_and_forces(model, q, still, still, range(4), 0.5)
 
 
 def test_feet_do_not_chatter() -> None:

@@ -118,6 +118,8 @@ def test_a_foot_in_the_air_gets_no_force() -> None:
     residual = foot_points(model).jacobian(q, range(4)).T @ f.ravel()
     for feet in (None, (0, 2, 3), ('FL_foot', 'RL_foot', 'RR_foot')):
         assert np.abs(observer.foot_forces(q, residual, feet) - f).max() < 1e-9
+    with pytest.raises(ValueError, match="'tail'"):
+        observer.foot_forces(q, residual, ['tail'])
 
 
 @pytest.mark.parametrize('gain', [0.0, -1.0, np.nan, np.inf])

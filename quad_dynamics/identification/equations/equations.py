@@ -26,8 +26,7 @@ from quad_dynamics.identification.equations.modes import MODES
 from quad_dynamics.identification.equations.noise import Noise, covariance, row_variance
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.equations.sums import Rows, Summation, in_threads, own_kinds
-from quad_dynamics.model.model import Model
-from quad_dynamics.model.standing_checks import quiet_contact_points
+from quad_dynamics.model.leg_kinematics import contact_ball
 
 _CHUNK = 256  # samples whose regressors are in memory at once
 _HUBER = 2.0  # residuals beyond so many standard deviations count less
@@ -70,7 +69,8 @@ class Equations:
         if floating == (mode == 'fixed'):
             raise ArgumentError(f"mode is '{mode}', but the base is {'floating' if floating else 'fixed'}")
         self.samples, self.columns, self.mode, self.noise = samples, columns, mode, noise
-        self._feet = _foot_points(columns.model) if floating else []
+        feet = columns.model.foot_names if floating else ()
+        self._feet = [(foot, *contact_ball(columns.model, foot)) for foot in feet]
         self._kinds = own_kinds(JOINT_KINDS if kinds is None else kinds)
         bias = mode in ('forces', 'base') and (kinds is None or 'bias' in kinds)
         self._shared = (*['bias'] * bias, *['delay'] * (kinds is None or 'delay' in kinds))
@@ -273,15 +273,3 @@ def huber_weights(r: Floats) -> Floats:
 def _cross_columns(w: Floats, arm: Floats) -> Floats:
     """(n, 3, nv) velocity of a point beside the origin: w x arm, for each column of w."""
     return np.cross(w, arm[:, :, None], axis=1)
-
-
-def _foot_points(model: Model) -> list[tuple[str, Floats, float]]:
-    """Frame, position in it and radius of what touches the ground, of each foot."""
-    points = {point.link: point for point in quiet_contact_points(model)}
-    feet = []
-    for foot in model.foot_names:
-        point = points.get(foot)
-        feet.append(
-            (foot, np.zeros(3), 0.0) if point is None else (foot, np.array(point.position), point.radius)
-        )
-    return feet

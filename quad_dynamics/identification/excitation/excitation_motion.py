@@ -19,6 +19,7 @@ from quad_dynamics.api.kinematics import frame_bias_acceleration, frame_jacobian
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.excitation.rotations import angular_motion, quaternion, rotation_vector
+from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
 
 _SWEEPS = 15
@@ -153,17 +154,8 @@ class Standing:
         self.rest = np.array(model.standing)
         self.length = leg_length(model)
         self.scale = np.array([0.2 * self.length] * 3 + [0.3] * 3)
-        points = {point.link: point for point in reversed(model._find_points().points)}
         self._feet = [
-            (
-                leg.foot,
-                np.array(points[leg.foot].position),
-                points[leg.foot].radius,
-                np.array(leg.joint_indices),
-            )
-            if leg.foot in points
-            else (leg.foot, np.zeros(3), 0.0, np.array(leg.joint_indices))
-            for leg in model.legs
+            (leg.foot, *contact_ball(model, leg.foot), np.array(leg.joint_indices)) for leg in model.legs
         ]
         self._at_rest = []
         for foot, position, _, _ in self._feet:

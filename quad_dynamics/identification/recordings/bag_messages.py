@@ -7,17 +7,16 @@ numbers are is found from one of them, and then read from all.
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from quad_dynamics.array_types import Bytes, Floats, Ints
+from quad_dynamics.bags.cdr_layout import HEAD, CdrError, MessageLayout, Walked
 from quad_dynamics.errors import ArgumentError
-
-_START = 4  # bytes that say how the rest is encoded; alignment counts from behind them
-_SWAPPED, _PLAIN = 0, 1  # kinds of encoding: big-endian and little-endian
 
 
 @dataclass(frozen=True)
@@ -56,134 +55,33 @@ class Batch:
     values: dict[str, Floats]
 
 
-class _Walker:
-    """Goes through the bytes of one message, and remembers where numbers are."""
-
-    def __init__(self, raw: bytes) -> None:
-        if len(raw) < _START + 8 or raw[0] != 0 or raw[1] not in (_SWAPPED, _PLAIN):
-            raise ArgumentError(f'a message begins with the bytes {raw[:4].hex()}; expected plain CDR')
-        self.raw, self.at = raw, _START
-        self.order = '<' if raw[1] == _PLAIN else '>'
-        self.texts: dict[str, tuple[str, ...]] = {}
-        self.numbers: dict[str, tuple[int, int]] = {}
-        self.fixed: list[tuple[int, int]] = []
-        self.stamped = False
-
-    def _align(self, size: int) -> None:
-        self.at += -(self.at - _START) % size
-
-    def length(self) -> int:
-        """A count of four bytes, which all messages of a shape share."""
-        self._align(4)
-        [value] = struct.unpack_from(f'{self.order}I', self.raw, self.at)
-        self.fixed.append((self.at, self.at + 4))
-        self.at += 4
-        return int(value)
-
-    def text(self) -> str:
-        size = self.length()
-        end = self.at + size
-        if end > len(self.raw):
-            raise ArgumentError('a message ends within a text')
-        value = self.raw[self.at : end].rstrip(b'\0').decode(errors='replace')
-        self.fixed.append((self.at, end))
-        self.at = end
-        return value
-
-    def floats(self, name: str, count: int) -> None:
-        """Numbers of a field, side by side."""
-        if count:
-            self._align(8)
-        self.numbers[name] = self.at, count
-        self.at += 8 * count
-        if self.at > len(self.raw):
-            raise ArgumentError(f'a message ends within {name!r}')
-
-    def header(self) -> None:
-        self.stamped = True
-        self.at += 8
-        self.texts['frame_id'] = (self.text(),)
-
-    def shape(self) -> Shape:
-        return Shape(self.texts, self.numbers, tuple(self.fixed), self.order, self.stamped)
-
-
-def _joint_state(walk: _Walker) -> None:
-    walk.header()
-    walk.texts['name'] = tuple(walk.text() for _ in range(walk.length()))
-    for field in ('position', 'velocity', 'effort'):
-        walk.floats(field, walk.length())
-
-
-def _odometry(walk: _Walker) -> None:
-    walk.header()
-    walk.texts['child_frame_id'] = (walk.text(),)
-    for field, count in (('pose', 7), ('pose_covariance', 36), ('twist', 6), ('twist_covariance', 36)):
-        walk.floats(field, count)
-
-
-def _imu(walk: _Walker) -> None:
-    walk.header()
-    for field, count in (('orientation', 4), ('angular_velocity', 3), ('linear_acceleration', 3)):
-        walk.floats(field, count)
-        walk.floats(f'{field}_covariance', 9)
-
-
-def _wrench(walk: _Walker) -> None:
-    walk.header()
-    walk.floats('force', 3)
-    walk.floats('torque', 3)
-
-
-def _accel(walk: _Walker) -> None:
-    walk.header()
-    walk.floats('accel', 6)
-
-
-def _accel_with_covariance(walk: _Walker) -> None:
-    _accel(walk)
-    walk.floats('covariance', 36)
-
-
-def _multi_array(walk: _Walker) -> None:
-    """Numbers without a header; how they are laid out in several dimensions is not used."""
-    for _ in range(walk.length()):
-        walk.text()
-        walk.length()  # size
-        walk.length()  # stride
-    walk.length()  # data_offset
-    walk.floats('data', walk.length())
-
-
-def _trajectory(walk: _Walker) -> None:
-    """A trajectory; points are fields '0.positions', '0.velocities', ... '0.time' (as bytes, see below)."""
-    walk.header()
-    walk.texts['name'] = tuple(walk.text() for _ in range(walk.length()))
-    for point in range(walk.length()):
-        for field in ('positions', 'velocities', 'accelerations', 'effort'):
-            walk.floats(f'{point}.{field}', walk.length())
-        walk._align(4)
-        walk.texts[f'{point}.time'] = (str(_duration(walk)),)
-
-
-def _duration(walk: _Walker) -> int:
-    """Nanoseconds."""
-    sec, nanosec = struct.unpack_from(f'{walk.order}iI', walk.raw, walk.at)
-    walk.fixed.append((walk.at, walk.at + 8))
-    walk.at += 8
-    return int(sec) * 10**9 + int(nanosec)
-
-
-_WALKS: dict[str, Callable[[_Walker], None]] = {
-    'sensor_msgs/msg/JointState': _joint_state,
-    'nav_msgs/msg/Odometry': _odometry,
-    'sensor_msgs/msg/Imu': _imu,
-    'geometry_msgs/msg/WrenchStamped': _wrench,
-    'trajectory_msgs/msg/JointTrajectory': _trajectory,
-    'geometry_msgs/msg/AccelStamped': _accel,
-    'geometry_msgs/msg/AccelWithCovarianceStamped': _accel_with_covariance,
-    'std_msgs/msg/Float64MultiArray': _multi_array,
+_IMU = ('orientation', 'angular_velocity', 'linear_acceleration')
+# Which numbers of a message belong together, by its type: name, and the path of the field that holds them.
+# Those of the points of a trajectory are 'points.0.positions', ...
+_NUMBERS = {
+    'sensor_msgs/msg/JointState': {name: name for name in ('position', 'velocity', 'effort')},
+    'nav_msgs/msg/Odometry': {
+        'pose': 'pose.pose',
+        'pose_covariance': 'pose.covariance',
+        'twist': 'twist.twist',
+        'twist_covariance': 'twist.covariance',
+    },
+    'sensor_msgs/msg/Imu': {name: name for name in (*_IMU, *(f'{name}_covariance' for name in _IMU))},
+    'geometry_msgs/msg/WrenchStamped': {'force': 'wrench.force', 'torque': 'wrench.torque'},
+    'trajectory_msgs/msg/JointTrajectory': {},
+    'geometry_msgs/msg/AccelStamped': {'accel': 'accel'},
+    'geometry_msgs/msg/AccelWithCovarianceStamped': {
+        'accel': 'accel.accel',
+        'covariance': 'accel.covariance',
+    },
+    'std_msgs/msg/Float64MultiArray': {'data': 'data'},
 }
+_STAMP = ('header.stamp.sec', 'header.stamp.nanosec')
+
+
+@functools.cache
+def _layout(kind: str) -> MessageLayout:
+    return MessageLayout(kind)
 
 
 def shape_of(raw: bytes, kind: str) -> Shape:
@@ -192,12 +90,30 @@ def shape_of(raw: bytes, kind: str) -> Shape:
     Raises:
         ArgumentError: these are not the bytes of such a message.
     """
-    walk = _Walker(raw)
     try:
-        _WALKS[kind](walk)
-    except struct.error as error:
-        raise ArgumentError(f'a message of {len(raw)} bytes is no {kind}') from error
-    return walk.shape()
+        walked = _layout(kind).walk(raw)
+    except CdrError as error:
+        raise ArgumentError(f'a message of {len(raw)} bytes is no {kind}: {error}') from error
+    texts = {path.removeprefix('header.'): found for path, found in walked.texts.items()}
+    if 'joint_names' in texts:
+        texts['name'] = texts.pop('joint_names')
+    numbers = {name: walked.place(path) for name, path in _NUMBERS[kind].items()}
+    fixed = list(walked.fixed)
+    for path, place in walked.numbers.items():
+        if path.startswith('points.') and place.kind == 'f8':
+            numbers[path.removeprefix('points.')] = place
+        elif place.kind != 'f8' and path not in _STAMP:  # times of points, sizes of arrays
+            fixed.append((place.at, place.end))
+    for point in range(sum(path.endswith('.time_from_start.sec') for path in walked.numbers)):
+        texts[f'{point}.time'] = (str(_duration(raw, walked, f'points.{point}.time_from_start')),)
+    places = {name: (place.at, place.count) for name, place in numbers.items()}
+    return Shape(texts, places, tuple(fixed), walked.order, _STAMP[0] in walked.numbers)
+
+
+def _duration(raw: bytes, walked: Walked, path: str) -> int:
+    """Nanoseconds."""
+    sec, nanosec = struct.unpack_from(f'{walked.order}iI', raw, walked.numbers[f'{path}.sec'].at)
+    return int(sec) * 10**9 + int(nanosec)
 
 
 def read_batches(raws: Sequence[bytes], kind: str) -> list[Batch]:
@@ -217,7 +133,7 @@ def read_batches(raws: Sequence[bytes], kind: str) -> list[Batch]:
         table = np.frombuffer(b''.join(raws[int(i)] for i in index), np.uint8).reshape(-1, int(size))
         while len(index):
             shape = shape_of(table[0].tobytes(), kind)
-            same = np.all(table[:, :_START] == table[0, :_START], axis=1)
+            same = np.all(table[:, :HEAD] == table[0, :HEAD], axis=1)
             for begin, end in shape.fixed:
                 same &= np.all(table[:, begin:end] == table[0, begin:end], axis=1)
             batches.append(_read(table[same], index[same], shape))
@@ -233,7 +149,7 @@ def _read(table: Bytes, index: Ints, shape: Shape) -> Batch:
 
     stamps = np.zeros(len(table), dtype=np.int64)
     if shape.stamped:
-        seconds, nanoseconds = column(_START, 1, 'i4'), column(_START + 4, 1, 'u4')
+        seconds, nanoseconds = column(HEAD, 1, 'i4'), column(HEAD + 4, 1, 'u4')
         stamps = (seconds[:, 0] * 10**9 + nanoseconds[:, 0]).astype(np.int64)
     values = {name: column(at, count, 'f8') for name, (at, count) in shape.numbers.items() if count}
     return Batch(shape, index, stamps, values)

@@ -17,8 +17,8 @@ from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.identification.signals.base_motion import rotate
 from quad_dynamics.identification.signals.grid import Grid, Segment
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
+from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
-from quad_dynamics.model.standing_checks import quiet_contact_points
 
 # A force that grows by so much of the weight in so short a time [s] is an impact.
 _RISE_TIME, _RISE = 5e-3, 0.25
@@ -196,14 +196,14 @@ def _standing(grid: Grid, rows: Floats, model: Model) -> Bools:
         else np.gradient(grid.get(rows, 'position'), grid.period, axis=0)
     )
     u = np.hstack([rotate(q[:, 3:7], base[:, 7:10]), base[:, 10:13], v])
-    points = {point.link: point for point in quiet_contact_points(model)}
     heights, speeds = [], []
     for foot in model.foot_names:
         R, p = frame_pose(model, q, foot)
         J = frame_jacobian(model, q, foot)
         velocity = (J @ u[..., None])[..., 0]
-        arm = R @ np.array(points[foot].position) if foot in points else np.zeros((len(q), 3))
-        heights.append(p[:, 2] + arm[:, 2])
+        centre, radius = contact_ball(model, foot)
+        arm = R @ centre
+        heights.append(p[:, 2] + arm[:, 2] - radius)
         speeds.append(np.linalg.norm(velocity[:, :3] + np.cross(velocity[:, 3:], arm), axis=1))
     height = np.stack(heights, axis=1)
     low: Bools = height - height.min(axis=1, keepdims=True) < _LOW
