@@ -14,7 +14,7 @@ import quad_dynamics as qd
 STATES = 4000  # of one batch
 BATCHES = 8
 SIMULATORS = 4
-SECONDS = 2.0  # that each of them simulates
+SECONDS = 10.0  # that each of them simulates
 
 Jobs = Sequence[Callable[[], object]]
 

@@ -27,6 +27,7 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
+from quad_dynamics.compiler import interpreter
 from quad_dynamics.compiler.records import Place, wrong_record
 from quad_dynamics.compiler.types import LANES, Address, Int, Lanes, Number
 
@@ -421,7 +422,38 @@ def memory_at(address: Int) -> Address:
 
 
 @formula
+def nearest(x: Lanes) -> Lanes:
+    """The nearest whole numbers."""
+    return _vector_function('rint', x)
+
+
+@formula
+def fused(a: Lanes, b: Number, c: Lanes) -> Lanes:
+    """a * b + c, rounded once."""
+    return _vector_function('fma', a, Placeholder(a.builder, _as_type(a.builder, b, VECTOR)), c)
+
+
+def _vector_function(name: str, *args: Placeholder) -> Placeholder:
+    """Call an LLVM function of lanes."""
+    builder = args[0].builder
+    function_type = ir.FunctionType(VECTOR, [VECTOR] * len(args))
+    function = cgutils.get_or_insert_function(builder.module, function_type, f'llvm.{name}.v{LANES}f64')
+    return Placeholder(builder, builder.call(function, [a.value for a in args]))
+
+
+@formula
+def where_nonzero(mask: Lanes, a: Lanes, b: Lanes) -> Lanes:
+    """a in the lanes where the mask is not zero, b elsewhere."""
+    nonzero = mask.builder.fcmp_unordered('!=', mask.value, ir.Constant(VECTOR, [0.0] * LANES))
+    return Placeholder(mask.builder, mask.builder.select(nonzero, a.value, b.value))
+
+
+@formula
 def lane_sum(value: Lanes) -> Number:
     """Sum over the lanes, as (0 + 1) + (2 + 3)."""
     a, b, c, d = split(value)
     return (a + b) + (c + d)
+
+
+if interpreter.INTERPRETED:
+    globals().update(interpreter.TRACE)

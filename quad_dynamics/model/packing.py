@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quad_dynamics.array_types import Floats, Ints
+from quad_dynamics.compiler.interpreter import address_of, mark_unwritten
 from quad_dynamics.compiler.types import ARRAY_TYPE, BOOL_DTYPE, FLOAT64_DTYPE, LANES, NONE_OBJECT
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model import layout as L
@@ -67,7 +68,7 @@ class Packed:
 
     def __init__(self, model: Model) -> None:
         self.arena = build_arena(model)
-        self.address = self.arena.ctypes.data
+        self.address = address_of(self.arena)
         self.nq, self.nv, self.nj, self.nb = model.nq, model.nv, model.nj, model.nb
         self.square, self.group = (model.nv, model.nv), LANES * model.nv
         self._axes, self._links, self._foot_names = model.joint_axis, model.frames, model.foot_names
@@ -85,7 +86,7 @@ class Packed:
             arena = _aligned_zeros(len(self.arena))
             arena[:] = self.arena
         try:
-            yield arena.ctypes.data
+            yield address_of(arena)
         finally:
             if len(self._free) < _MOST_FREE:
                 self._free.append(arena)
@@ -195,6 +196,8 @@ def build_arena(model: Model) -> Floats:
 
     packs = arena[packs_at : packs_at + L.PACK_WORDS * n_packs].reshape(n_packs, L.PACK_WORDS // LANES, LANES)
     packs.view(np.int64)[:, L.PARENT // LANES, 0] = packs_at + L.PACK_WORDS * parent_packs
+    mark_unwritten(packs[:, L.WORKSPACE // LANES :])
+    mark_unwritten(arena[scratch_at:])
     _fill_empty_lanes(packs)
     _fill_base(packs, model)
     if model.nj:
@@ -291,6 +294,10 @@ def _fill_empty_lanes(packs: Floats) -> None:
 
 
 def _fill_base(packs: Floats, model: Model) -> None:
+    """The base: at the origin of A, its origin at rest there, without a joint; a fixed one does not turn."""
+    packs[0, _rows(L.POS, 3)] = 0.0
+    packs[0, _rows(L.AXIS_V, 6)] = 0.0
+    packs[0, _rows(L.VEL_V, 6)] = 0.0
     if model.floating_base:
         packs[0, _rows(L.MASS, 10), 0] = (model.pi + model.rotor_pi)[:10]
 
