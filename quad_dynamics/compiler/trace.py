@@ -430,7 +430,7 @@ def nearest(x: Lanes) -> Lanes:
 @formula
 def fused(a: Lanes, b: Number, c: Lanes) -> Lanes:
     """a * b + c, rounded once."""
-    return _vector_function('fma', a, Placeholder(a.builder, _as_type(a.builder, b, VECTOR)), c)
+    return _vector_function('fma', a, Placeholder(a.builder, as_type(a.builder, b, VECTOR)), c)
 
 
 def _vector_function(name: str, *args: Placeholder) -> Placeholder:

@@ -33,8 +33,8 @@ kernel_runs.save(*sys.argv[1:])
 
 def interpreted(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A Python process in which nothing is compiled."""
-    folder = Path(__file__).parent
-    paths = [str(folder.parent), str(folder), os.environ.get('PYTHONPATH', '')]
+    root = Path(__file__).resolve().parents[2]
+    paths = [str(root), str(root / 'test' / 'helpers'), os.environ.get('PYTHONPATH', '')]
     variables = os.environ | {'QUAD_DYNAMICS_INTERPRET': '1', 'PYTHONPATH': os.pathsep.join(paths)}
     return subprocess.run(
         [sys.executable, '-W', 'ignore', *arguments],

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import simple_robots as simple
-import test_whole_body as whole
+import whole_body_problems as whole
 from cases import Case, load, model_of
 from identification_data import make_samples
 from public_calls import CALLS, call, good_arguments, parts
