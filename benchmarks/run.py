@@ -7,7 +7,7 @@ nanoseconds for one time step, `..._realtime` simulated seconds in one second, `
 standard deviation of a component of a foot's force [N]. `..._substeps` and `..._sweeps` are means over time
 steps, `..._unconverged` is the share of time steps that did not converge, `..._growth` is memory for a
 hundred times the samples, over that for few. `..._tuned` is the ratio to MuJoCo tuned for speed,
-`..._worst_ns` is of the worst hundred steps in a row."""
+`..._worst_ns` is of the worst hundred steps in a row, `..._two_threads` is the ratio to one thread."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from benchmarks import (
     planning,
     simulation,
     startup,
+    threads,
     whole_body,
 )
 from benchmarks.timing import Contest, run_contests
@@ -54,6 +55,7 @@ LIMITS |= {
     for robot in simulation.ROBOTS
     for ending in ('', '_python')
 }
+LIMITS |= {'aba_two_threads': 1.7, 'sim_two_threads': 1.7}
 LIMITS_S = {'import_s': 1.0, 'first_call_s': 1.5, 'cold_compile_s': 60.0}
 LIMIT_FORCE_STD = 1.0  # of a foot's force, standing [N]
 
@@ -74,6 +76,7 @@ def main() -> None:
     results |= measure_simulation(arguments.sim_rounds)
     results |= measure_contact(arguments.sim_rounds)
     results |= measure_growth(arguments.sim_rounds)
+    results |= measure_threads(arguments.sim_rounds)
     results |= measure_identification()
     arguments.output.write_text(json.dumps({k: round(v, 4) for k, v in results.items()}, indent=2) + '\n')
     print(f'\nwritten: {arguments.output}')
@@ -181,6 +184,15 @@ def measure_growth(rounds: int) -> dict[str, float]:
         results[f'{contest.name}_ns'] = contest.ours_ns
         results[f'{contest.name}_peer_ns'] = contest.peer_ns
         results[f'{contest.name}_sweeps'] = robot.sweeps()
+    return results
+
+
+def measure_threads(rounds: int) -> dict[str, float]:
+    """Two threads against one."""
+    print('\nTwo threads on one model, against one thread')
+    results = threads.measure(rounds)
+    for name, ratio in results.items():
+        print(f'  {name:20} {ratio:7.2f}    (wanted: {LIMITS[name]:g})')
     return results
 
 

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 _FLOAT64 = np.dtype(np.float64)
 
+# Batches of so many states or more give the interpreter's lock away while they are computed. Shorter ones are
+# done before another thread would have been given it, and would then have to wait for it.
+MANY_STATES = 64
+
 
 def packed_form(model: Model) -> Packed:
     """The form of a model that the kernels read.
@@ -83,7 +87,11 @@ class States:
         if self.batched and self.n == 0:
             self.check()
             return 0
-        status = kernel.run(self._packed.address, self.n, *arguments)
+        if self.n < MANY_STATES:
+            status = kernel.run(self._packed.address, self.n, *arguments)
+        else:
+            with self._packed.workspace() as address:
+                status = kernel.run_unlocked(address, self.n, *map(_own_header, arguments))
         if status > 0:
             self.check()
             raise AssertionError(f'{kernel.name} refused argument {status}, in which nothing wrong was found')
@@ -157,6 +165,13 @@ class States:
             raise ArgumentError(
                 f'{where} is a quaternion of length {length:.6g}; expected a unit quaternion x y z w'
             )
+
+
+def _own_header(argument: object) -> object:
+    """Arrays whose shape no other thread can change: views of the same numbers, made for one call."""
+    if type(argument) is np.ndarray:
+        return argument.view()
+    return tuple(map(_own_header, argument)) if isinstance(argument, tuple) else argument
 
 
 def to_floats(name: str, value: npt.ArrayLike) -> Floats:

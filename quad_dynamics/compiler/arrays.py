@@ -20,6 +20,7 @@ import functools
 
 import numpy as np
 
+from quad_dynamics.compiler import interpreter
 from quad_dynamics.compiler.trace import formula, load_byte, load_int, memory_at, routine
 from quad_dynamics.compiler.types import (
     ARRAY_TYPE,
@@ -113,6 +114,10 @@ def item(items: Object, i: Int) -> Int:
 def extent(obj: Object, axis: Int) -> Int:
     """Length of an array along an axis."""
     return word(word(obj, _SHAPE), 8 * axis)
+
+
+if interpreter.INTERPRETED:
+    globals().update(interpreter.ARRAYS)
 
 
 @functools.cache

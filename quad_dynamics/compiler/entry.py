@@ -37,15 +37,19 @@ class _MethodDef(ctypes.Structure):
 _kept: list[Any] = []
 
 
-def make_entry(name: str, signature: tuple[types.Type, ...], kernel: int) -> Callable[..., int]:
+def make_entry(
+    name: str, signature: tuple[types.Type, ...], kernel: int, release: bool = False
+) -> Callable[..., int]:
     """A built-in function that calls a kernel.
 
     Args:
         name: what it is called.
-        signature: types of the kernel's arguments. The caller passes as many: nobody counts them.
+        signature: types of the kernel's arguments; another number of them is a TypeError.
         kernel: address of the compiled kernel.
+        release: give the interpreter's lock away while the kernel runs, so that other threads go on. The
+            caller's references keep the arguments alive.
     """
-    return make_builtin(name, _write_code(signature, kernel))
+    return make_builtin(name, _write_code(name, signature, kernel, release))
 
 
 def make_builtin(name: str, code: ir.Module) -> Callable[..., Any]:
@@ -60,47 +64,43 @@ def make_builtin(name: str, code: ir.Module) -> Callable[..., Any]:
     return _new_builtin(ctypes.byref(method), None, None)  # type: ignore[no-any-return]
 
 
-def make_unlocked(signature: tuple[types.Type, ...], kernel: int) -> Callable[..., int]:
-    """A function that calls a kernel without the interpreter's lock.
-
-    Args:
-        signature: types of the kernel's arguments. The caller passes as many, and keeps arrays alive.
-        kernel: address of the compiled kernel.
-    """
-    # Objects and the arena are addresses.
-    plain: list[Any] = [ctypes.c_double if kind == types.float64 else ctypes.c_int64 for kind in signature]
-    # As numba calls its own functions: the result and errors through pointers, then the arguments.
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *plain)(kernel)
-    is_object = [isinstance(kind, ObjectType) for kind in signature]
-
-    def run(*arguments: Any) -> int:
-        result, error = ctypes.c_int64(), ctypes.c_void_p()
-        words = [id(one) if hidden else one for one, hidden in zip(arguments, is_object, strict=True)]
-        function(ctypes.byref(result), ctypes.byref(error), *words)
-        return result.value
-
-    return run
-
-
-def _write_code(signature: tuple[types.Type, ...], kernel: int) -> ir.Module:
+def _write_code(name: str, signature: tuple[types.Type, ...], kernel: int, release: bool) -> ir.Module:
     """The instructions: `enter(self, arguments, count)` as the interpreter calls it."""
     module = ir.Module()
     enter = ir.Function(module, ir.FunctionType(_OBJECT, [_OBJECT, _OBJECT.as_pointer(), _INT]), 'enter')
     builder = ir.IRBuilder(enter.append_basic_block())
+    expected = ir.Constant(_INT, len(signature))
+    with builder.if_then(builder.icmp_signed('!=', enter.args[2], expected), likely=False):
+        _refuse(builder, f'the kernel {name} takes {len(signature)} arguments')
     arguments = []
     for i, kind in enumerate(signature):
         item = builder.load(builder.gep(enter.args[1], [ir.Constant(_INT, i)]))
         arguments.append(_convert(builder, kind, item))
     failed = call_of(builder, 'PyErr_Occurred', _OBJECT)
-    with builder.if_then(builder.icmp_unsigned('!=', failed, ir.Constant(_OBJECT, None))):
+    with builder.if_then(builder.icmp_unsigned('!=', failed, ir.Constant(_OBJECT, None)), likely=False):
         builder.ret(ir.Constant(_OBJECT, None))
     # As numba lays out a kernel: where the result goes, where an error would go, then its arguments.
     result, error = builder.alloca(_INT), builder.alloca(_OBJECT)
     inputs = [result, error, *arguments]
     function_type = ir.FunctionType(ir.IntType(32), [x.type for x in inputs])
+    thread = call_of(builder, 'PyEval_SaveThread', _OBJECT) if release else None
     builder.call(function_at(builder, kernel, function_type), inputs)
+    if thread is not None:
+        call_of(builder, 'PyEval_RestoreThread', ir.VoidType(), thread)
     builder.ret(call_of(builder, 'PyLong_FromLongLong', _OBJECT, builder.load(result)))
     return module
+
+
+def _refuse(builder: ir.IRBuilder, message: str) -> None:
+    """Raise a TypeError."""
+    text = ctypes.create_string_buffer(message.encode())
+    kind = ctypes.c_void_p.in_dll(ctypes.pythonapi, 'PyExc_TypeError')
+    _kept.append(text)
+    places = [
+        builder.inttoptr(ir.Constant(_INT, place), _OBJECT) for place in (kind.value, ctypes.addressof(text))
+    ]
+    call_of(builder, 'PyErr_SetString', ir.VoidType(), *places)
+    builder.ret(ir.Constant(_OBJECT, None))
 
 
 def _convert(builder: ir.IRBuilder, kind: types.Type, item: ir.Value) -> ir.Value:

@@ -9,6 +9,7 @@ finding out the types; the kernels check the types of arrays themselves (see `do
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import sys
 import threading
@@ -17,14 +18,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite.binding import Linkage
 from numba import njit, types
 from numba.core import codegen
 from numba.core.compiler_lock import global_compiler_lock
 
+import quad_dynamics.compiler.record_types  # noqa: F401 (kernels have records as arguments)
 from quad_dynamics.compiler.arrays import check_layout
 from quad_dynamics.compiler.disk_cache import DiskCache
-from quad_dynamics.compiler.entry import make_entry, make_unlocked
+from quad_dynamics.compiler.entry import make_entry
+from quad_dynamics.compiler.interpreter import INTERPRETED, interpret, memory_at, plain
 from quad_dynamics.compiler.trace import OPTIONS, AddressType, ObjectType
 
 # Types of arguments: the address of the arena (a Python int), arrays and other objects, and numbers.
@@ -49,8 +53,9 @@ class Kernel:
     Attributes:
         name: its name, unique.
         run: calls it; compiles or loads it first where that has not happened yet.
-        run_unlocked: the same without the interpreter's lock, so that other threads run meanwhile. It costs
-            microseconds; each thread needs an arena of its own, and arrays that nobody else writes to.
+        run_unlocked: the same without the interpreter's lock, so that other threads run meanwhile. It is for
+            calls that take long, as getting the lock back may take milliseconds. Each thread needs an arena
+            of its own (`Packed.workspace`), and arrays that nobody else changes.
     """
 
     def __init__(self, function: Callable[..., int], signature: tuple[types.Type, ...]) -> None:
@@ -70,6 +75,9 @@ class Kernel:
         with _lock:
             if self.run != self._load_and_run:
                 return False
+            if INTERPRETED:
+                self.run = self.run_unlocked = interpret(self.name, self.function, self._converters())
+                return False
             if numba.config.DISABLE_JIT:
                 raise RuntimeError('NUMBA_DISABLE_JIT is set, but the kernels have to be compiled')
             if not getattr(sys, '_is_gil_enabled', lambda: True)():
@@ -83,9 +91,14 @@ class Kernel:
                 dispatcher.compile(self.signature)
             result = dispatcher.overloads[self.signature]
             address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
-            self.run_unlocked = make_unlocked(self.signature, address)
+            self.run_unlocked = make_entry(self.name, self.signature, address, release=True)
             self.run = make_entry(self.name, self.signature, address)
             return cache.missed
+
+    def _converters(self) -> Iterator[Callable[[Any], Any]]:
+        """What the interpreter does with each argument."""
+        known = {ARENA: memory_at, INT: operator.index, FLOAT: np.float64}
+        return (known.get(kind, lambda argument: argument) for kind in self.signature)
 
     def _load_and_run(self, *args: Any) -> int:
         self.load()
@@ -176,6 +189,8 @@ def kernel(*signature: types.Type) -> Callable[[Callable[..., int]], Kernel]:
     """Declare a function as a kernel with the given argument types; it returns a status (see `door`)."""
 
     def declare(function: Callable[..., int]) -> Kernel:
+        if INTERPRETED:
+            plain(function)
         made = KERNELS[function.__name__] = Kernel(function, signature)
         return made
 

@@ -18,14 +18,17 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
+from quad_dynamics.compiler import interpreter
+from quad_dynamics.compiler.records import Place, wrong_record
 from quad_dynamics.compiler.types import LANES, Address, Int, Lanes, Number
 
 # What LLVM may do with our formulas: fuse a*b + c, reorder sums, ignore the sign of zero. NaN and inf stay
@@ -38,10 +41,34 @@ _Function = TypeVar('_Function', bound=Callable[..., Any])
 # Python enters the kernels by another way than numba's wrappers (see `entry`), and routines not at all.
 OPTIONS = {'fastmath': FASTMATH, 'error_model': 'numpy', 'no_cpython_wrapper': True, 'no_cfunc_wrapper': True}
 
-# A numba function of loops and branches, to be called from kernels only.
-routine: Callable[[_Function], _Function] = njit(forceinline=True, **OPTIONS)
-# The same, for what is large or called from many places; with `apart` it is compiled once, not at every call.
-subroutine: Callable[[_Function], _Function] = njit(**OPTIONS)
+
+def routine(function: _Function) -> _Function:
+    """A numba function of loops and branches, to be called from kernels only."""
+    return cast(_Function, _with_checks(njit(forceinline=True, **OPTIONS)(function)))
+
+
+def subroutine(function: _Function) -> _Function:
+    """The same, for what is large or called from many places; with `apart` it is compiled once."""
+    return cast(_Function, _with_checks(njit(**OPTIONS)(function)))
+
+
+def _with_checks(dispatcher: Any) -> Any:
+    """Let a numba function refuse records of other types than its annotations say."""
+    find = dispatcher.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        _check_records(dispatcher.py_func, args)
+        return find(args, kws)
+
+    dispatcher.get_call_template = get_call_template
+    return dispatcher
+
+
+def _check_records(function: Callable[..., Any], args: Any) -> None:
+    problem = wrong_record(function, args)
+    if problem:
+        raise TypingError(problem)
+
 
 _INT = ir.IntType(64)
 _FLOAT = ir.DoubleType()
@@ -87,8 +114,22 @@ class _ObjectModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(dmm, fe_type, _INT)
 
 
-_POINTER = _FLOAT.as_pointer()
-_NUMBA_TYPES = {_INT: types.int64, _FLOAT: types.float64, VECTOR: LanesType(), _POINTER: AddressType()}
+class PlaceType(types.Type):  # type: ignore[misc]
+    """Numba's name for a place in memory that is more than plain numbers (see `record_types`)."""
+
+    llvm_type: ir.Type
+
+    def wrap(self, builder: ir.IRBuilder, value: ir.Value) -> Any:
+        """What formulas work with."""
+        raise NotImplementedError
+
+    def unwrap(self, builder: ir.IRBuilder, place: Any) -> ir.Value:
+        """The value for numba functions."""
+        raise NotImplementedError
+
+
+POINTER = _FLOAT.as_pointer()
+_NUMBA_TYPES = {_INT: types.int64, _FLOAT: types.float64, VECTOR: LanesType(), POINTER: AddressType()}
 _LLVM_TYPES = {numba_type: kind for kind, numba_type in _NUMBA_TYPES.items()} | {ObjectType(): _INT}
 
 
@@ -103,7 +144,7 @@ class Placeholder:
         kind = self.value.type
         if isinstance(other, Placeholder) and other.value.type == VECTOR:
             kind = VECTOR
-        left, right = _as_type(self.builder, self, kind), _as_type(self.builder, other, kind)
+        left, right = as_type(self.builder, self, kind), as_type(self.builder, other, kind)
         if swapped:
             left, right = right, left
         if kind == _INT:
@@ -145,14 +186,14 @@ class Memory:
 
     def pointer(self, index: Any, kind: ir.Type) -> ir.Value:
         """Address of element `index`, to be read as the given type."""
-        at = self.builder.gep(self.value, [_as_type(self.builder, index, _INT)])
+        at = self.builder.gep(self.value, [as_type(self.builder, index, _INT)])
         return self.builder.bitcast(at, kind.as_pointer())
 
     def __getitem__(self, index: Any) -> Placeholder:
         return Placeholder(self.builder, self.builder.load(self.pointer(index, _FLOAT), align=8))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        stored = _as_type(self.builder, value, _FLOAT)
+        stored = as_type(self.builder, value, _FLOAT)
         self.builder.store(stored, self.pointer(index, _FLOAT), align=8)
 
 
@@ -164,18 +205,19 @@ def formula(function: _Function) -> _Function:
 
         def generic(self, args: Any, kws: Any) -> Any:
             args = tuple(types.unliteral(a) for a in args)
-            return signature(_result_type(function, args), *args)
+            _check_records(function, args)
+            return signature(result_type(function, args), *args)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        inputs = [_unpack(context, builder, t, v) for t, v in zip(sig.args, args, strict=True)]
-        return _pack(context, builder, sig.return_type, function(*inputs))
+        inputs = [unpack_argument(context, builder, t, v) for t, v in zip(sig.args, args, strict=True)]
+        return pack_result(context, builder, sig.return_type, function(*inputs))
 
     infer_global(function, types.Function(_Template))
     lower_builtin(function, types.VarArg(types.Any))(lower)
     return function
 
 
-def _result_type(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def result_type(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """What a formula returns for arguments of these types: it is run into a module that is thrown away."""
     scratch = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), []), 'scratch')
     builder = ir.IRBuilder(scratch.append_basic_block())
@@ -185,10 +227,13 @@ def _result_type(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 def _dummy(builder: ir.IRBuilder, t: Any) -> Any:
     if isinstance(t, types.BaseTuple):
         return tuple(_dummy(builder, item) for item in t)
-    return _wrap(builder, ir.Constant(_LLVM_TYPES[t], ir.Undefined))
+    kind = t.llvm_type if isinstance(t, PlaceType) else _LLVM_TYPES[t]
+    return _wrap(builder, t, ir.Constant(kind, ir.Undefined))
 
 
-def _wrap(builder: ir.IRBuilder, value: ir.Value) -> Placeholder | Memory:
+def _wrap(builder: ir.IRBuilder, t: Any, value: ir.Value) -> Any:
+    if isinstance(t, PlaceType):
+        return t.wrap(builder, value)
     return (Memory if isinstance(value.type, ir.PointerType) else Placeholder)(builder, value)
 
 
@@ -197,27 +242,34 @@ def _numba_type(result: Any) -> Any:
         return types.none
     if isinstance(result, tuple):
         return types.Tuple.from_types([_numba_type(item) for item in result])
+    if isinstance(result, Place):
+        return result.numba_type()
     return _NUMBA_TYPES[result.value.type] if isinstance(result, Placeholder | Memory) else types.float64
 
 
-def _unpack(context: Any, builder: ir.IRBuilder, t: Any, value: ir.Value) -> Any:
+def unpack_argument(context: Any, builder: ir.IRBuilder, t: Any, value: ir.Value) -> Any:
+    """A value of a numba function as formulas work with it."""
     if isinstance(t, types.BaseTuple):
         items = cgutils.unpack_tuple(builder, value)
-        return tuple(_unpack(context, builder, item_t, item) for item_t, item in zip(t, items, strict=True))
-    return _wrap(builder, value)
+        pairs = zip(t, items, strict=True)
+        return tuple(unpack_argument(context, builder, item_t, item) for item_t, item in pairs)
+    return _wrap(builder, t, value)
 
 
-def _pack(context: Any, builder: ir.IRBuilder, t: Any, result: Any) -> Any:
+def pack_result(context: Any, builder: ir.IRBuilder, t: Any, result: Any) -> Any:
+    """What a formula returned, as a value of a numba function."""
     if result is None:
         return context.get_dummy_value()
     if isinstance(result, tuple):
         return context.make_tuple(
-            builder, t, [_pack(context, builder, *pair) for pair in zip(t, result, strict=True)]
+            builder, t, [pack_result(context, builder, *pair) for pair in zip(t, result, strict=True)]
         )
+    if isinstance(result, Place):
+        return result.numba_type().unwrap(builder, result)
     return result.value if isinstance(result, Placeholder | Memory) else ir.Constant(_FLOAT, float(result))
 
 
-def _as_type(builder: ir.IRBuilder, number: Any, kind: ir.Type) -> ir.Value:
+def as_type(builder: ir.IRBuilder, number: Any, kind: ir.Type) -> ir.Value:
     """The number as a value of the given type; a float becomes four equal lanes where lanes are asked for."""
     if not isinstance(number, Placeholder):
         if kind == VECTOR:
@@ -287,7 +339,7 @@ def load(A: Address, at: Int) -> Lanes:
 @formula
 def store(A: Address, at: Int, value: Number) -> None:
     """Write four lanes to A[at : at + 4]; a float goes to all of them."""
-    A.builder.store(_as_type(A.builder, value, VECTOR), A.pointer(at, VECTOR), align=8)
+    A.builder.store(as_type(A.builder, value, VECTOR), A.pointer(at, VECTOR), align=8)
 
 
 @formula
@@ -315,7 +367,7 @@ def load_byte(address: Int) -> Int:
 @formula
 def store_int(A: Address, at: Int, value: Int) -> None:
     """Write an int64 to the bits of A[at]."""
-    A.builder.store(_as_type(A.builder, value, _INT), A.pointer(at, _INT), align=8)
+    A.builder.store(as_type(A.builder, value, _INT), A.pointer(at, _INT), align=8)
 
 
 @formula
@@ -366,7 +418,34 @@ def join(*numbers: Number) -> Lanes:
 @formula
 def memory_at(address: Int) -> Address:
     """The memory at an address that is given as an integer."""
-    return Memory(address.builder, address.builder.inttoptr(address.value, _POINTER))
+    return Memory(address.builder, address.builder.inttoptr(address.value, POINTER))
+
+
+@formula
+def nearest(x: Lanes) -> Lanes:
+    """The nearest whole numbers."""
+    return _vector_function('rint', x)
+
+
+@formula
+def fused(a: Lanes, b: Number, c: Lanes) -> Lanes:
+    """a * b + c, rounded once."""
+    return _vector_function('fma', a, Placeholder(a.builder, as_type(a.builder, b, VECTOR)), c)
+
+
+def _vector_function(name: str, *args: Placeholder) -> Placeholder:
+    """Call an LLVM function of lanes."""
+    builder = args[0].builder
+    function_type = ir.FunctionType(VECTOR, [VECTOR] * len(args))
+    function = cgutils.get_or_insert_function(builder.module, function_type, f'llvm.{name}.v{LANES}f64')
+    return Placeholder(builder, builder.call(function, [a.value for a in args]))
+
+
+@formula
+def where_nonzero(mask: Lanes, a: Lanes, b: Lanes) -> Lanes:
+    """a in the lanes where the mask is not zero, b elsewhere."""
+    nonzero = mask.builder.fcmp_unordered('!=', mask.value, ir.Constant(VECTOR, [0.0] * LANES))
+    return Placeholder(mask.builder, mask.builder.select(nonzero, a.value, b.value))
 
 
 @formula
@@ -374,3 +453,7 @@ def lane_sum(value: Lanes) -> Number:
     """Sum over the lanes, as (0 + 1) + (2 + 3)."""
     a, b, c, d = split(value)
     return (a + b) + (c + d)
+
+
+if interpreter.INTERPRETED:
+    globals().update(interpreter.TRACE)

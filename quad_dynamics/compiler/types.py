@@ -29,4 +29,5 @@ Vec3: TypeAlias = Any  # x y z
 Vec6: TypeAlias = Any  # [linear; angular] of a motion, [force; moment] of a wrench
 Mat3: TypeAlias = Any  # 9, row by row
 Sym3: TypeAlias = Any  # 6 of a symmetric matrix: xx xy yy xz yz zz
+Upper3: TypeAlias = Any  # 6 of a symmetric matrix, row by row: 11 12 13 22 23 33
 Quat: TypeAlias = Any  # x y z w

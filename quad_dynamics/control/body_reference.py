@@ -19,7 +19,8 @@ _STOP = 3.0  # so long after a command of zero the velocity integral waits, in s
 _PITCH_RATE = 0.1  # at which the body pitches to where it should be, in sqrt(g / l)
 _RISE = 0.1  # velocity at which the body goes to its height, in sqrt(g l)
 # Largest accelerations of the integrals, in g and g / l, and the largest velocity, in sqrt(g l).
-_MOST_LIFT, _MOST_TWIST, _MOST_PUSH = 0.5, 0.3, 0.15
+# Friction of the hips that nobody knows of twists a body that walks sideways by half of _MOST_TWIST.
+_MOST_LIFT, _MOST_TWIST, _MOST_PUSH = 0.5, 1.0, 0.15
 
 
 class BodyReference:

@@ -176,6 +176,7 @@ class GaitPlanner:
         if settings.step_height != self._settings.step_height:
             self._find_foot_speeds(settings.step_height)
         self.body.change(settings)
+        self._planning.change(settings)
         self._settings = self.steps.settings = settings
 
     # ---------------------------------------------------------------- states

@@ -57,6 +57,13 @@ class StridePlanner:
             settings: of walking.
         """
         self._geometry, self._steps, self._body, self._ground = geometry, steps, body, ground
+        self._order, self._optimised = order, (ComSettings(), FootholdSettings())
+        self._motion = MotionPlanner(geometry, order, *self._optimised)
+        self.change(settings)
+        self.reset()
+
+    def change(self, settings: WalkerSettings) -> None:
+        """Take other settings; plans that have been made stay as they are."""
         com = ComSettings(
             n_ineq=settings.n_ineq,
             lambda_lin=settings.lambda_lin,
@@ -65,9 +72,9 @@ class StridePlanner:
             mu=settings.mu,
             time_limit=settings.plan_time_limit or None,
         )
-        footholds = FootholdSettings(capture_gain=settings.capture_gain)
-        self._motion = MotionPlanner(geometry, order, com, footholds)
-        self.reset()
+        optimised = com, FootholdSettings(capture_gain=settings.capture_gain)
+        if optimised != self._optimised:
+            self._motion, self._optimised = MotionPlanner(self._geometry, self._order, *optimised), optimised
 
     def reset(self) -> None:
         """Begin anew."""

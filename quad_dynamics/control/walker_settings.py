@@ -174,7 +174,7 @@ class WalkerSettings(ControlSettings):
         0.3, 'of the height, in (g / l)^1.5', unit='-', low=0.0, high=10.0, dynamic=True
     )
     tilt_integral: float = param(
-        0.3, 'of roll and pitch, in (g / l)^1.5', unit='-', low=0.0, high=10.0, dynamic=True
+        1.0, 'of roll and pitch, in (g / l)^1.5', unit='-', low=0.0, high=10.0, dynamic=True
     )
     velocity_integral: float = param(
         0.4, 'of the velocity, in sqrt(g / l)', unit='-', low=0.0, high=10.0, dynamic=True

@@ -35,6 +35,7 @@ from quad_dynamics.kernels.tree import (
     accelerate_pack,
     base_rotation,
     base_rows,
+    clear_row,
     friction,
     gather,
     inertia_in_A,
@@ -128,6 +129,7 @@ def store_rigid(A: Address, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
 def apply_torques(A: Address, u: Address, iu: Int, tau: Address, it: Int, flags: Int) -> None:
     """Put the joint torques tau[it : it + nj], less friction, into the row TAU."""
     if flags & FRICTION:
+        clear_row(A, L.TAU)
         for j in range(load_int(A, L.NJ)):
             A[lane_of(A, j) + L.TAU] = tau[it + j] - friction(A, j, u[iu + base_rows(A) + j])
     else:

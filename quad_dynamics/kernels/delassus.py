@@ -24,7 +24,7 @@ from quad_dynamics.kernels.constraints import (
     write3,
 )
 from quad_dynamics.kernels.natural_map import mean_inertia
-from quad_dynamics.kernels.scene import BASE_COLUMNS
+from quad_dynamics.kernels.scene import BASE_COLUMNS, contact_at
 from quad_dynamics.model import layout as L
 
 # Vectors of the workspace: impulses, velocities (less targets), the same without impulses, the Newton step
@@ -190,7 +190,7 @@ def list_inertias(S: Address, n_contacts: Int, n_stops: Int) -> None:
         c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
         k = load_int(S, c + S_.A_UNKNOWN)
         if k >= 0:
-            D = mean_inertia(S, c)
+            D = mean_inertia(contact_at(S, c))
             write3(S, to + k, (D, D, D))
     for i in range(n_stops):
         s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS

@@ -41,6 +41,7 @@ from quad_dynamics.kernels.spatial import (
 from quad_dynamics.kernels.tree import (
     accelerate_pack,
     base_rows,
+    clear_row,
     friction,
     lane_of,
     move_bodies,
@@ -136,6 +137,7 @@ def good_mask(A: Address, prescribed: Object) -> Bool:
 @routine
 def store_mask(A: Address, prescribed: Object) -> None:
     """Put 1 into the row GIVEN where the acceleration of a joint is prescribed, else 0."""
+    clear_row(A, L.GIVEN)
     for j in range(load_int(A, L.NJ)):
         A[lane_of(A, j) + L.GIVEN] = float(mask_at(prescribed, base_rows(A) + j))
 

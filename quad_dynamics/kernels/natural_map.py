@@ -22,7 +22,8 @@ import math
 from quad_dynamics.compiler.trace import apart, formula, load_int, routine, subroutine
 from quad_dynamics.compiler.types import Address, Int, Number, Vec3
 from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.constraints import contact_velocity, row3, stop_velocity
+from quad_dynamics.kernels.constraints import contact_velocity, stop_velocity
+from quad_dynamics.kernels.scene import Contact, contact_at, stop_at
 
 
 @subroutine
@@ -35,28 +36,30 @@ def residual(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Number:
     for i in range(n_contacts):
         c = contacts + i * S_.ACTIVE_WORDS
         v = contact_velocity(S, c, y)
-        D = mean_inertia(S, c)
-        x = contact_residual(row3(S, c + S_.A_IMPULSE), less_target(S, c, v), D, S[c + S_.A_MU], cone)
+        contact = contact_at(S, c)
+        D = mean_inertia(contact)
+        x = contact_residual(contact.impulse, less_target(contact, v), D, contact.mu, cone)
         largest = max(largest, x)
     for i in range(n_stops):
         s = stops + i * S_.STOP_WORDS
-        v = stop_velocity(S, s, y) - S[s + S_.L_TARGET]
-        x = stop_residual(S[s + S_.L_IMPULSE], v, S[s + S_.L_INERTIA], S[s + S_.L_LOW], S[s + S_.L_HIGH])
+        stop = stop_at(S, s)
+        v = stop_velocity(S, s, y) - stop.target
+        x = stop_residual(stop.impulse, v, stop.inertia, stop.lowest, stop.highest)
         largest = max(largest, x)
     return largest
 
 
 @formula
-def mean_inertia(S: Address, c: Int) -> Number:
+def mean_inertia(contact: Contact) -> Number:
     """D: the mean of the diagonal of a contact's inverse inertia [1/kg]."""
-    at = c + S_.A_INERTIA
-    return (S[at] + S[at + 3] + S[at + 5]) * (1.0 / 3.0)
+    D = contact.inertia
+    return (D[0] + D[3] + D[5]) * (1.0 / 3.0)
 
 
 @formula
-def less_target(S: Address, c: Int, v: Vec3) -> Vec3:
+def less_target(contact: Contact, v: Vec3) -> Vec3:
     """The velocity of a contact less its target."""
-    return v[0] - S[c + S_.A_TARGET], v[1], v[2]
+    return v[0] - contact.target, v[1], v[2]
 
 
 @routine

@@ -48,7 +48,7 @@ from quad_dynamics.kernels.delassus import (
 )
 from quad_dynamics.kernels.gaussian_elimination import solve_equations
 from quad_dynamics.kernels.natural_map import mean_inertia
-from quad_dynamics.kernels.scene import BASE_COLUMNS
+from quad_dynamics.kernels.scene import BASE_COLUMNS, contact_at, stop_at
 from quad_dynamics.kernels.smooth_projection import contact_defect, contact_slopes, stop_defect
 from quad_dynamics.model import layout as L
 
@@ -108,10 +108,10 @@ def fill_jacobian(S: Address, n_contacts: Int, n_stops: Int, n: Int, e: Number, 
         k = load_int(S, c + S_.A_UNKNOWN)
         if k >= 0:
             x, y = row3(S, p + k), row3(S, v + k)
-            F = contact_defect(S, c, x, y, e)
+            F = contact_defect(S, contact_at(S, c), x, y, e)
             total += F[0] * F[0] + F[1] * F[1] + F[2] * F[2]
-            K, Q = contact_slopes(S, c, x, y, e)
-            give = soft * mean_inertia(S, c)
+            K, Q = contact_slopes(S, contact_at(S, c), x, y, e)
+            give = soft * mean_inertia(contact_at(S, c))
             for r in range(3):
                 to = J + (k + r) * length
                 for b in range(length // LANES):
@@ -123,7 +123,7 @@ def fill_jacobian(S: Address, n_contacts: Int, n_stops: Int, n: Int, e: Number, 
         s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
         k = load_int(S, s + S_.L_UNKNOWN)
         if k >= 0:
-            F0, slope = stop_defect(S, s, S[p + k], S[v + k], e)
+            F0, slope = stop_defect(stop_at(S, s), S[p + k], S[v + k], e)
             total += F0 * F0
             D, to = S[s + S_.L_INERTIA], J + k * length
             for b in range(length // LANES):
@@ -189,10 +189,10 @@ def fill_reduced(A: Address, S: Address, n_contacts: Int, n_stops: Int, e: Numbe
         k = load_int(S, c + S_.A_UNKNOWN)
         if k >= 0:
             x, y = row3(S, p + k), row3(S, v + k)
-            F = contact_defect(S, c, x, y, e)
+            F = contact_defect(S, contact_at(S, c), x, y, e)
             total += F[0] * F[0] + F[1] * F[1] + F[2] * F[2]
-            K, Q = contact_slopes(S, c, x, y, e)
-            inverse = inverse3(soften(K, Q, soft * mean_inertia(S, c)))
+            K, Q = contact_slopes(S, contact_at(S, c), x, y, e)
+            inverse = inverse3(soften(K, Q, soft * mean_inertia(contact_at(S, c))))
             write9(S, blocks + _BLOCK // 3 * k, product3(inverse, Q))
             write_lack(S, step + k, inverse, F)
             row, size = load_int(S, c + S_.A_ROW), load_int(S, c + S_.A_BLOCKS)
@@ -202,7 +202,7 @@ def fill_reduced(A: Address, S: Address, n_contacts: Int, n_stops: Int, e: Numbe
         s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
         k = load_int(S, s + S_.L_UNKNOWN)
         if k >= 0:
-            F0, slope = stop_defect(S, s, S[p + k], S[v + k], e)
+            F0, slope = stop_defect(stop_at(S, s), S[p + k], S[v + k], e)
             total += F0 * F0
             D = S[s + S_.L_INERTIA]
             inverse = 1.0 / (D - slope * D * (1.0 - soft))

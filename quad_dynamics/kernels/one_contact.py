@@ -13,9 +13,10 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.compiler.trace import formula, routine, subroutine
-from quad_dynamics.compiler.types import Address, Bool, Int, Number, Sym3, Vec3
+from quad_dynamics.compiler.types import Address, Bool, Int, Number, Upper3, Vec3
 from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.constraints import add_contact, contact_velocity, row3, write3
+from quad_dynamics.kernels.constraints import add_contact, contact_velocity
+from quad_dynamics.kernels.scene import Contact, contact_at
 
 _NEWTON_STEPS = 20
 _TURNS = 2  # tries of the direction of friction, each from the last
@@ -28,35 +29,34 @@ _JAMMED = (
 @routine
 def settle_contact(S: Address, c: Int, y: Int, cone: Int) -> Number:
     """The impulse of one contact with the others as they are; returns by how much its velocity changed."""
+    contact = contact_at(S, c)
     v = contact_velocity(S, c, y)
-    old = row3(S, c + S_.A_IMPULSE)
-    new = stick(S, c, v, old)
-    mu = S[c + S_.A_MU]
+    old = contact.impulse
+    new = stick(contact, v, old)
+    mu = contact.mu
     largest = mu * new[0]
-    fits = new[0] >= 0.0 and S[c + S_.A_INVERSE] > 0.0
+    fits = new[0] >= 0.0 and contact.inverse[0] > 0.0
     if cone != 0:
         fits = fits and new[1] * new[1] + new[2] * new[2] <= largest * largest
     else:
         fits = fits and abs(new[1]) <= largest and abs(new[2]) <= largest
     # a contact that opens by itself does, also where friction could jam it
-    b = free_velocity(S, c, v, old)
+    b = free_velocity(contact, v, old)
     if b[0] >= 0.0:
         new = (0.0, 0.0, 0.0)
     elif not fits:
-        new = slide(inertia_of(S, c), b, old, mu, cone, S[S_.TOLERANCE])
+        new = slide(contact.inertia, b, old, mu, cone, S[S_.TOLERANCE])
     change = (new[0] - old[0], new[1] - old[1], new[2] - old[2])
     add_contact(S, c, change, y)
-    write3(S, c + S_.A_IMPULSE, new)
-    at = c + S_.A_INERTIA
-    return max(abs(change[0]) * S[at], abs(change[1]) * S[at + 3], abs(change[2]) * S[at + 5])
+    contact.impulse = new
+    D = contact.inertia
+    return max(abs(change[0]) * D[0], abs(change[1]) * D[3], abs(change[2]) * D[5])
 
 
 @formula
-def stick(S: Address, c: Int, v: Vec3, old: Vec3) -> Vec3:
+def stick(contact: Contact, v: Vec3, old: Vec3) -> Vec3:
     """The impulse that stops the contact at once: old - D^-1 (v - target)."""
-    at = c + S_.A_INVERSE
-    i = [S[at + k] for k in range(6)]
-    r = (v[0] - S[c + S_.A_TARGET], v[1], v[2])
+    i, r = contact.inverse, (v[0] - contact.target, v[1], v[2])
     return (
         old[0] - (i[0] * r[0] + i[1] * r[1] + i[2] * r[2]),
         old[1] - (i[1] * r[0] + i[3] * r[1] + i[4] * r[2]),
@@ -65,24 +65,18 @@ def stick(S: Address, c: Int, v: Vec3, old: Vec3) -> Vec3:
 
 
 @formula
-def inertia_of(S: Address, c: Int) -> Sym3:
-    """D of a contact: nn n1 n2 11 12 22."""
-    return tuple(S[c + S_.A_INERTIA + k] for k in range(6))
-
-
-@formula
-def free_velocity(S: Address, c: Int, v: Vec3, old: Vec3) -> Vec3:
+def free_velocity(contact: Contact, v: Vec3, old: Vec3) -> Vec3:
     """The velocity of a contact without its own impulse, less the target."""
-    D = inertia_of(S, c)
+    D = contact.inertia
     return (
-        v[0] - S[c + S_.A_TARGET] - (D[0] * old[0] + D[1] * old[1] + D[2] * old[2]),
+        v[0] - contact.target - (D[0] * old[0] + D[1] * old[1] + D[2] * old[2]),
         v[1] - (D[1] * old[0] + D[3] * old[1] + D[4] * old[2]),
         v[2] - (D[2] * old[0] + D[4] * old[1] + D[5] * old[2]),
     )
 
 
 @subroutine
-def slide(D: Sym3, b: Vec3, old: Vec3, mu: Number, cone: Int, tolerance: Number) -> Vec3:
+def slide(D: Upper3, b: Vec3, old: Vec3, mu: Number, cone: Int, tolerance: Number) -> Vec3:
     """The impulse of a contact that does not stick."""
     if not D[0] > 0.0:
         return (0.0, 0.0, 0.0)
@@ -96,7 +90,7 @@ def slide(D: Sym3, b: Vec3, old: Vec3, mu: Number, cone: Int, tolerance: Number)
 
 
 @routine
-def slide_along(D: Sym3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) -> tuple[Bool, Vec3]:
+def slide_along(D: Upper3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) -> tuple[Bool, Vec3]:
     """Friction and normal impulse in turn, from the old direction of friction; whether they settle."""
     nn, n1, n2, d11, d12, d22 = D
     x, y = old[1], old[2]
@@ -125,7 +119,7 @@ def slide_along(D: Sym3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) -> t
 
 
 @routine
-def try_faces(D: Sym3, b: Vec3, mu: Number) -> tuple[Bool, Vec3]:
+def try_faces(D: Upper3, b: Vec3, mu: Number) -> tuple[Bool, Vec3]:
     """Try all faces and edges of the pyramid: each tangent slides one way, the other way, or not at all."""
     for face in range(9):
         sx, sy = float(face // 3 - 1), float(face % 3 - 1)
@@ -138,7 +132,7 @@ def try_faces(D: Sym3, b: Vec3, mu: Number) -> tuple[Bool, Vec3]:
 
 
 @routine
-def on_face(D: Sym3, b: Vec3, mu: Number, sx: Number, sy: Number) -> tuple[Bool, Vec3]:
+def on_face(D: Upper3, b: Vec3, mu: Number, sx: Number, sy: Number) -> tuple[Bool, Vec3]:
     """The impulse with friction at its limit where a sign is given, and no sliding elsewhere; if it fits."""
     nn, n1, n2, d11, d12, d22 = D
     # p = normal * w + t * e, with e the tangent that does not slide, if there is one

@@ -13,6 +13,60 @@ counts and addresses are int64 with the same bits. Addresses count words from th
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.record_types import record_at
+from quad_dynamics.compiler.records import FLOAT, INT, UPPER3, VEC3, Record, field
+
+
+class Contact(Record):
+    """An active contact: a point that may touch the ground in this step; three rows (see `constraints`).
+
+    Velocities, impulses and inertias are along its normal and its two tangents, in this order; the second
+    tangent is normal x tangent.
+    """
+
+    point = field(INT, 'index of the contact point')
+    first = field(INT, 'joint with which its limb begins')
+    blocks = field(INT, 'blocks of four joints from there to its body')
+    joint = field(INT, 'joint that moves its body, -1 for the base')
+    row = field(INT, 'place of its first row')
+    normal = field(VEC3, 'of the ground, world axes')
+    tangent = field(VEC3, 'first tangent, world axes')
+    place = field(VEC3, "where it touches, from the base's origin in world axes", 'm')
+    mu = field(FLOAT, 'friction')
+    distance = field(FLOAT, 'to the ground', 'm')
+    push = field(FLOAT, 'impulse of the displacement that removes penetration', 'N s')
+    free_velocity = field(VEC3, 'without impulses of contacts and stops', 'm/s')
+    target = field(FLOAT, 'normal velocity that it may not be below', 'm/s')
+    impulse = field(VEC3, 'that it gets in this step', 'N s')
+    inertia = field(UPPER3, 'what its own impulses do to its velocity', '1/kg')
+    inverse = field(UPPER3, 'inverse of `inertia`; zero where there is none', 'kg')
+    calm_target = field(FLOAT, 'target without restitution', 'm/s')
+    bounce_target = field(FLOAT, 'target with restitution, 0 if it does not hit the ground', 'm/s')
+    kept_impulse = field(VEC3, 'kept while others are tried', 'N s')
+    other_impulse = field(VEC3, 'a second one that is kept', 'N s')
+    unknown = field(INT, 'the first of its unknowns in `delassus`, or -1')
+
+
+class Stop(Record):
+    """A constraint of one joint: a limit of its range, or its dry friction; one row (see `stops`)."""
+
+    joint = field(INT, 'index of its joint')
+    row = field(INT, 'place of its row')
+    sign = field(FLOAT, '1 for the lower limit, -1 for the upper one')
+    distance = field(FLOAT, 'to the limit', 'rad, m')
+    free_velocity = field(FLOAT, 'without impulses of contacts and stops', 'rad/s, m/s')
+    target = field(FLOAT, 'velocity that it may not be below', 'rad/s, m/s')
+    impulse = field(FLOAT, 'that it gets in this step', 'N m s, N s')
+    inertia = field(FLOAT, 'what its own impulse does to its velocity', '1/(kg m^2), 1/kg')
+    kept_impulse = field(FLOAT, 'kept while others are tried', 'N m s, N s')
+    other_impulse = field(FLOAT, 'a second one that is kept', 'N m s, N s')
+    lowest = field(FLOAT, 'bound of the impulse; below 0 for dry friction only', 'N m s, N s')
+    highest = field(FLOAT, 'bound of the impulse', 'N m s, N s')
+    unknown = field(INT, 'its unknown in `delassus`, or -1')
+
+
+contact_at, stop_at = record_at(Contact), record_at(Stop)
+
 # ---------------------------------------------------------------- header
 
 # Settings.
@@ -103,29 +157,32 @@ CONTACT_WORDS = 13
 
 # ---------------------------------------------------------------- room to work in
 
-# An active contact: three rows (normal, first and second tangent), see `constraints`.
-A_POINT, A_FIRST, A_BLOCKS, A_JOINT, A_ROW = range(5)  # ints; the first of its rows in ROWS
-A_NORMAL, A_TANGENT = 5, 8  # 3, 3: the second tangent is their cross product
-A_PLACE = 11  # 3: where it touches, from the base's origin in world axes
-A_MU, A_DISTANCE = 14, 15
-A_PUSH = 16  # of the displacement that removes penetration
-A_FREE = 17  # 3: velocity without contact forces [m/s]
-A_TARGET = 20  # normal velocity that it may not be below [m/s]
-A_IMPULSE = 21  # 3 [N s]
-A_INERTIA = 24  # 6: what its own impulses do to its velocity: nn n1 n2 11 12 22 [1/kg]
-A_INVERSE = 30  # 6: the inverse of that; all zero where there is none
-A_CALM, A_BOUNCE = 36, 37  # the target without restitution; with it, or 0 if it does not hit the ground [m/s]
-A_KEPT = 38  # 6: two impulses that are kept while others are tried [N s]
-A_UNKNOWN = 44  # int: the first of its unknowns in `delassus`, or -1
-ACTIVE_WORDS = 45
+# Words of an active contact and of a stop, for kernels that do not use the records yet.
+A_POINT, A_FIRST, A_BLOCKS, A_JOINT, A_ROW = (
+    Contact.point.offset,
+    Contact.first.offset,
+    Contact.blocks.offset,
+    Contact.joint.offset,
+    Contact.row.offset,
+)
+A_NORMAL, A_TANGENT, A_PLACE = Contact.normal.offset, Contact.tangent.offset, Contact.place.offset
+A_MU, A_DISTANCE, A_PUSH = Contact.mu.offset, Contact.distance.offset, Contact.push.offset
+A_FREE, A_TARGET, A_IMPULSE = Contact.free_velocity.offset, Contact.target.offset, Contact.impulse.offset
+A_INERTIA, A_INVERSE = Contact.inertia.offset, Contact.inverse.offset
+A_CALM, A_BOUNCE = Contact.calm_target.offset, Contact.bounce_target.offset
+A_KEPT, A_UNKNOWN = Contact.kept_impulse.offset, Contact.unknown.offset
+ACTIVE_WORDS = Contact.words
 
-# A stop, which is a joint at its limit: one row.
-L_JOINT, L_ROW = 0, 1  # ints
-L_SIGN, L_DISTANCE, L_FREE, L_TARGET, L_IMPULSE, L_INERTIA = range(2, 8)
-L_KEPT = 8  # 2
-L_LOW, L_HIGH = 10, 11  # bounds of the impulse
-L_UNKNOWN = 12  # int: as for a contact
-STOP_WORDS = 13
+L_JOINT, L_ROW, L_SIGN, L_DISTANCE = (
+    Stop.joint.offset,
+    Stop.row.offset,
+    Stop.sign.offset,
+    Stop.distance.offset,
+)
+L_FREE, L_TARGET, L_IMPULSE = Stop.free_velocity.offset, Stop.target.offset, Stop.impulse.offset
+L_INERTIA, L_KEPT = Stop.inertia.offset, Stop.kept_impulse.offset
+L_LOW, L_HIGH, L_UNKNOWN = Stop.lowest.offset, Stop.highest.offset, Stop.unknown.offset
+STOP_WORDS = Stop.words
 
 # What a joint does in a step (see `drives`): two rows of nj numbers, the mode and how often it was changed.
 M_CHANGES = 1

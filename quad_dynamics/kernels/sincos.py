@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba.core import cgutils
-
-from quad_dynamics.compiler.trace import VECTOR, Placeholder, formula
-from quad_dynamics.compiler.types import LANES, Lanes
+from quad_dynamics.compiler.trace import formula, fused, nearest, where_nonzero
+from quad_dynamics.compiler.types import Lanes
 
 # pi/2 in three parts, each the rounded rest of the one before, for the exact reduction of the argument.
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
@@ -43,10 +40,10 @@ def sincos(angle: Lanes) -> tuple[Lanes, Lanes]:
 
     Reduction by Cody and Waite to [-pi/4, pi/4], then polynomials, then the quadrant.
     """
-    k = _vector_function('rint', angle * _TWO_BY_PI)
+    k = nearest(angle * _TWO_BY_PI)
     y = angle
     for part in _HALF_PI:
-        y = _vector_function('fma', -k, _constant_lanes(k, part), y)
+        y = fused(-k, part, y)
     z = y * y
     sin_y = y + y * z * _horner(_SIN, z)
     cos_y = (1.0 - 0.5 * z) + z * z * _horner(_COS, z)
@@ -56,35 +53,18 @@ def sincos(angle: Lanes) -> tuple[Lanes, Lanes]:
     odd = k - 2.0 * half
     sin_flips = half - 2.0 * _floor_half(half)
     cos_flips = half + odd - 2.0 * _floor_half(half + odd)
-    sin = _where_nonzero(odd, cos_y, sin_y) * (1.0 - 2.0 * sin_flips)
-    cos = _where_nonzero(odd, sin_y, cos_y) * (1.0 - 2.0 * cos_flips)
+    sin = where_nonzero(odd, cos_y, sin_y) * (1.0 - 2.0 * sin_flips)
+    cos = where_nonzero(odd, sin_y, cos_y) * (1.0 - 2.0 * cos_flips)
     return sin, cos
 
 
-def _horner(coefficients: tuple[float, ...], z: Placeholder) -> Placeholder:
+def _horner(coefficients: tuple[float, ...], z: Lanes) -> Lanes:
     total = z * coefficients[0] + coefficients[1]
     for c in coefficients[2:]:
         total = total * z + c
     return total
 
 
-def _floor_half(k: Placeholder) -> Placeholder:
+def _floor_half(k: Lanes) -> Lanes:
     """floor(k / 2) of whole numbers."""
-    return _vector_function('rint', 0.5 * k - 0.25)
-
-
-def _vector_function(name: str, *args: Placeholder) -> Placeholder:
-    """Call an LLVM function of lanes, such as `rint` (nearest integer) or `fma` (a * b + c, rounded once)."""
-    builder = args[0].builder
-    function_type = ir.FunctionType(VECTOR, [VECTOR] * len(args))
-    function = cgutils.get_or_insert_function(builder.module, function_type, f'llvm.{name}.v{LANES}f64')
-    return Placeholder(builder, builder.call(function, [a.value for a in args]))
-
-
-def _constant_lanes(like: Placeholder, number: float) -> Placeholder:
-    return Placeholder(like.builder, ir.Constant(VECTOR, [number] * LANES))
-
-
-def _where_nonzero(mask: Placeholder, a: Placeholder, b: Placeholder) -> Placeholder:
-    nonzero = mask.builder.fcmp_unordered('!=', mask.value, ir.Constant(VECTOR, [0.0] * LANES))
-    return Placeholder(mask.builder, mask.builder.select(nonzero, a.value, b.value))
+    return nearest(0.5 * k - 0.25)

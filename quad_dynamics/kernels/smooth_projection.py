@@ -13,24 +13,25 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.compiler.trace import load_int, routine
-from quad_dynamics.compiler.types import Address, Bool, Int, Mat3, Number, Vec3
+from quad_dynamics.compiler.types import Address, Bool, Mat3, Number, Vec3
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.natural_map import mean_inertia
+from quad_dynamics.kernels.scene import Contact, Stop
 
 _INFINITE = 1e300  # a bound above this is none
 
 
 @routine
-def is_pyramid(S: Address, c: Int) -> Bool:
+def is_pyramid(S: Address, contact: Contact) -> Bool:
     """Whether the tangents of a contact have a limit each; without friction both laws are the same."""
-    return load_int(S, S_.CONE) == 0 or not S[c + S_.A_MU] > 0.0
+    return load_int(S, S_.CONE) == 0 or not contact.mu > 0.0
 
 
 @routine
-def contact_defect(S: Address, c: Int, p: Vec3, v: Vec3, e: Number) -> Vec3:
+def contact_defect(S: Address, contact: Contact, p: Vec3, v: Vec3, e: Number) -> Vec3:
     """F_e of a contact."""
-    D, mu = mean_inertia(S, c), S[c + S_.A_MU]
-    if is_pyramid(S, c):
+    D, mu = mean_inertia(contact), contact.mu
+    if is_pyramid(S, contact):
         normal, _ = positive_part(D * p[0] - v[0], e)
         first, _, _ = clipped(D * p[1] - v[1], mu * normal, e)
         second, _, _ = clipped(D * p[2] - v[2], mu * normal, e)
@@ -77,22 +78,22 @@ def clipped(x: Number, limit: Number, e: Number) -> tuple[Number, Number, Number
 
 
 @routine
-def stop_defect(S: Address, s: Int, p: Number, v: Number, e: Number) -> tuple[Number, Number]:
+def stop_defect(stop: Stop, p: Number, v: Number, e: Number) -> tuple[Number, Number]:
     """F_e of a constraint with bounds, and the slope of its projection."""
-    D = S[s + S_.L_INERTIA]
-    if S[s + S_.L_HIGH] > _INFINITE:
-        value, slope = positive_part(D * (p - S[s + S_.L_LOW]) - v, e)
-        return D * (p - S[s + S_.L_LOW]) - value, slope
-    middle, half = 0.5 * (S[s + S_.L_HIGH] + S[s + S_.L_LOW]), 0.5 * (S[s + S_.L_HIGH] - S[s + S_.L_LOW])
+    D = stop.inertia
+    if stop.highest > _INFINITE:
+        value, slope = positive_part(D * (p - stop.lowest) - v, e)
+        return D * (p - stop.lowest) - value, slope
+    middle, half = 0.5 * (stop.highest + stop.lowest), 0.5 * (stop.highest - stop.lowest)
     value, slope, _ = clipped(D * (p - middle) - v, D * half, e)
     return D * (p - middle) - value, slope
 
 
 @routine
-def contact_slopes(S: Address, c: Int, p: Vec3, v: Vec3, e: Number) -> tuple[Mat3, Mat3]:
+def contact_slopes(S: Address, contact: Contact, p: Vec3, v: Vec3, e: Number) -> tuple[Mat3, Mat3]:
     """K and Q of a contact."""
-    D, mu = mean_inertia(S, c), S[c + S_.A_MU]
-    if is_pyramid(S, c):
+    D, mu = mean_inertia(contact), contact.mu
+    if is_pyramid(S, contact):
         return pyramid_slopes(D, mu, p, v, e)
     return cone_slopes(D, mu, p, v, e)
 

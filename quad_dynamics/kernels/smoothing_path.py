@@ -22,6 +22,7 @@ from quad_dynamics.kernels.delassus import (
 )
 from quad_dynamics.kernels.natural_map import contact_residual, mean_inertia, stop_residual
 from quad_dynamics.kernels.newton_step import newton_step, stop_all
+from quad_dynamics.kernels.scene import contact_at, stop_at
 from quad_dynamics.kernels.smooth_projection import contact_defect, stop_defect
 
 # Impulses to start from: the best so far, none, or those that stop all contacts. A leg that all but jams
@@ -158,7 +159,7 @@ def working_residual(S: Address, n_contacts: Int, n_stops: Int) -> Number:
         c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
         k = load_int(S, c + S_.A_UNKNOWN)
         if k >= 0:
-            mu, D = S[c + S_.A_MU], mean_inertia(S, c)
+            mu, D = S[c + S_.A_MU], mean_inertia(contact_at(S, c))
             x = contact_residual(
                 (S[p + k], S[p + k + 1], S[p + k + 2]), (S[v + k], S[v + k + 1], S[v + k + 2]), D, mu, cone
             )
@@ -186,13 +187,15 @@ def defect_norm(S: Address, n_contacts: Int, n_stops: Int, far: Number, e: Numbe
         if k >= 0:
             x = moved(S, p + k, step + k, far)
             w = moved(S, v + k, change + k, far)
-            F = contact_defect(S, c, x, w, e)
+            F = contact_defect(S, contact_at(S, c), x, w, e)
             total += F[0] * F[0] + F[1] * F[1] + F[2] * F[2]
     for i in range(n_stops):
         s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
         k = load_int(S, s + S_.L_UNKNOWN)
         if k >= 0:
-            F0, _ = stop_defect(S, s, S[p + k] + far * S[step + k], S[v + k] + far * S[change + k], e)
+            F0, _ = stop_defect(
+                stop_at(S, s), S[p + k] + far * S[step + k], S[v + k] + far * S[change + k], e
+            )
             total += F0 * F0
     return math.sqrt(total)
 

@@ -88,6 +88,13 @@ def take(A: Address, at: Int, x: Address, start: Int) -> Lanes:
 
 
 @routine
+def clear_row(A: Address, row: Int) -> None:
+    """Zero in a row of all bodies, before numbers of joints are written to it: in empty lanes it stays."""
+    for k in range(1, load_int(A, L.PACKS)):
+        store(A, pack_at(A, k) + row, 0.0)
+
+
+@routine
 def gather(A: Address, row: Int, x: Address, start: Int) -> None:
     """Copy a row's number of each joint to x[start], x[start + 1], ..."""
     # In local variables, or they would be read again after every number that is written.
@@ -117,6 +124,8 @@ def turn_joints(A: Address, q: Address, iq: Int) -> None:
     for j in range(load_int(A, L.NJ)):
         far |= abs(q[iq + j]) >= SINCOS_LIMIT
     if far:
+        clear_row(A, L.SIN)
+        clear_row(A, L.COS)
         for j in range(load_int(A, L.NJ)):
             lane = lane_of(A, j)
             A[lane + L.SIN] = math.sin(q[iq + j] * A[lane + L.REVOLUTE])

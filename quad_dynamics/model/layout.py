@@ -61,6 +61,8 @@ LINK_R = _rows(9)  # R_KL: axes of the link that the body is named after
 ROTOR_GEAR = _rows(1)
 ROTOR_AXIS = _rows(3)  # spin axis, in the parent's frame
 ROTOR_K, ROTOR_KK = _rows(1), _rows(1)  # gear * J and gear^2 * J of the rotor [kg m^2]; 1 in an empty lane
+# What kernels write from here on; it starts as NaN.
+WORKSPACE = _used
 # Inputs and outputs, one number for each joint:
 QD, QDD, TAU, GIVEN, SIN, COS = (_rows(1) for _ in range(6))
 # Room to work in, all in frame A:

@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quad_dynamics.array_types import Floats, Ints
+from quad_dynamics.compiler.interpreter import address_of, mark_unwritten
 from quad_dynamics.compiler.types import ARRAY_TYPE, BOOL_DTYPE, FLOAT64_DTYPE, LANES, NONE_OBJECT
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model import layout as L
 
 if TYPE_CHECKING:
     from quad_dynamics.model.model import Frame, Model
+
+
+# Copies of an arena that are kept for the next call; more are needed only where as many threads run at once.
+_MOST_FREE = 16
 
 
 def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
@@ -29,8 +35,9 @@ def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
 class Packed:
     """A model as the kernels know it.
 
-    The kernels also work in the arena, so two of them must not run on it at once; they hold the interpreter's
-    lock.
+    Kernels read the constants of an arena and work in the rest of it, so two of them must not run on one
+    arena at once. Calls that hold the interpreter's lock while they run share one (`address`); a call that
+    gives the lock away has one for itself (`workspace`).
 
     Attributes:
         arena: (words,) float64.
@@ -45,6 +52,7 @@ class Packed:
         '_axes',
         '_feet',
         '_foot_names',
+        '_free',
         '_links',
         '_term_words',
         'address',
@@ -60,13 +68,28 @@ class Packed:
 
     def __init__(self, model: Model) -> None:
         self.arena = build_arena(model)
-        self.address = self.arena.ctypes.data
+        self.address = address_of(self.arena)
         self.nq, self.nv, self.nj, self.nb = model.nq, model.nv, model.nj, model.nb
         self.square, self.group = (model.nv, model.nv), LANES * model.nv
         self._axes, self._links, self._foot_names = model.joint_axis, model.frames, model.foot_names
         self._feet: tuple[Floats, ...] | None = None
         self._term_words: dict[int, Ints] = {}
         self.frames: dict[str, Floats] = {}
+        self._free: list[Floats] = []  # copies of the arena that no kernel works in
+
+    @contextlib.contextmanager
+    def workspace(self) -> Iterator[int]:
+        """Address of an arena that nobody else works in until the context ends."""
+        try:
+            arena = self._free.pop()
+        except IndexError:
+            arena = _aligned_zeros(len(self.arena))
+            arena[:] = self.arena
+        try:
+            yield address_of(arena)
+        finally:
+            if len(self._free) < _MOST_FREE:
+                self._free.append(arena)
 
     @property
     def feet(self) -> tuple[Floats, ...]:
@@ -173,6 +196,8 @@ def build_arena(model: Model) -> Floats:
 
     packs = arena[packs_at : packs_at + L.PACK_WORDS * n_packs].reshape(n_packs, L.PACK_WORDS // LANES, LANES)
     packs.view(np.int64)[:, L.PARENT // LANES, 0] = packs_at + L.PACK_WORDS * parent_packs
+    mark_unwritten(packs[:, L.WORKSPACE // LANES :])
+    mark_unwritten(arena[scratch_at:])
     _fill_empty_lanes(packs)
     _fill_base(packs, model)
     if model.nj:
@@ -269,6 +294,10 @@ def _fill_empty_lanes(packs: Floats) -> None:
 
 
 def _fill_base(packs: Floats, model: Model) -> None:
+    """The base: at the origin of A, its origin at rest there, without a joint; a fixed one does not turn."""
+    packs[0, _rows(L.POS, 3)] = 0.0
+    packs[0, _rows(L.AXIS_V, 6)] = 0.0
+    packs[0, _rows(L.VEL_V, 6)] = 0.0
     if model.floating_base:
         packs[0, _rows(L.MASS, 10), 0] = (model.pi + model.rotor_pi)[:10]
 

@@ -12,6 +12,7 @@ from quad_dynamics.api.drives import joint_friction, motor_limits
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.array_types import Floats
+from quad_dynamics.compiler.interpreter import address_of, mark_unwritten
 from quad_dynamics.compiler.types import LANES
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.kernels import scene as S_
@@ -126,12 +127,13 @@ class Scene:
             (S_.CAPACITY, capacity),
             (S_.NEAR_TERRAIN, near),
             (S_.STATE_LENGTH, state_end - at[S_.STATE]),
-            (S_.TERRAIN, self.terrain.ctypes.data),
+            (S_.TERRAIN, address_of(self.terrain)),
         ):
             ints[word] = count
         self._rows: Floats | None = None  # of the log, while there is one
         self.words[S_.DELAY_SHARE] = share
         self.words[S_.MASS] = model.total_mass
+        mark_unwritten(self.words[at[S_.KEPT] :])
         self.words[at[S_.SIGNS] : at[S_.SIGNS] + columns] = 1.0
         self._floating_base = model.floating_base
         self._fill_settings(settings)
@@ -162,7 +164,7 @@ class Scene:
         ints = self.words.view(np.int64)
         ints[S_.LOG_EVERY] = every  # first: it may be too large, and then nothing else is changed
         self._rows = rows
-        ints[S_.LOG] = 0 if rows is None else rows.ctypes.data
+        ints[S_.LOG] = 0 if rows is None else address_of(rows)
         ints[S_.LOG_ROOM] = 0 if rows is None else len(rows)
         ints[S_.LOG_WORDS] = 0 if rows is None else rows.shape[1]
         ints[S_.LOG_COUNT] = 0

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,9 @@ _MOST_STEPS = 10**12  # of one run: years of computing
 _LONGEST_FORCE = 1e12  # [s]
 # Steps between two looks at the progress bar.
 _CHUNK = 1000
+# So many steps at once give the interpreter's lock away while they are computed; fewer are done before
+# another thread would have been given it.
+_MANY_STEPS = 32
 
 
 class Simulator:
@@ -49,6 +54,10 @@ class Simulator:
         sim = Simulator(model, contact='impulse', terrain='flat', dt=1e-3)
         sim.reset()
         sim.step(tau)
+
+    Simulators are independent of each other: each may run in a thread of its own, and `run` without a
+    controller uses a core of its own. One simulator belongs to one thread at a time; while it runs, methods
+    of another thread that change it wait, and what is read may be of the middle of a step.
 
     Attributes:
         model: the robot, with the gravity of the settings.
@@ -87,6 +96,8 @@ class Simulator:
         _simulate.load()
         self._run, self._address, self._words = _simulate.run, self._scene.packed.address, self._scene.words
         self._dt = self.settings.dt
+        self._running = threading.Lock()  # held during `run`
+        self._stepping = threading.Lock()  # held while the kernel works without the interpreter's lock
         q = self.standing()
         self._start(q, np.zeros(model.nv), self.settings.seed, self.distances(q)[0])
         self._is_ready = True
@@ -129,11 +140,13 @@ class Simulator:
 
     def _start(self, q: Floats, u: Floats, seed: int, distances: Floats) -> None:
         """Begin at time zero with a checked state, at these distances of the contact points to the ground."""
-        self._suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
-        self._scene.state[:] = 0.0
-        self._scene.state[S_.CONVERGED] = self._scene.state[S_.SUBSTEPS_DONE] = 1.0
-        self._scene.q[:], self._scene.u[:] = q, u
-        self._scene.contacts[:, S_.C_DISTANCE] = distances
+        suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
+        with self._stepping:
+            self._suite = suite
+            self._scene.state[:] = 0.0
+            self._scene.state[S_.CONVERGED] = self._scene.state[S_.SUBSTEPS_DONE] = 1.0
+            self._scene.q[:], self._scene.u[:] = q, u
+            self._scene.contacts[:, S_.C_DISTANCE] = distances
 
     def set_state(self, q: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> None:
         """Put the robot elsewhere; time, commands and forces go on.
@@ -148,11 +161,12 @@ class Simulator:
         q = self.q if q is None else self._checked('q', q)
         u = self.u if u is None else self._checked('u', u)
         distances = self._check_depth(q)
-        self._scene.q[:], self._scene.u[:] = q, u
-        self._scene.contacts[:] = 0.0
-        self._scene.memory[:] = 0.0
-        self._scene.foot_forces[:] = 0.0
-        self._scene.contacts[:, S_.C_DISTANCE] = distances
+        with self._stepping:
+            self._scene.q[:], self._scene.u[:] = q, u
+            self._scene.contacts[:] = 0.0
+            self._scene.memory[:] = 0.0
+            self._scene.foot_forces[:] = 0.0
+            self._scene.contacts[:, S_.C_DISTANCE] = distances
 
     def standing(self) -> Floats:
         """(nq,) the standing pose of the model, or the neutral one, on the ground and tilted with it."""
@@ -346,14 +360,17 @@ class Simulator:
             raise ArgumentError(
                 f'duration is {_short(duration)}; expected a number above 0, at most {_LONGEST_FORCE:g} [s]'
             )
-        free = np.flatnonzero(self._scene.forces[:, S_.F_LEFT] <= 0.0)
-        if not len(free):
-            raise ArgumentError(f'there are {S_.MAX_FORCES} external forces already; expected fewer at once')
-        entry = self._scene.forces[free[0]]
-        entry.view(np.int64)[S_.F_LANE] = int(frame[0])
-        entry[S_.F_POSITION : S_.F_POSITION + 3] = frame[1:4]
-        entry[S_.F_WRENCH : S_.F_WRENCH + 6] = numbers
-        entry[S_.F_LEFT] = duration
+        with self._stepping:
+            free = np.flatnonzero(self._scene.forces[:, S_.F_LEFT] <= 0.0)
+            if not len(free):
+                raise ArgumentError(
+                    f'there are {S_.MAX_FORCES} external forces already; expected fewer at once'
+                )
+            entry = self._scene.forces[free[0]]
+            entry.view(np.int64)[S_.F_LANE] = int(frame[0])
+            entry[S_.F_POSITION : S_.F_POSITION + 3] = frame[1:4]
+            entry[S_.F_WRENCH : S_.F_WRENCH + 6] = numbers
+            entry[S_.F_LEFT] = duration
 
     # ---------------------------------------------------------------- time
 
@@ -374,7 +391,8 @@ class Simulator:
                 tau = joint_numbers('tau', tau, self.model.nj, single=False)  # type: ignore[arg-type]
                 status = self._run(self._address, self._words, 1, tau)
             if status == LOG_FULL:
-                self._scene.grow_log()
+                with self._stepping:
+                    self._scene.grow_log()
                 status = self._run(self._address, self._words, 1, tau)
             self._check(status)
 
@@ -405,32 +423,43 @@ class Simulator:
 
         steps = self._count_steps(duration)
         log_every = _whole('log_every', log_every)
-        if self._scene.is_logging:
+        with self._logging():
+            if isinstance(controller, JointCommand):
+                self._command(controller)
+            elif controller is not None and not callable(controller):
+                raise ArgumentError(
+                    f'controller is {type(controller).__name__}; expected a function, a JointCommand or None'
+                )
+            rows = _room(steps // log_every + 2, row_width(self.model))  # as many as there are, and one left
+            self._scene.log_to(rows, log_every)
+            hidden = None if progress is None else not progress
+            try:
+                with tqdm(
+                    total=steps, unit='step', disable=hidden, delay=0 if progress else 1, leave=False
+                ) as bar:
+                    for done in range(0, steps, _CHUNK):
+                        count = min(_CHUNK, steps - done)
+                        self._advance(controller if callable(controller) else None, count)
+                        bar.update(count)
+            except SimulationDiverged as error:
+                error.log = self._take_log()
+                raise
+            return self._take_log()
+
+    @contextlib.contextmanager
+    def _logging(self) -> Iterator[None]:
+        """What belongs to one run at a time: the log, which ends with the context.
+
+        Raises:
+            ArgumentError: there is a run already.
+        """
+        if not self._running.acquire(blocking=False):
             raise ArgumentError('run was called by the controller of a run; expected step, or nothing')
-        if isinstance(controller, JointCommand):
-            self._command(controller)
-        elif controller is not None and not callable(controller):
-            raise ArgumentError(
-                f'controller is {type(controller).__name__}; expected a function, a JointCommand or None'
-            )
-        rows = _room(steps // log_every + 2, row_width(self.model))  # as many as there are, and one left
-        self._scene.log_to(rows, log_every)
-        hidden = None if progress is None else not progress
         try:
-            with tqdm(
-                total=steps, unit='step', disable=hidden, delay=0 if progress else 1, leave=False
-            ) as bar:
-                for done in range(0, steps, _CHUNK):
-                    count = min(_CHUNK, steps - done)
-                    self._advance(controller if callable(controller) else None, count)
-                    bar.update(count)
-        except SimulationDiverged as error:
-            error.log = self._take_log()
-            raise
+            yield
         finally:
-            taken = self._take_log()
             self._scene.log_to(None)
-        return taken
+            self._running.release()
 
     # ---------------------------------------------------------------- snapshots
 
@@ -447,10 +476,13 @@ class Simulator:
         """
         seed, state = unpack_snapshot(snapshot, self._fingerprint, len(self._scene.state))
         check_state(self._scene, self.model, state)
-        if seed != self._suite.seed:
+        suite = self._suite
+        if seed != suite.seed:
             self.settings.replace(seed=seed)  # checks it
-            self._suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
-        self._scene.state[:] = state
+            suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
+        with self._stepping:
+            self._suite = suite
+            self._scene.state[:] = state
 
     # ---------------------------------------------------------------- inside
 
@@ -519,13 +551,15 @@ class Simulator:
 
     def _command(self, command: JointCommand) -> None:
         rows = command.rows(self.model.nj)
-        self._scene.command[:] = rows
         has_gains = np.any(rows[[S_.COMMAND_KP, S_.COMMAND_KD]])
-        self._scene.state_ints[S_.HAS_GAINS] = int(has_gains)
+        with self._stepping:
+            self._scene.command[:] = rows
+            self._scene.state_ints[S_.HAS_GAINS] = int(has_gains)
 
     def _advance(self, controller: Controller | None, steps: int) -> None:
         if controller is None:
-            self._check(self._run(self._address, self._words, steps, None))
+            run = self._run if steps < _MANY_STEPS else self._run_unlocked
+            self._check(run(self._address, self._words, steps, None))
             return
         for _ in range(steps):
             wanted = controller(self)
@@ -536,6 +570,20 @@ class Simulator:
                 self.step(wanted)
             except ArgumentError as error:
                 raise ArgumentError(f'the controller returned a bad command: {error}') from error
+
+    def _run_unlocked(self, *arguments: Any) -> int:
+        """Call the kernel without the interpreter's lock; steps of other threads wait for the end."""
+        with self._stepping:
+            self._run = self._run_afterwards
+            try:
+                return _simulate.run_unlocked(*arguments)
+            finally:
+                self._run = _simulate.run
+
+    def _run_afterwards(self, *arguments: Any) -> int:
+        """Call the kernel when it is free."""
+        with self._stepping:
+            return _simulate.run(*arguments)
 
     def _check(self, status: int) -> None:
         if not status:

@@ -101,10 +101,12 @@ def test_directory_that_cannot_be_written(tmp_path: Path) -> None:
     assert lines[1].endswith('set QUAD_DYNAMICS_CACHE_DIR to a directory that can be written')
 
 
+@pytest.mark.slow
 def test_no_home(tmp_path: Path) -> None:
     run(Path(), **{'QUAD_DYNAMICS_CACHE_DIR': '', 'XDG_CACHE_HOME': '', 'HOME': str(tmp_path / 'missing')})
 
 
+@pytest.mark.slow
 def test_files_that_others_could_have_written_are_not_trusted(compiled: Path, tmp_path: Path) -> None:
     """Code is loaded from them."""
     assert compiled.stat().st_mode & 0o777 == 0o644
@@ -114,6 +116,7 @@ def test_files_that_others_could_have_written_are_not_trusted(compiled: Path, tm
     assert 'compiling' in run(tmp_path).stderr
 
 
+@pytest.mark.slow
 def test_code_of_changed_sources_is_not_kept(tmp_path: Path) -> None:
     """A process that imported the old sources must not leave its code under the name of the new ones."""
     edit = "from quad_dynamics.compiler import disk_cache; disk_cache._hash_sources = lambda: 'new'"

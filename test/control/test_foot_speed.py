@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slow_variants import slow_but
 
 import quad_dynamics as qd
 from quad_dynamics.control.foot_speed import FootSpeeds, foot_speeds
@@ -62,6 +63,7 @@ def test_shares_are_proportional_and_count_the_fastest_foot(tmp_path: Path) -> N
     assert found.share(0.3, 0.0, 0.5) > found.share(0.3, 0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_joint_speeds_are_those_of_a_walk() -> None:
     """Joints of a robot that trots are about as fast as was foreseen."""
     with warnings.catch_warnings():
@@ -80,7 +82,7 @@ def test_joint_speeds_are_those_of_a_walk() -> None:
     assert np.percentile(joint_speeds.max(axis=1), 98) == pytest.approx(foreseen, rel=0.3)
 
 
-@pytest.mark.parametrize('factor', [0.25, 0.15])
+@pytest.mark.parametrize('factor', slow_but([0.15], [0.25, 0.15]))
 def test_a_robot_with_slow_joints_is_limited_and_does_not_fall(tmp_path: Path, factor: float) -> None:
     """Without the limit it falls within 2 s."""
     model = slowed(tmp_path, factor)

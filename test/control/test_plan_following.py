@@ -95,6 +95,27 @@ def test_a_plan_each_period_and_none_between(planner: GaitPlanner) -> None:
     assert all(plan.gait == 'trot' for plan in plans)
 
 
+def test_other_settings_reach_the_next_plan(planner: GaitPlanner) -> None:
+    """A body that is too fast: feet go ahead of it by a share of its velocity, `capture_gain`."""
+    before = planner._settings
+
+    def ahead(**changes: float) -> float:
+        planner.reset(at(0.0))
+        planner.change(WalkerSettings(**changes))
+        planner.command(0.1, 0.0, 0.0)
+        plans = [plan for t in times(0.0, 0.1) if (plan := planner.update(at(t, 0.4))) is not None]
+        return float(plans[-1].footholds[:, 0].mean())
+
+    try:
+        gain = before.capture_gain
+        assert ahead(capture_gain=1.5 * gain) > ahead(capture_gain=0.5 * gain) + 0.005
+        planner.change(WalkerSettings(mu=0.3, lambda_lin=7.0))
+        com = planner._planning._motion._com.settings
+        assert (com.mu, com.lambda_lin) == (0.3, 7.0)
+    finally:
+        planner.change(before)
+
+
 def fail(planner: GaitPlanner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the motion optimisation find nothing from now on."""
     com = planner._planning._motion._com
@@ -144,6 +165,7 @@ def test_after_failures_the_last_plan_is_kept_for_a_stride(
     assert planner.counts.plan_failures == failures
 
 
+@pytest.mark.slow
 def test_a_robot_whose_plans_fail_stops_and_walks_on_when_they_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -65,15 +65,16 @@ def test_kernels_allocate_nothing(
     call(qd, model, name, arguments)  # compiles or loads what it needs
     seen: dict[str, int] = {}
     for kernel in KERNELS.values():
+        for entry, run in (('run', kernel.run), ('run_unlocked', kernel.run_unlocked)):
 
-        def counted(*args: Any, kernel: Any = kernel, run: Any = kernel.run) -> Any:
-            before = rtsys.get_allocation_stats().alloc
-            status = run(*args)
-            headers = sum(isinstance(kind, types.Array) for kind in kernel.signature)
-            seen[kernel.name] = rtsys.get_allocation_stats().alloc - before - headers
-            return status
+            def counted(*args: Any, kernel: Any = kernel, run: Any = run) -> Any:
+                before = rtsys.get_allocation_stats().alloc
+                status = run(*args)
+                headers = sum(isinstance(kind, types.Array) for kind in kernel.signature)
+                seen[kernel.name] = rtsys.get_allocation_stats().alloc - before - headers
+                return status
 
-        monkeypatch.setattr(kernel, 'run', counted)
+            monkeypatch.setattr(kernel, entry, counted)
     call(qd, model, name, arguments)
     assert seen, f'{name} ran no kernel'
     assert not any(seen.values()), f'allocations by kernel: {seen}'

@@ -83,6 +83,7 @@ def test_modules_named_in_the_docs_exist() -> None:
             assert (ROOT / 'quad_dynamics' / path).exists(), f'{page} names {path}'
 
 
+@pytest.mark.slow
 def test_pages_about_the_nodes_are_as_their_code(ros_domain: int) -> None:
     command = [sys.executable, str(ROOT / 'docs' / 'node_pages.py'), '--check']
     done = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=False)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from slow_variants import slow_but
 
 import quad_dynamics as qd
 from quad_dynamics.contact.terrain import Terrain
@@ -93,7 +94,7 @@ def test_a_change_of_gait() -> None:
     assert np.mean(contact[:, 0] == contact[:, 3]) < 0.6
 
 
-@pytest.mark.parametrize('name', ['slope_up', 'slope_down'])
+@pytest.mark.parametrize('name', slow_but(['slope_down'], ['slope_up', 'slope_down']))
 def test_a_slope(name: str) -> None:
     run = short(name, 4.5, events=[{'at': 0, 'gait': 'trot', 'cmd_vel': [0.5, 0, 0]}])
     assert not run.row['fell']

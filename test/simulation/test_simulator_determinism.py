@@ -91,6 +91,7 @@ def digest_elsewhere(contact: str, **environment: str) -> str:
 
 
 @over_contacts
+@pytest.mark.slow
 def test_another_process(contact: str) -> None:
     assert digest_elsewhere(contact) == drive(make(contact), 0, 150).hex()
 

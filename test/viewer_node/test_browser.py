@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quad_dynamics.array_types import Bytes
+
 pytest.importorskip('rclpy', reason='neither a ROS 2 nor its wheels are installed')
 pytest.importorskip('viser', reason='viser is not installed')
 from chromium import Browser, find_chromium
 from geometry_msgs.msg import Twist
 from node_processes import Probe, Process, probe
 
-from quad_dynamics.array_types import Bytes
 from quad_dynamics.ros.qos import COMMAND
 
 pytestmark = [

@@ -7,7 +7,6 @@ Chunks are added up in a fixed order, so that the sums do not depend on the numb
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ import numpy as np
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns
 from quad_dynamics.kernels.whitened_equations import accumulate_whitened
-from quad_dynamics.model.packing import Packed
 
 _WIDE = 8  # columns that the kernel works on at once
 
@@ -68,7 +66,6 @@ class Summation:
         """
         model = columns.model
         self._columns, self._n_own = columns, len(kinds)
-        self._own = threading.local()
         base = model.nb - model.nj
         places = list(range(10 * base))
         for j in range(model.nj):
@@ -100,19 +97,17 @@ class Summation:
         return out[:, : self.size]
 
     def _run(self, rows: Rows, x_robust: Floats | None, x: Floats | None, *results: Floats) -> None:
-        # One robot for each thread: there is room to work in it.
-        packed = getattr(self._own, 'packed', None)
-        if packed is None:
-            packed = self._own.packed = Packed(self._columns.model)
+        packed = self._columns.model._packed
         nv, p = packed.nv, self.width
         room = np.empty(nv * (2 * p + nv + 1) + 12 * p)
         solutions = [None if one is None else self._with_measurement(one) for one in (x_robust, x)]
         parts = [np.ascontiguousarray(part) for part in vars(rows).values()]
         parts[-1] = self._padded(parts[-1])
         counts = rows.J.shape[1], self._n_own, self._n_shared
-        status = accumulate_whitened.run_unlocked(
-            packed.address, len(rows), *parts, *counts, *solutions, room, *results
-        )
+        with packed.workspace() as address:
+            status = accumulate_whitened.run_unlocked(
+                address, len(rows), *parts, *counts, *solutions, room, *results
+            )
         if status:
             name = ('q', 'u', 'du', 'variance')[status - 1]
             raise ValueError(f'{name} of a sample is not what the kernel expects')  # samples were checked

@@ -68,7 +68,7 @@ def test_it_gets_up_and_walks_as_commanded(model: Any) -> None:
 @pytest.mark.parametrize(
     'phase', slow_but([0.05], [0.0, 0.05, 0.1, 0.15])
 )  # of the gait, whose steps take 0.2 s [s]
-@pytest.mark.parametrize('name', ['mini_cheetah', 'go2'])
+@pytest.mark.parametrize('name', slow_but(['go2'], ['mini_cheetah', 'go2']))
 def test_without_new_commands_it_stops_within_half_a_second(name: str, phase: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -161,6 +161,7 @@ def test_the_gait_is_a_parameter(model: Any) -> None:
         plant.change(gait='gallop')
 
 
+@pytest.mark.slow
 def test_it_walks_without_foot_sensors(model: Any) -> None:
     plant = walking(model)
     measured = plant.state
@@ -196,6 +197,7 @@ def test_other_modes_count_on_the_friction_that_they_did() -> None:
     assert ModeSettings().mu == ControlSettings().mu
 
 
+@pytest.mark.slow
 def test_the_same_protection_without_a_node(model: Any) -> None:
     """`Supervision` and `Walker`, as a user of the library has them."""
     faults: list[tuple[str, str]] = []
