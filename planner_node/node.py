@@ -40,9 +40,7 @@ class PlannerNode(StateNode[PlannerSettings]):
         """
         super().__init__('planner_node', PlannerSettings)
         settings = self.settings
-        # In lock-step no clock may decide anything.
-        planned = settings.replace(plan_time_limit=0.0) if settings.lock_step else settings
-        self.maker = PlanMaker(self.model, planned, self.diagnostics.fault)
+        self.maker = PlanMaker(self.model, settings.for_planning(), self.diagnostics.fault)
         self.output = PlanOutput(self.node, self.model, settings)
         self._markers = PlanMarkers(self.node, self.model, settings)
         self.box = make_mailbox(self.node, self.diagnostics.error)
@@ -123,7 +121,7 @@ class PlannerNode(StateNode[PlannerSettings]):
     # ---------------------------------------------------------------- parameters
 
     def _change(self, new: PlannerSettings, old: PlannerSettings) -> None:
-        self.maker.change(new)
+        self.maker.change(new.for_planning())
         self.sensors.change(new)
         self._markers.period_ns = round(1e9 / new.markers_rate)
         self.settings = new

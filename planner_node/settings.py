@@ -26,6 +26,10 @@ class PlannerSettings(StateNodeSettings):
         20.0, 'of plan_markers, in the time of joint_states', unit='Hz', above=0.0, high=1000.0, dynamic=True
     )
 
+    def for_planning(self) -> PlannerSettings:
+        """The settings with which plans are made: in lock-step no clock decides anything."""
+        return self.replace(plan_time_limit=0.0) if self.lock_step else self
+
     def _across(self) -> list[str]:
         problems = super()._across() + frame_problems(self, ('world_frame', 'base_frame'))
         if self.planner != 'com_splines':
