@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from llvmlite import ir
-from numba import njit, types
+from numba import config, njit, types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
@@ -54,6 +54,8 @@ def subroutine(function: _Function) -> _Function:
 
 def _with_checks(dispatcher: Any) -> Any:
     """Let a numba function refuse records of other types than its annotations say."""
+    if config.DISABLE_JIT:  # then it is the function itself, and `Kernel.load` says that nothing can run
+        return dispatcher
     find = dispatcher.get_call_template
 
     def get_call_template(args: Any, kws: Any) -> Any:
