@@ -15,6 +15,7 @@ from typing import Any
 from llvmlite import binding, ir
 from numba import types
 
+from quad_dynamics.compiler.record_types import RootType
 from quad_dynamics.compiler.trace import AddressType, ObjectType
 
 _METH_FASTCALL = 0x0080
@@ -67,7 +68,7 @@ def make_unlocked(signature: tuple[types.Type, ...], kernel: int) -> Callable[..
         signature: types of the kernel's arguments. The caller passes as many, and keeps arrays alive.
         kernel: address of the compiled kernel.
     """
-    # Objects and the arena are addresses.
+    # Objects and roots of records are addresses.
     plain: list[Any] = [ctypes.c_double if kind == types.float64 else ctypes.c_int64 for kind in signature]
     # As numba calls its own functions: the result and errors through pointers, then the arguments.
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *plain)(kernel)
@@ -110,7 +111,9 @@ def _convert(builder: ir.IRBuilder, kind: types.Type, item: ir.Value) -> ir.Valu
     if kind == types.float64:
         return call_of(builder, 'PyFloat_AsDouble', _FLOAT, item)
     number = call_of(builder, 'PyLong_AsLongLong', _INT, item)
-    return builder.inttoptr(number, _FLOAT.as_pointer()) if isinstance(kind, AddressType) else number
+    if isinstance(kind, AddressType | RootType):
+        return builder.inttoptr(number, _FLOAT.as_pointer())
+    return number
 
 
 def call_of(builder: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:

@@ -12,10 +12,6 @@ from typing import Any, TypeAlias
 
 LANES = 4  # numbers that one vector register holds
 
-# Words of the header of the memory that every kernel gets, with addresses of Python objects in this process:
-# the type of arrays, two types of their elements, and None.
-ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT, BOOL_DTYPE = range(13, 17)
-
 # Single things.
 Lanes: TypeAlias = Any  # four floats, one for each body of a pack
 Number: TypeAlias = Any  # a float or Lanes
