@@ -8,7 +8,7 @@ NumPy's array object (PyArrayObject_fields in its C header), which is part of it
 `check_layout` makes sure of it, once, before the first kernel runs.
 
 The addresses of what an object may be (the array type, the float64 and bool types, None) stand in the header
-of the arena.
+of the memory that every kernel gets, see `header`.
 
 Several arrays come as a tuple, which the public functions make: kernels do not check that it is one.
 """
@@ -21,17 +21,9 @@ import functools
 import numpy as np
 
 from quad_dynamics.compiler import interpreter
+from quad_dynamics.compiler.header import Header
 from quad_dynamics.compiler.trace import formula, load_byte, load_int, memory_at, routine
-from quad_dynamics.compiler.types import (
-    ARRAY_TYPE,
-    BOOL_DTYPE,
-    FLOAT64_DTYPE,
-    NONE_OBJECT,
-    Address,
-    Bool,
-    Int,
-    Object,
-)
+from quad_dynamics.compiler.types import Address, Bool, Int, Object
 
 _WORD = 8
 _HEAD = object.__basicsize__  # every Python object begins with this; its type is the last word of it
@@ -55,9 +47,9 @@ def data(array: Object) -> Address:
 
 
 @routine
-def is_none(A: Address, obj: Object) -> Bool:
+def is_none(header: Header, obj: Object) -> Bool:
     """Whether an argument is None."""
-    return obj_address(obj) == load_int(A, NONE_OBJECT)
+    return obj_address(obj) == header.none
 
 
 @formula
@@ -67,9 +59,9 @@ def obj_address(obj: Object) -> Int:
 
 
 @routine
-def is_array(A: Address, obj: Object, ndim: Int) -> Bool:
+def is_array(header: Header, obj: Object, ndim: Int) -> Bool:
     """Whether an argument is a contiguous array of float64 with ndim dimensions."""
-    if word(obj, _TYPE) != load_int(A, ARRAY_TYPE) or word(obj, _DTYPE) != load_int(A, FLOAT64_DTYPE):
+    if word(obj, _TYPE) != header.array_type or word(obj, _DTYPE) != header.float64_dtype:
         return False
     # the number of dimensions and the flags are ints of 32 bits
     return (word(obj, _NDIM) & 0xFFFFFFFF) == ndim and (
@@ -78,15 +70,15 @@ def is_array(A: Address, obj: Object, ndim: Int) -> Bool:
 
 
 @routine
-def is_writeable(A: Address, obj: Object, ndim: Int) -> Bool:
+def is_writeable(header: Header, obj: Object, ndim: Int) -> Bool:
     """As `is_array`, and it may be written to."""
-    return is_array(A, obj, ndim) and (word(obj, _FLAGS) & _WRITEABLE) != 0
+    return is_array(header, obj, ndim) and (word(obj, _FLAGS) & _WRITEABLE) != 0
 
 
 @routine
-def is_mask(A: Address, obj: Object, size: Int) -> Bool:
+def is_mask(header: Header, obj: Object, size: Int) -> Bool:
     """Whether an argument is a contiguous array (size,) of bool."""
-    if word(obj, _TYPE) != load_int(A, ARRAY_TYPE) or word(obj, _DTYPE) != load_int(A, BOOL_DTYPE):
+    if word(obj, _TYPE) != header.array_type or word(obj, _DTYPE) != header.bool_dtype:
         return False
     flags = word(obj, _FLAGS) & _CONTIGUOUS_ALIGNED
     return (word(obj, _NDIM) & 0xFFFFFFFF) == 1 and flags == _CONTIGUOUS_ALIGNED and extent(obj, 0) == size

@@ -15,6 +15,7 @@ from typing import Any
 from llvmlite import binding, ir
 from numba import types
 
+from quad_dynamics.compiler.record_types import RootType
 from quad_dynamics.compiler.trace import AddressType, ObjectType
 
 _METH_FASTCALL = 0x0080
@@ -110,7 +111,9 @@ def _convert(builder: ir.IRBuilder, kind: types.Type, item: ir.Value) -> ir.Valu
     if kind == types.float64:
         return call_of(builder, 'PyFloat_AsDouble', _FLOAT, item)
     number = call_of(builder, 'PyLong_AsLongLong', _INT, item)
-    return builder.inttoptr(number, _FLOAT.as_pointer()) if isinstance(kind, AddressType) else number
+    if isinstance(kind, AddressType | RootType):
+        return builder.inttoptr(number, _FLOAT.as_pointer())
+    return number
 
 
 def call_of(builder: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:

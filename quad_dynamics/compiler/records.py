@@ -88,6 +88,10 @@ class Kind(Generic[T]):
         """The value in the memory of a record, at a place in it."""
         raise NotImplementedError
 
+    def read_component(self, record: Record, at: Any, i: int) -> Number:
+        """Number i of several."""
+        raise TypeError(f'a field of the kind {self.name} has no components')
+
     def write(self, record: Record, at: Any, value: T) -> None:
         """Write a value."""
         raise TypeError(f'a field of the kind {self.name} cannot be written by a kernel')
@@ -136,6 +140,9 @@ class _Tuple(Kind[T]):
     def read(self, record: Record, at: Any) -> T:
         return tuple(record.memory[at + k] for k in range(self.words))  # type: ignore[return-value]
 
+    def read_component(self, record: Record, at: Any, i: int) -> Number:
+        return record.memory[at + i]
+
     def write(self, record: Record, at: Any, value: T) -> None:
         for k in range(self.words):
             record.memory[at + k] = value[k]  # type: ignore[index]
@@ -177,6 +184,9 @@ class _Rows(Kind[T]):
         values: Any = (value,) if self.kind.words == 1 else value
         for k in range(self.kind.words):
             self._write_row(record, at + LANES * k, values[k], whole)
+
+    def read_component(self, record: Record, at: Any, i: int) -> Number:
+        return self._read_row(record, at + LANES * i, record._view == 'pack')
 
     def _read_row(self, record: Record, at: Any, whole: bool) -> Any:
         from quad_dynamics.compiler.trace import load, load_int
@@ -302,6 +312,10 @@ class Field(Generic[T]):
 
     def __set__(self, record: Record, value: T) -> None:
         self.kind.write(record, record.at + self.offset, value)
+
+    def component(self, record: Record, i: int) -> Number:
+        """Number i of a field of several, alone."""
+        return self.kind.read_component(record, record.at + self.offset, i)
 
 
 def field(kind: Kind[T], meaning: str, unit: str = '') -> Field[T]:
@@ -478,6 +492,12 @@ def _expected(function: Callable[..., Any]) -> tuple[tuple[str, Any], ...]:
     return tuple((name, hints.get(name)) for name in names)
 
 
+def _is_record(kind: Any, wanted: type[Record]) -> bool:
+    """Whether a numba type is that of a record that begins with the fields of another one."""
+    record = getattr(kind, 'record', Record)
+    return issubclass(record, wanted) and str(kind) == record.__name__
+
+
 def wrong_record(function: Callable[..., Any], kinds: Sequence[Any]) -> str:
     """What is wrong with a call with arguments of these numba types, if one is another record; else ''."""
     for (name, hint), kind in zip(_expected(function), kinds):
@@ -485,7 +505,7 @@ def wrong_record(function: Callable[..., Any], kinds: Sequence[Any]) -> str:
         wanted = typing.get_args(hint)[0] if origin is Table else hint
         if isinstance(wanted, type) and issubclass(wanted, Record):
             expected = f'Table[{wanted.__name__}]' if origin is Table else wanted.__name__
-            if str(kind) != expected:
+            if str(kind) != expected and not (origin is None and _is_record(kind, wanted)):
                 return f"{function.__name__} got {kind} as '{name}'; expected {expected}"
     return ''
 

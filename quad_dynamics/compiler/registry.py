@@ -24,14 +24,16 @@ from numba import njit, types
 from numba.core import codegen
 from numba.core.compiler_lock import global_compiler_lock
 
-import quad_dynamics.compiler.record_types  # noqa: F401 (kernels have records as arguments)
 from quad_dynamics.compiler.arrays import check_layout
 from quad_dynamics.compiler.disk_cache import DiskCache
 from quad_dynamics.compiler.entry import make_entry
 from quad_dynamics.compiler.interpreter import INTERPRETED, interpret, memory_at, plain
+from quad_dynamics.compiler.record_types import RootType, type_of_record
+from quad_dynamics.compiler.records import Record
 from quad_dynamics.compiler.trace import OPTIONS, AddressType, ObjectType
 
-# Types of arguments: the address of the arena (a Python int), arrays and other objects, and numbers.
+# Types of arguments: an address of plain numbers (a Python int), arrays and other objects, and numbers. The
+# address of a root of records (a Python int, too) is declared by its class.
 ARENA = AddressType()
 OBJECT = ObjectType()
 INT = types.int64
@@ -98,6 +100,7 @@ class Kernel:
     def _converters(self) -> Iterator[Callable[[Any], Any]]:
         """What the interpreter does with each argument."""
         known = {ARENA: memory_at, INT: operator.index, FLOAT: np.float64}
+        known |= {kind: _record_at(kind.record) for kind in self.signature if isinstance(kind, RootType)}
         return (known.get(kind, lambda argument: argument) for kind in self.signature)
 
     def _load_and_run(self, *args: Any) -> int:
@@ -107,6 +110,11 @@ class Kernel:
     def _load_and_run_unlocked(self, *args: Any) -> int:
         self.load()
         return self.run_unlocked(*args)
+
+
+def _record_at(record: type[Record]) -> Callable[[int], Record]:
+    """What makes the root of some records of its address."""
+    return lambda address: record(memory_at(address))
 
 
 class _AnnouncingCache(DiskCache):
@@ -185,13 +193,14 @@ def _optimize_only(name: str) -> Iterator[None]:
         library._optimize_final_module, library._finalize_specific = optimize, make_code
 
 
-def kernel(*signature: types.Type) -> Callable[[Callable[..., int]], Kernel]:
+def kernel(*signature: types.Type | type[Record]) -> Callable[[Callable[..., int]], Kernel]:
     """Declare a function as a kernel with the given argument types; it returns a status (see `door`)."""
+    kinds = tuple(type_of_record(kind) if isinstance(kind, type) else kind for kind in signature)
 
     def declare(function: Callable[..., int]) -> Kernel:
         if INTERPRETED:
             plain(function)
-        made = KERNELS[function.__name__] = Kernel(function, signature)
+        made = KERNELS[function.__name__] = Kernel(function, kinds)
         return made
 
     return declare

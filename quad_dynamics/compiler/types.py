@@ -12,16 +12,12 @@ from typing import Any, TypeAlias
 
 LANES = 4  # numbers that one vector register holds
 
-# Words of the header of the memory that every kernel gets, with addresses of Python objects in this process:
-# the type of arrays, two types of their elements, and None.
-ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT, BOOL_DTYPE = range(13, 17)
-
 # Single things.
 Lanes: TypeAlias = Any  # four floats, one for each body of a pack
 Number: TypeAlias = Any  # a float or Lanes
-Int: TypeAlias = Any  # an int64: a count, an index, a place in the arena, flags, the status of a kernel
+Int: TypeAlias = Any  # an int64: a count, an index, a place in memory, flags, the status of a kernel
 Bool: TypeAlias = Any  # a truth value; only routines have them
-Address: TypeAlias = Any  # numbers in memory, `x[i]`: the arena, or what `data` finds in an array
+Address: TypeAlias = Any  # numbers in memory, `x[i]`: what `data` finds in an array
 Object: TypeAlias = Any  # an argument of a kernel as Python hands it in: an array or None
 
 # Tuples of Numbers.

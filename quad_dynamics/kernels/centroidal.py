@@ -8,8 +8,8 @@ of its subtree at unit speed, F_j of the composite-rigid-body algorithm, moved t
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import formula, lane_sum, load, load_int, routine
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Vec3
 from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia
@@ -19,9 +19,6 @@ from quad_dynamics.kernels.spatial import (
     cross,
     dot,
     inertia_mul,
-    load3,
-    load9,
-    read3,
     rotate,
     scale,
     sub,
@@ -30,84 +27,81 @@ from quad_dynamics.kernels.spatial import (
 from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
-    inertia_in_A,
-    lane_of,
     move_bodies,
-    pack_at,
-    parent_of,
     place_bodies,
+    rigid_inertia,
 )
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Body, Pack, Robot
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def centroidal_map(A: Address, n: Int, q: Object, com: Object, A_G: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+def centroidal_map(robot: Robot, n: Int, q: Object, com: Object, A_G: Object) -> Int:
     """Centre of mass and centroidal momentum matrix of n configurations.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of configurations, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         com: (n, 3) out, p_WG.
         A_G: (n, 6, nv) out, [linear; angular] momentum about the centre of mass = A_G u, world axes.
     """
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
-    if not good_configuration(A, n, q):
+    nq, nv = robot.nq, robot.nv
+    if not good_configuration(robot, n, q):
         return 1
     q, com, A_G = data(q), data(com), data(A_G)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * nq)
-        composite_inertias(A)
-        write_com(A, q, i * nq, com, 3 * i)
-        write_momentum_matrix(A, A_G, i * 6 * nv)
+        place_bodies(robot, q, i * nq)
+        composite_inertias(robot)
+        write_com(robot, q, i * nq, com, 3 * i)
+        write_momentum_matrix(robot, A_G, i * 6 * nv)
     return 0
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def com_jacobian(A: Address, n: Int, q: Object, work: Object, J: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+def com_jacobian(robot: Robot, n: Int, q: Object, work: Object, J: Object) -> Int:
     """Jacobians of the centre of mass in n configurations.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of configurations, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         work: (6, nv) workspace.
         J: (n, 3, nv) out.
     """
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
-    if not good_configuration(A, n, q):
+    nq, nv = robot.nq, robot.nv
+    if not good_configuration(robot, n, q):
         return 1
     q, work, J = data(q), data(work), data(J)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * nq)
-        composite_inertias(A)
-        write_momentum_matrix(A, work, 0)
-        write_com_jacobian(A, work, 0, J, i * 3 * nv)
+        place_bodies(robot, q, i * nq)
+        composite_inertias(robot)
+        write_momentum_matrix(robot, work, 0)
+        write_com_jacobian(robot, work, 0, J, i * 3 * nv)
     return 0
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
-def centroidal_momentum(A: Address, n: Int, q: Object, u: Object, work: Object, momentum: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+def centroidal_momentum(robot: Robot, n: Int, q: Object, u: Object, work: Object, momentum: Object) -> Int:
     """Centroidal momentum A_G u of n states.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of states, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         u: (n, nv) velocities.
         work: (6, nv) workspace.
         momentum: (n, 6) out.
     """
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
-    if not good_configuration(A, n, q):
+    nq, nv = robot.nq, robot.nv
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not good_vector(robot, n, nv, u):
         return 2
     q, u, work, momentum = data(q), data(u), data(work), data(momentum)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * nq)
-        composite_inertias(A)
-        write_momentum_matrix(A, work, 0)
+        place_bodies(robot, q, i * nq)
+        composite_inertias(robot)
+        write_momentum_matrix(robot, work, 0)
         for row in range(6):
             total = 0.0
             for k in range(nv):
@@ -117,60 +111,60 @@ def centroidal_momentum(A: Address, n: Int, q: Object, u: Object, work: Object, 
 
 
 @routine
-def write_com(A: Address, q: Address, iq: Int, com: Address, at: Int) -> None:
+def write_com(robot: Robot, q: Address, iq: Int, com: Address, at: Int) -> None:
     """Write p_WG to com[at : at + 3], at the configuration q[iq : iq + nq]."""
-    c = com_from_base(A)
+    c = com_from_base(robot)
     for k in range(3):
         com[at + k] = c[k]
-    if load_int(A, L.FLOATING) != 0:
+    if robot.floating != 0:
         for k in range(3):
             com[at + k] += q[iq + k]
 
 
 @routine
-def write_momentum_matrix(A: Address, A_G: Address, at: Int) -> None:
+def write_momentum_matrix(robot: Robot, A_G: Address, at: Int) -> None:
     """Write A_G[at : at + 6 nv], after `composite_inertias`."""
-    nv, skip, c = load_int(A, L.NV), base_rows(A), com_from_base(A)
-    for j in range(load_int(A, L.NJ)):
-        write_column(A, lane_of(A, j), c, A_G, at + skip + j, nv)
+    nv, skip, c = robot.nv, base_rows(robot), com_from_base(robot)
+    for j in range(robot.nj):
+        write_column(robot.joints[j].body, c, A_G, at + skip + j, nv)
     if skip > 0:
-        write_base_columns(A, c, A_G, at, nv)
+        write_base_columns(robot, c, A_G, at, nv)
 
 
 @routine
-def write_com_jacobian(A: Address, A_G: Address, at: Int, J: Address, to: Int) -> None:
+def write_com_jacobian(robot: Robot, A_G: Address, at: Int, J: Address, to: Int) -> None:
     """Write J[to : to + 3 nv]: the linear rows of A_G[at], for unit mass."""
-    per_mass = 1.0 / total_mass(A)
-    for k in range(3 * load_int(A, L.NV)):
+    per_mass = 1.0 / total_mass(robot)
+    for k in range(3 * robot.nv):
         J[to + k] = A_G[at + k] * per_mass
 
 
 @formula
-def total_mass(A: Address) -> Number:
+def total_mass(robot: Robot) -> Number:
     """Mass of all that moves."""
-    return sum_base_inertia(A)[0]
+    return sum_base_inertia(robot)[0]
 
 
 @formula
-def com_from_base(A: Address) -> Vec3:
+def com_from_base(robot: Robot) -> Vec3:
     """Centre of mass from the base's origin, in world axes."""
-    m, h, _ = sum_base_inertia(A)
+    m, h, _ = sum_base_inertia(robot)
     return scale(h, 1.0 / m)
 
 
 @formula
-def write_column(A: Address, lane: Int, c: Vec3, A_G: Address, column: Int, nv: Int) -> None:
+def write_column(body: Body, c: Vec3, A_G: Address, column: Int, nv: Int) -> None:
     """Momentum of a joint's subtree about the centre of mass."""
-    f, n = read3(A, lane + L.FORCE_F), read3(A, lane + L.FORCE_N)
+    f, n = body.momentum_f, body.momentum_n
     for k, x in enumerate(f + sub(n, cross(c, f))):
         A_G[column + k * nv] = x
 
 
 @formula
-def write_base_columns(A: Address, c: Vec3, A_G: Address, start: Int, nv: Int) -> None:
+def write_base_columns(robot: Robot, c: Vec3, A_G: Address, start: Int, nv: Int) -> None:
     """Momentum of the whole robot, moving as one body with the base."""
-    m, h, J = sum_base_inertia(A)
-    R = base_rotation(A)
+    m, h, J = sum_base_inertia(robot)
+    R = base_rotation(robot)
     for i in range(3):
         r = (R[i], R[3 + i], R[6 + i])
         f = cross(r, h)
@@ -182,91 +176,90 @@ def write_base_columns(A: Address, c: Vec3, A_G: Address, start: Int, nv: Int) -
             A_G[start + (3 + k) * nv + 3 + i] = n[k]
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def centroidal_bias(A: Address, n: Int, q: Object, u: Object, bias: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+def centroidal_bias(robot: Robot, n: Int, q: Object, u: Object, bias: Object) -> Int:
     """Rate of change of the centroidal momentum of n states when du is zero; bias: (n, 6) out."""
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
-    if not good_configuration(A, n, q):
+    nq, nv = robot.nq, robot.nv
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not good_vector(robot, n, nv, u):
         return 2
     q, u, bias = data(q), data(u), data(bias)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * nq)
-        composite_inertias(A)
-        move_bodies(A, u, i * nv)
-        accelerate_bodies(A, False, u, 0, NO_GRAVITY)
-        store_wrenches(A)
-        sum_inward(A)
-        write_bias(A, pack_at(A, 0), bias, 6 * i)
+        place_bodies(robot, q, i * nq)
+        composite_inertias(robot)
+        move_bodies(robot, u, i * nv)
+        accelerate_bodies(robot, False, u, 0, NO_GRAVITY)
+        store_wrenches(robot)
+        sum_inward(robot)
+        write_bias(robot, bias, 6 * i)
     return 0
 
 
 @formula
-def write_bias(A: Address, at: Int, bias: Address, start: Int) -> None:
+def write_bias(robot: Robot, bias: Address, start: Int) -> None:
     """The wrench that the whole robot needs, about the centre of mass."""
-    m, h, _ = sum_base_inertia(A)
-    f = tuple(lane_sum(x) for x in load3(A, at + L.FORCE_F))
-    n = tuple(lane_sum(x) for x in load3(A, at + L.FORCE_N))
+    m, h, _ = sum_base_inertia(robot)
+    f = tuple(lane_sum(x) for x in robot.packs[0].f)
+    n = tuple(lane_sum(x) for x in robot.packs[0].n)
     for k, x in enumerate(f + sub(n, cross(scale(h, 1.0 / m), f))):
         bias[start + k] = x
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def energy(A: Address, n: Int, q: Object, u: Object, out: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+def energy(robot: Robot, n: Int, q: Object, u: Object, out: Object) -> Int:
     """Kinetic and potential energy of n states; out: (n, 2)."""
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
-    if not good_configuration(A, n, q):
+    nq, nv = robot.nq, robot.nv
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not good_vector(robot, n, nv, u):
         return 2
     q, u, out = data(q), data(u), data(out)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * nq)
-        move_all(A, u, i * nv)
-        out[2 * i] = kinetic_energy(A)
+        place_bodies(robot, q, i * nq)
+        move_all(robot, u, i * nv)
+        out[2 * i] = kinetic_energy(robot)
         height = 0.0
         mass = 0.0
-        for k in range(load_int(A, L.PACKS)):
-            m, weight = pack_weight(A, pack_at(A, k))
+        for k in range(robot.n_packs):
+            m, weight = pack_weight(robot.packs[k], robot.gravity)
             mass += m
             height += weight
-        if load_int(A, L.FLOATING) != 0:
+        if robot.floating != 0:
             for k in range(3):
-                height += mass * A[L.GRAVITY + k] * q[i * nq + k]
+                height += mass * robot.gravity[k] * q[i * nq + k]
         out[2 * i + 1] = -height
     return 0
 
 
 @routine
-def kinetic_energy(A: Address) -> Number:
+def kinetic_energy(robot: Robot) -> Number:
     """Sum over bodies and rotors."""
-    total = pack_energy(A, pack_at(A, 0))
-    for k in range(1, load_int(A, L.PACKS)):
-        total += pack_energy(A, pack_at(A, k)) + rotor_energy(A, pack_at(A, k), parent_of(A, k))
+    total = pack_energy(robot.packs[0])
+    for k in range(1, robot.n_packs):
+        total += pack_energy(robot.packs[k]) + rotor_energy(robot.packs[k])
     return total
 
 
 @formula
-def pack_energy(A: Address, at: Int) -> Number:
+def pack_energy(pack: Pack) -> Number:
     """v . (I v) / 2, summed over the lanes."""
-    v, w = load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
-    l, k = inertia_mul(*inertia_in_A(A, at), v, w)
+    v, w = pack.v, pack.w
+    l, k = inertia_mul(*rigid_inertia(pack), v, w)
     return lane_sum(dot(l, v) + dot(k, w)) * 0.5
 
 
 @formula
-def rotor_energy(A: Address, at: Int, up: Int) -> Number:
+def rotor_energy(pack: Pack) -> Number:
     """gear^2 J qd^2 / 2 + gear J qd (r . w), summed over the lanes; empty lanes have qd times zero."""
-    r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
-    qd = load(A, at + L.QD) * (load(A, at + L.REVOLUTE) + load(A, at + L.PRISMATIC))
-    own = load(A, at + L.ROTOR_KK) * qd * qd * 0.5
-    return lane_sum(own + load(A, at + L.ROTOR_K) * qd * dot(r, load3(A, up + L.VEL_W)))
+    r = rotate(pack.parent.rotation, pack.rotor_axis)
+    qd = pack.qd * (pack.revolute + pack.prismatic)
+    own = pack.joint_inertia * qd * qd * 0.5
+    return lane_sum(own + pack.rotor_coupling * qd * dot(r, pack.parent.w))
 
 
 @formula
-def pack_weight(A: Address, at: Int) -> tuple[Number, Number]:
+def pack_weight(pack: Pack, g: Vec3) -> tuple[Number, Number]:
     """Mass, and mass times gravity times position, summed over the lanes."""
-    m, h, _ = inertia_in_A(A, at)
-    g = (A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2])
+    m, h, _ = rigid_inertia(pack)
     return lane_sum(m), lane_sum(dot(h, g))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.compiler.arrays import data
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import load_int, routine
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Int, Object
 from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
@@ -19,7 +19,7 @@ from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
 from quad_dynamics.kernels.rnea import FRICTION, accelerate_bodies, store_wrenches, sum_inward, write_forces
 from quad_dynamics.kernels.tree import base_rows, friction, move_bodies, place_bodies
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 
 @kernel(INT, OBJECT)
@@ -93,9 +93,9 @@ def copy_matrix(M: Address, start: Int, n: Int, to: Address) -> None:
         to[k] = M[start + k]
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
 def forward_dynamics_cholesky(
-    A: Address,
+    robot: Robot,
     n: Int,
     q: Object,
     u: Object,
@@ -109,7 +109,7 @@ def forward_dynamics_cholesky(
     """Accelerations of n states: M du = tau - h, by LLT, and by LDLT where LLT fails.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of states, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         u: (n, nv) velocities.
@@ -123,37 +123,37 @@ def forward_dynamics_cholesky(
         0; the number of an argument that is wrong; or -(1 + row) with the row at which LLT failed first, and
         row nv for a matrix that is singular.
     """
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
-    if not good_configuration(A, n, q):
+    nq, nv = robot.nq, robot.nv
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not good_vector(robot, n, nv, u):
         return 2
-    nt = nv if has_shape(A, n, nv, tau) else load_int(A, L.NJ)
-    if not good_vector(A, n, nt, tau):
+    nt = nv if has_shape(robot, n, nv, tau) else robot.nj
+    if not good_vector(robot, n, nt, tau):
         return 3
-    if not good_wrenches(A, n, links, wrenches):
+    if not good_wrenches(robot, n, links, wrenches):
         return 4
     q, u, tau, work, du = data(q), data(u), data(tau), data(work), data(du)
     status = 0
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * nq)
-        move_bodies(A, u, i * nv)
-        accelerate_bodies(A, False, u, 0, flags)
-        store_wrenches(A)
-        subtract_wrenches(A, links, wrenches, i)
-        sum_inward(A)
-        write_forces(A, du, i * nv)
+        place_bodies(robot, q, i * nq)
+        move_bodies(robot, u, i * nv)
+        accelerate_bodies(robot, False, u, 0, flags)
+        store_wrenches(robot)
+        subtract_wrenches(robot, links, wrenches, i)
+        sum_inward(robot)
+        write_forces(robot, du, i * nv)
         if flags & FRICTION:
-            add_friction(A, du, u, i * nv + base_rows(A))
+            add_friction(robot, du, u, i * nv + base_rows(robot))
         subtract_from_forces(du, i * nv, nv, tau, i * nt, nt)
-        composite_inertias(A)
-        write_mass_matrix(A, work, 0)
+        composite_inertias(robot)
+        write_mass_matrix(robot, work, 0)
         row = factor(work, 0, nv)
         if row == 0:
             solve(work, 0, nv, du, i * nv)
             continue
         status = -row if status == 0 else status
-        write_mass_matrix(A, work, 0)
+        write_mass_matrix(robot, work, 0)
         if not factor_ldlt(work, 0, nv, nv * nv):
             return -1 - nv
         solve_ldlt(work, 0, nv, nv * nv, du, i * nv)
@@ -161,10 +161,10 @@ def forward_dynamics_cholesky(
 
 
 @routine
-def add_friction(A: Address, h: Address, u: Address, i: Int) -> None:
+def add_friction(robot: Robot, h: Address, u: Address, i: Int) -> None:
     """Add the friction of the joints at the speeds u[i : i + nj] to h[i : i + nj]."""
-    for j in range(load_int(A, L.NJ)):
-        h[i + j] += friction(A, j, u[i + j])
+    for j in range(robot.nj):
+        h[i + j] += friction(robot, j, u[i + j])
 
 
 @routine

@@ -22,12 +22,11 @@ unit moments, form a group: they travel to the base together, one in each lane.
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, is_none, item, length
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import (
     fill_zero,
     formula,
     load,
-    load_int,
     routine,
     split,
     square_root,
@@ -37,7 +36,6 @@ from quad_dynamics.compiler.trace import (
 )
 from quad_dynamics.compiler.types import (
     LANES,
-    NONE_OBJECT,
     Address,
     Bool,
     Int,
@@ -47,34 +45,32 @@ from quad_dynamics.compiler.types import (
     Vec3,
     Vec6,
 )
-from quad_dynamics.kernels.aba import factor_base, reduce_inertia, solve_factored_base, store_rigid
+from quad_dynamics.kernels.aba import articulate_rigid, factor_base, reduce_inertia, solve_factored_base
 from quad_dynamics.kernels.door import good_configuration, good_vector
-from quad_dynamics.kernels.spatial import add, cross, dot, read3, rotate, scale, sub, unrotate
+from quad_dynamics.kernels.spatial import add, cross, dot, rotate, scale, sub, unrotate
 from quad_dynamics.kernels.tree import (
+    ZERO3,
     base_rotation,
     base_rows,
-    inertia_in_A,
-    joint_entry,
-    lane_of,
-    pack_at,
-    parent_of,
+    body_of,
+    link_frame,
     place_bodies,
-    point_of_body,
+    position_of_point,
+    rigid_inertia,
 )
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Body, LinkFrame, Pack, Robot
 
 ROWS = 3  # of a group
-JOINT = 13  # where the index of its joint is in a frame
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
 def contact_inertia(
-    A: Address, n: Int, q: Object, links: Object, offsets: Object, moments: Int, T: Object, G: Object
+    robot: Robot, n: Int, q: Object, links: Object, offsets: Object, moments: Int, T: Object, G: Object
 ) -> Int:
     """J M^-1 J^T of points in n configurations.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of configurations, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         links: tuple of the links' frames.
@@ -83,114 +79,113 @@ def contact_inertia(
         T: (groups, nv, LANES) workspace: what the forces of each group leave at the base and the joints.
         G: (n, r, r) out; r is ROWS times the number of groups.
     """
-    if not good_configuration(A, n, q):
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_offsets(A, links, offsets):
+    if not good_offsets(robot, links, offsets):
         return 3
-    nv, kinds = load_int(A, L.NV), 1 + moments
+    nv, kinds = robot.nv, 1 + moments
     groups = length(links) * kinds
     r = ROWS * groups
     q, T, G = data(q), data(T), data(G)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * load_int(A, L.NQ))
-        articulate(A)
+        place_bodies(robot, q, i * robot.nq)
+        articulate(robot)
         for a in range(groups):
-            frame = data(item(links, a // kinds))
-            p_K = point_in_body(A, frame, item_or_none(A, offsets, a // kinds))
-            propagate_group(A, frame, p_K, a % kinds, T, a * nv * LANES)
+            frame = link_frame(data(item(links, a // kinds)))
+            p_K = point_in_body(robot, frame, item_or_none(robot, offsets, a // kinds))
+            propagate_group(robot, frame, p_K, a % kinds, T, a * nv * LANES)
         for a in range(groups):
-            joint = int(data(item(links, a // kinds))[JOINT])
+            joint = int(link_frame(data(item(links, a // kinds))).joint)
             for b in range(a + 1):
-                rows = multiply_groups(A, joint, T, a * nv * LANES, b * nv * LANES)
+                rows = multiply_groups(robot, joint, T, a * nv * LANES, b * nv * LANES)
                 write_block(rows, G, i * r * r, a * ROWS, b * ROWS, r)
     return 0
 
 
 @routine
-def good_offsets(A: Address, links: Object, offsets: Object) -> Bool:
+def good_offsets(robot: Robot, links: Object, offsets: Object) -> Bool:
     """Whether there is a finite position, or None, for each link."""
-    if is_none(A, offsets):
+    if is_none(robot, offsets):
         return True
     if length(offsets) != length(links):
         return False
     for k in range(length(links)):
         offset = item(offsets, k)
-        if not (is_none(A, offset) or good_vector(A, 0, 3, offset)):
+        if not (is_none(robot, offset) or good_vector(robot, 0, 3, offset)):
             return False
     return True
 
 
 @routine
-def item_or_none(A: Address, items: Object, i: Int) -> Int:
+def item_or_none(robot: Robot, items: Object, i: Int) -> Int:
     """Address of element i of a tuple; None if there is no tuple."""
-    return load_int(A, NONE_OBJECT) if is_none(A, items) else item(items, i)
+    return robot.none if is_none(robot, items) else item(items, i)
 
 
 @routine
-def point_in_body(A: Address, frame: Address, offset: Object) -> Vec3:
+def point_in_body(robot: Robot, frame: LinkFrame, offset: Object) -> Vec3:
     """p_K of a point that is given in the frame of a link."""
-    if is_none(A, offset):
-        return (frame[1], frame[2], frame[3])
+    if is_none(robot, offset):
+        return frame.position
     return shift_point(frame, data(offset))
 
 
 @formula
-def shift_point(frame: Address, x: Address) -> Vec3:
+def shift_point(frame: LinkFrame, x: Address) -> Vec3:
     """p_KF + R_KF x."""
-    R_KF = tuple(frame[4 + k] for k in range(9))
-    return add((frame[1], frame[2], frame[3]), rotate(R_KF, (x[0], x[1], x[2])))
+    return add(frame.position, rotate(frame.rotation, (x[0], x[1], x[2])))
 
 
 @routine
-def propagate_group(A: Address, frame: Address, p_K: Vec3, kind: Int, T: Address, to: Int) -> None:
+def propagate_group(robot: Robot, frame: LinkFrame, p_K: Vec3, kind: Int, T: Address, to: Int) -> None:
     """Write what unit forces (kind 0) or moments (1) at a point leave to T[to : to + nv LANES]."""
-    nv, skip = load_int(A, L.NV), base_rows(A)
+    nv, skip = robot.nv, base_rows(robot)
     fill_zero(T, to, nv * LANES)
     if kind == 0:
-        f, n = start_forces(A, int(frame[0]), p_K)
+        f, n = start_forces(body_of(robot, frame), p_K)
     else:
-        f, n = start_moments(A)
-    j = int(frame[JOINT])
+        f, n = start_moments(robot)
+    j = int(frame.joint)
     while j >= 0:
-        left, f, n = pass_joint(A, lane_of(A, j), f, n)
+        left, f, n = pass_through(robot.joints[j].body, f, n)
         store(T, to + (skip + j) * LANES, left)
-        j = load_int(A, joint_entry(A, j) + L.J_PARENT)
+        j = robot.joints[j].parent
     if skip > 0:
-        store_base(A, T, to, f, n)
+        store_base(robot, T, to, f, n)
 
 
 @formula
-def start_forces(A: Address, lane: Int, p_K: Vec3) -> tuple[Vec3, Vec3]:
+def start_forces(body: Body, p_K: Vec3) -> tuple[Vec3, Vec3]:
     """Unit forces at a point, as wrenches about the origin of A; one in each lane."""
-    return place_force(A, lane, p_K, unit_lanes(A), (0.0, 0.0, 0.0))
+    return place_force(body, p_K, unit_lanes(body), ZERO3)
 
 
 @formula
-def start_moments(A: Address) -> tuple[Vec3, Vec3]:
+def start_moments(robot: Robot) -> tuple[Vec3, Vec3]:
     """Unit moments as wrenches; one in each lane."""
-    zero = zero_lanes(A)
-    return (zero, zero, zero), unit_lanes(A)
+    zero = zero_lanes(robot)
+    return (zero, zero, zero), unit_lanes(robot)
 
 
 @formula
-def store_base(A: Address, T: Address, to: Int, f: Vec3, n: Vec3) -> None:
+def store_base(robot: Robot, T: Address, to: Int, f: Vec3, n: Vec3) -> None:
     """L^-1 F_b, so that F_a . (I^A)^-1 F_b is a product of two of them with 1/D in between."""
-    for k, x in enumerate(halfway_base(A, f + n)):
+    for k, x in enumerate(halfway_base(robot, f + n)):
         store(T, to + k * LANES, x)
 
 
 @routine
-def multiply_groups(A: Address, joint: Int, T: Address, a: Int, b: Int) -> tuple[Lanes, Lanes, Lanes]:
+def multiply_groups(robot: Robot, joint: Int, T: Address, a: Int, b: Int) -> tuple[Lanes, Lanes, Lanes]:
     """Rows of group a times columns (lanes) of group b; only what is above the joint of a can count."""
-    skip = base_rows(A)
-    rows = (zero_lanes(A), zero_lanes(A), zero_lanes(A))
+    skip = base_rows(robot)
+    rows = (zero_lanes(robot), zero_lanes(robot), zero_lanes(robot))
     j = joint
     while j >= 0:
         c = (skip + j) * LANES
-        rows = add_product(rows, T, a + c, b + c, A[lane_of(A, j) + L.D_INV])
-        j = load_int(A, joint_entry(A, j) + L.J_PARENT)
+        rows = add_product(rows, T, a + c, b + c, robot.joints[j].body.d_inv)
+        j = robot.joints[j].parent
     if skip > 0:
-        rows = add_base_products(A, rows, T, a, b)
+        rows = add_base_products(robot, rows, T, a, b)
     return rows
 
 
@@ -206,12 +201,11 @@ def add_product(
 
 @formula
 def add_base_products(
-    A: Address, rows: tuple[Lanes, Lanes, Lanes], T: Address, a: Int, b: Int
+    robot: Robot, rows: tuple[Lanes, Lanes, Lanes], T: Address, a: Int, b: Int
 ) -> tuple[Lanes, Lanes, Lanes]:
     """Add F_a . (I^A)^-1 F_b of the base."""
-    at = load_int(A, L.SCRATCH) + L.BASE_D_INV
-    for c in range(6):
-        rows = add_product(rows, T, a + c * LANES, b + c * LANES, A[at + c])
+    for c, d_inv in enumerate(robot.base.d_inv):
+        rows = add_product(rows, T, a + c * LANES, b + c * LANES, d_inv)
     return rows
 
 
@@ -227,14 +221,14 @@ def write_block(rows: tuple[Lanes, Lanes, Lanes], G: Address, at: Int, a: Int, b
             G[at + (b + k) * r + a + i] = x
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
 def directional_inertia(
-    A: Address, n: Int, q: Object, frame: Object, offset: Object, direction: Object, T: Object, out: Object
+    robot: Robot, n: Int, q: Object, frame: Object, offset: Object, direction: Object, T: Object, out: Object
 ) -> Int:
     """1/Lambda of a point in a direction, in n configurations.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of configurations, 0 for a single one.
         q: (n, nq) configurations.
         frame: of the link.
@@ -243,40 +237,41 @@ def directional_inertia(
         T: (nv,) workspace.
         out: (max(n, 1),) out.
     """
-    if not good_configuration(A, n, q):
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, 0, 3, offset):
+    if not good_vector(robot, 0, 3, offset):
         return 3
-    if not good_direction(A, direction):
+    if not good_direction(robot, direction):
         return 4
-    p_K, force = shift_point(data(frame), data(offset)), unit_vector(data(direction))
-    q, frame, T, out = data(q), data(frame), data(T), data(out)
+    frame, force = link_frame(data(frame)), unit_vector(data(direction))
+    p_K = shift_point(frame, data(offset))
+    q, T, out = data(q), data(T), data(out)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * load_int(A, L.NQ))
-        articulate(A)
-        propagate(A, frame, p_K, force, T)
-        out[i] = sum_squares(A, T)
+        place_bodies(robot, q, i * robot.nq)
+        articulate(robot)
+        propagate(robot, frame, p_K, force, T)
+        out[i] = sum_squares(robot, T)
     return 0
 
 
 @routine
-def sum_squares(A: Address, T: Address) -> Number:
+def sum_squares(robot: Robot, T: Address) -> Number:
     """1/Lambda, the sum of (S . F)^2 / d and of F_b . (I^A_b)^-1 F_b, of what a force leaves in T (nv)."""
-    skip, total = base_rows(A), 0.0
+    skip, total = base_rows(robot), 0.0
     if skip > 0:
-        at = load_int(A, L.SCRATCH) + L.BASE_D_INV
-        x = halfway_base(A, (T[0], T[1], T[2], T[3], T[4], T[5]))
+        d_inv = robot.base.d_inv
+        x = halfway_base(robot, (T[0], T[1], T[2], T[3], T[4], T[5]))
         for k in range(6):
-            total += x[k] * x[k] * A[at + k]
-    for j in range(load_int(A, L.NJ)):
-        total += T[skip + j] * T[skip + j] * A[lane_of(A, j) + L.D_INV]
+            total += x[k] * x[k] * d_inv[k]
+    for j in range(robot.nj):
+        total += T[skip + j] * T[skip + j] * robot.joints[j].body.d_inv
     return total
 
 
 @routine
-def good_direction(A: Address, direction: Object) -> Bool:
+def good_direction(robot: Robot, direction: Object) -> Bool:
     """Whether it is a finite vector (3,) that is not zero."""
-    if not good_vector(A, 0, 3, direction):
+    if not good_vector(robot, 0, 3, direction):
         return False
     x = data(direction)
     return x[0] != 0.0 or x[1] != 0.0 or x[2] != 0.0
@@ -296,49 +291,49 @@ def normalize(x: Vec3) -> Vec3:
 
 
 @routine
-def articulate(A: Address) -> None:
+def articulate(robot: Robot) -> None:
     """U and 1/d of all joints, and the factored system of the base; after `place_bodies`."""
-    for k in range(load_int(A, L.PACKS)):
-        start_rigid(A, pack_at(A, k))
-    for k in range(load_int(A, L.PACKS) - 1, 0, -1):
-        reduce_inertia(A, pack_at(A, k), parent_of(A, k))
-    if load_int(A, L.FLOATING) != 0:
-        factor_base(A)
+    for k in range(robot.n_packs):
+        start_rigid(robot.packs[k])
+    for k in range(robot.n_packs - 1, 0, -1):
+        reduce_inertia(robot.packs[k])
+    if robot.floating != 0:
+        factor_base(robot)
 
 
 @formula
-def start_rigid(A: Address, at: Int) -> None:
+def start_rigid(pack: Pack) -> None:
     """The inertia of the bodies of a pack alone, as an articulated inertia."""
-    store_rigid(A, at, *inertia_in_A(A, at))
+    articulate_rigid(pack, *rigid_inertia(pack))
 
 
 @routine
-def propagate(A: Address, frame: Address, p_K: Vec3, force: Vec3, T: Address) -> None:
+def propagate(robot: Robot, frame: LinkFrame, p_K: Vec3, force: Vec3, T: Address) -> None:
     """Write what a force at a point of a link leaves at the base (6) and at each joint to T (nv)."""
-    skip = base_rows(A)
-    fill_zero(T, 0, load_int(A, L.NV))
-    f, n = place_force(A, int(frame[0]), p_K, force, (0.0, 0.0, 0.0))
-    j = int(frame[JOINT])
+    skip = base_rows(robot)
+    fill_zero(T, 0, robot.nv)
+    f, n = place_force(body_of(robot, frame), p_K, force, ZERO3)
+    j = int(frame.joint)
     while j >= 0:
-        left, f, n = pass_joint(A, lane_of(A, j), f, n)
+        left, f, n = pass_through(robot.joints[j].body, f, n)
         T[skip + j] = left
-        j = load_int(A, joint_entry(A, j) + L.J_PARENT)
+        j = robot.joints[j].parent
     if skip > 0:
         write_wrench(T, 0, f, n)
 
 
 @formula
-def place_force(A: Address, lane: Int, p_K: Vec3, force: Vec3, moment: Vec3) -> tuple[Vec3, Vec3]:
+def place_force(body: Body, p_K: Vec3, force: Vec3, moment: Vec3) -> tuple[Vec3, Vec3]:
     """The force as a wrench about the origin of A."""
-    return force, add(moment, cross(point_of_body(A, lane, p_K), force))
+    return force, add(moment, cross(position_of_point(body, p_K), force))
 
 
 @formula
-def pass_joint(A: Address, lane: Int, f: Vec3, n: Vec3) -> tuple[Number, Vec3, Vec3]:
+def pass_through(body: Body, f: Vec3, n: Vec3) -> tuple[Number, Vec3, Vec3]:
     """S . F, and chi^T F = F - U (S . F) / d."""
-    left = dot(read3(A, lane + L.AXIS_V), f) + dot(read3(A, lane + L.AXIS_W), n)
-    x = left * A[lane + L.D_INV]
-    return left, sub(f, scale(read3(A, lane + L.U_F), x)), sub(n, scale(read3(A, lane + L.U_N), x))
+    left = dot(body.axis_v, f) + dot(body.axis_w, n)
+    x = left * body.d_inv
+    return left, sub(f, scale(body.U_f, x)), sub(n, scale(body.U_n, x))
 
 
 @formula
@@ -349,27 +344,27 @@ def write_wrench(T: Address, to: Int, f: Vec3, n: Vec3) -> None:
 
 
 @formula
-def halfway_base(A: Address, wrench: Vec6) -> Vec6:
+def halfway_base(robot: Robot, wrench: Vec6) -> Vec6:
     """L^-1 F_b, with the factor L of the base's system."""
-    at = load_int(A, L.SCRATCH) + L.BASE_L
+    lower = robot.base.lower
     x = list(wrench)
     for i in range(6):
         for k in range(i):
-            x[i] = x[i] - A[at + 6 * i + k] * x[k]
+            x[i] = x[i] - lower[6 * i + k] * x[k]
     return tuple(x)
 
 
 # ---------------------------------------------------------------- responses by Q and W
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
 def contact_propagators(
-    A: Address, n: Int, q: Object, S: Object, U: Object, d_inv: Object, Q: Object, W: Object
+    robot: Robot, n: Int, q: Object, S: Object, U: Object, d_inv: Object, Q: Object, W: Object
 ) -> Int:
     """Joint motions, propagators, Q and W of n configurations, in frame A.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of configurations, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         S: (n, nj, 6) out, joint motions [v; w].
@@ -378,54 +373,60 @@ def contact_propagators(
         Q: (n, nj, nj) out.
         W: (n, nj, 6) out.
     """
-    if not good_configuration(A, n, q):
+    if not good_configuration(robot, n, q):
         return 1
-    nj = load_int(A, L.NJ)
+    nj = robot.nj
     q, S, U, d_inv, Q, W = data(q), data(S), data(U), data(d_inv), data(Q), data(W)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * load_int(A, L.NQ))
-        articulate(A)
-        write_Q_W(A, Q, i * nj * nj, W, i * nj * 6)
+        place_bodies(robot, q, i * robot.nq)
+        articulate(robot)
+        write_Q_W(robot, Q, i * nj * nj, W, i * nj * 6)
         for j in range(nj):
-            lane = lane_of(A, j)
-            d_inv[i * nj + j] = A[lane + L.D_INV]
-            for k in range(6):
-                S[(i * nj + j) * 6 + k] = A[lane + L.AXIS_V + k * LANES]
-                U[(i * nj + j) * 6 + k] = A[lane + L.U_F + k * LANES]
+            body = robot.joints[j].body
+            d_inv[i * nj + j] = body.d_inv
+            write_wrench(S, (i * nj + j) * 6, body.axis_v, body.axis_w)
+            write_wrench(U, (i * nj + j) * 6, body.U_f, body.U_n)
     return 0
 
 
 @routine
-def write_Q_W(A: Address, Q: Address, to_Q: Int, W: Address, to_W: Int) -> None:
+def write_Q_W(robot: Robot, Q: Address, to_Q: Int, W: Address, to_W: Int) -> None:
     """Write Q (nj nj) and W (nj 6), after `articulate`."""
-    nj = load_int(A, L.NJ)
+    nj = robot.nj
     fill_zero(Q, to_Q, nj * nj)
     for i in range(nj):
         Q[to_Q + i * nj + i] = 1.0
-        f, n = start_row(A, lane_of(A, i))
-        j = load_int(A, joint_entry(A, i) + L.J_PARENT)
+        f, n = start_row(robot.joints[i].body)
+        j = robot.joints[i].parent
         while j >= 0:
-            left, f, n = pass_joint(A, lane_of(A, j), f, n)
+            left, f, n = pass_through(robot.joints[j].body, f, n)
             Q[to_Q + i * nj + j] = left
-            j = load_int(A, joint_entry(A, j) + L.J_PARENT)
+            j = robot.joints[j].parent
         write_wrench(W, to_W + 6 * i, f, n)
 
 
 @formula
-def start_row(A: Address, lane: Int) -> tuple[Vec3, Vec3]:
+def start_row(body: Body) -> tuple[Vec3, Vec3]:
     """F = -U / d."""
-    x = -A[lane + L.D_INV]
-    return scale(read3(A, lane + L.U_F), x), scale(read3(A, lane + L.U_N), x)
+    x = -body.d_inv
+    return scale(body.U_f, x), scale(body.U_n, x)
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
 def unit_response(
-    A: Address, n: Int, q: Object, frame: Object, offset: Object, direction: Object, work: Object, du: Object
+    robot: Robot,
+    n: Int,
+    q: Object,
+    frame: Object,
+    offset: Object,
+    direction: Object,
+    work: Object,
+    du: Object,
 ) -> Int:
     """Acceleration M^-1 J^T f that a unit force causes, in n configurations.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of configurations, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         frame: of the link.
@@ -434,34 +435,35 @@ def unit_response(
         work: (nv + 6 nj + nj nj,) workspace: T, W and Q.
         du: (n, nv) out.
     """
-    if not good_configuration(A, n, q):
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, 0, 3, offset):
+    if not good_vector(robot, 0, 3, offset):
         return 3
-    if not good_direction(A, direction):
+    if not good_direction(robot, direction):
         return 4
-    nv, to_Q = load_int(A, L.NV), load_int(A, L.NV) + 6 * load_int(A, L.NJ)
-    p_K, force = shift_point(data(frame), data(offset)), unit_vector(data(direction))
-    q, frame, work, du = data(q), data(frame), data(work), data(du)
+    nv, to_Q = robot.nv, robot.nv + 6 * robot.nj
+    frame, force = link_frame(data(frame)), unit_vector(data(direction))
+    p_K = shift_point(frame, data(offset))
+    q, work, du = data(q), data(work), data(du)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * load_int(A, L.NQ))
-        articulate(A)
-        write_Q_W(A, work, to_Q, work, nv)
-        propagate(A, frame, p_K, force, work)
-        respond(A, work, nv, to_Q, du, i * nv)
+        place_bodies(robot, q, i * robot.nq)
+        articulate(robot)
+        write_Q_W(robot, work, to_Q, work, nv)
+        propagate(robot, frame, p_K, force, work)
+        respond(robot, work, nv, to_Q, du, i * nv)
     return 0
 
 
 @routine
-def respond(A: Address, work: Address, to_W: Int, to_Q: Int, du: Address, to: Int) -> None:
+def respond(robot: Robot, work: Address, to_W: Int, to_Q: Int, du: Address, to: Int) -> None:
     """qdd_i = sum_j Q_ij (S_j . F) / d_j + W_i a_b, with S . F at the front of the workspace."""
-    nj, skip, T = load_int(A, L.NJ), base_rows(A), work
+    nj, skip, T = robot.nj, base_rows(robot), work
     a_b = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     if skip > 0:
-        a_b = solve_factored_base(A, (T[0], T[1], T[2], T[3], T[4], T[5]))
-        write_base_response(A, a_b, du, to)
+        a_b = solve_factored_base(robot, (T[0], T[1], T[2], T[3], T[4], T[5]))
+        write_base_response(robot, a_b, du, to)
     for j in range(nj):
-        T[skip + j] *= A[lane_of(A, j) + L.D_INV]
+        T[skip + j] *= robot.joints[j].body.d_inv
     for i in range(nj):
         qdd = 0.0
         for k in range(6):
@@ -472,7 +474,16 @@ def respond(A: Address, work: Address, to_W: Int, to_Q: Int, du: Address, to: In
 
 
 @formula
-def write_base_response(A: Address, a_b: Vec6, du: Address, to: Int) -> None:
+def write_base_response(robot: Robot, a_b: Vec6, du: Address, to: Int) -> None:
     """Acceleration of the base; angular part in body axes."""
-    for k, x in enumerate(a_b[:3] + unrotate(base_rotation(A), a_b[3:])):
+    for k, x in enumerate(a_b[:3] + unrotate(base_rotation(robot), a_b[3:])):
         du[to + k] = x
+
+
+# ---------------------------------------------------------------- for kernels with places instead of bodies
+
+
+@formula
+def pass_joint(A: Address, lane: Int, f: Vec3, n: Vec3) -> tuple[Number, Vec3, Vec3]:
+    """As `pass_through`."""
+    return pass_through(Body(A.memory, lane), f, n)

@@ -10,29 +10,29 @@ robot needs the wrench dA_G/dt u - [m g; 0] about the centre of mass.
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, extent, is_writeable, item, length
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import formula, lane_sum, load_int, routine
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Object, Vec3
 from quad_dynamics.kernels.centroidal import write_com, write_com_jacobian, write_momentum_matrix
 from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia, write_mass_matrix
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.frames import frame_position, write_jacobian, write_position, write_rotation
 from quad_dynamics.kernels.rnea import accelerate_bodies, store_wrenches, sum_inward, write_forces
-from quad_dynamics.kernels.spatial import add, cross, load3, read3, scale, sub
-from quad_dynamics.kernels.tree import move_bodies, pack_at, place_bodies
-from quad_dynamics.model import layout as L
+from quad_dynamics.kernels.spatial import add, cross, scale, sub
+from quad_dynamics.kernels.tree import body_of, link_frame, move_bodies, place_bodies
+from quad_dynamics.model.layout import Body, LinkFrame, Robot
 
 # Order of the results.
 M, H, P_WF, R_WF, V_WF, J_F, DJ_F_U, P_WG, J_G, DJ_G_U, A_G, DA_G_U = range(12)
 RESULTS = 12
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
-def controller_terms(A: Address, n: Int, q: Object, u: Object, frames: Object, out: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+def controller_terms(robot: Robot, n: Int, q: Object, u: Object, frames: Object, out: Object) -> Int:
     """All terms of n states.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of states, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         u: (n, nv) velocities.
@@ -41,31 +41,29 @@ def controller_terms(A: Address, n: Int, q: Object, u: Object, frames: Object, o
             (n, k, 6), J_F (n, k, 6, nv), dJ_F/dt u (n, k, 6); p_WG (n, 3), J_G (n, 3, nv), dJ_G/dt u (n, 3);
             A_G (n, 6, nv), dA_G/dt u (n, 6).
     """
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
-    if not good_configuration(A, n, q):
+    nq, nv = robot.nq, robot.nv
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not good_vector(robot, n, nv, u):
         return 2
-    if not good_results(A, n, length(frames), out):
+    if not good_results(robot, n, length(frames), out):
         return 4
     q, u = data(q), data(u)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * nq)
-        composite_inertias(A)
-        write_mass_matrix(A, data(item(out, M)), i * nv * nv)
-        write_com(A, q, i * nq, data(item(out, P_WG)), 3 * i)
-        write_momentum_matrix(A, data(item(out, A_G)), i * 6 * nv)
-        write_com_jacobian(A, data(item(out, A_G)), i * 6 * nv, data(item(out, J_G)), i * 3 * nv)
-        write_frames(A, q, i * nq, frames, i, out)
-        move_bodies(A, u, i * nv)
-        accelerate_bodies(A, False, u, 0, 0)
-        store_wrenches(A)
-        sum_inward(A)
-        write_forces(A, data(item(out, H)), i * nv)
-        write_frame_motions(A, u, i * nv, frames, i, out)
-        write_centroidal_bias(
-            A, pack_at(A, 0), data(item(out, DJ_G_U)), 3 * i, data(item(out, DA_G_U)), 6 * i
-        )
+        place_bodies(robot, q, i * nq)
+        composite_inertias(robot)
+        write_mass_matrix(robot, data(item(out, M)), i * nv * nv)
+        write_com(robot, q, i * nq, data(item(out, P_WG)), 3 * i)
+        write_momentum_matrix(robot, data(item(out, A_G)), i * 6 * nv)
+        write_com_jacobian(robot, data(item(out, A_G)), i * 6 * nv, data(item(out, J_G)), i * 3 * nv)
+        write_frames(robot, q, i * nq, frames, i, out)
+        move_bodies(robot, u, i * nv)
+        accelerate_bodies(robot, False, u, 0, 0)
+        store_wrenches(robot)
+        sum_inward(robot)
+        write_forces(robot, data(item(out, H)), i * nv)
+        write_frame_motions(robot, u, i * nv, frames, i, out)
+        write_centroidal_bias(robot, data(item(out, DJ_G_U)), 3 * i, data(item(out, DA_G_U)), 6 * i)
     return 0
 
 
@@ -73,32 +71,32 @@ def controller_terms(A: Address, n: Int, q: Object, u: Object, frames: Object, o
 
 
 @routine
-def good_results(A: Address, n: Int, k: Int, out: Object) -> Bool:
+def good_results(robot: Robot, n: Int, k: Int, out: Object) -> Bool:
     """Whether all results fit n states of a robot and k frames."""
-    nv = load_int(A, L.NV)
+    nv = robot.nv
     return (
         length(out) == RESULTS
-        and fits(A, n, item(out, M), 2, nv, nv, 0)
-        and fits(A, n, item(out, H), 1, nv, 0, 0)
-        and fits(A, n, item(out, P_WF), 2, k, 3, 0)
-        and fits(A, n, item(out, R_WF), 3, k, 3, 3)
-        and fits(A, n, item(out, V_WF), 2, k, 6, 0)
-        and fits(A, n, item(out, J_F), 3, k, 6, nv)
-        and fits(A, n, item(out, DJ_F_U), 2, k, 6, 0)
-        and fits(A, n, item(out, P_WG), 1, 3, 0, 0)
-        and fits(A, n, item(out, J_G), 2, 3, nv, 0)
-        and fits(A, n, item(out, DJ_G_U), 1, 3, 0, 0)
-        and fits(A, n, item(out, A_G), 2, 6, nv, 0)
-        and fits(A, n, item(out, DA_G_U), 1, 6, 0, 0)
+        and fits(robot, n, item(out, M), 2, nv, nv, 0)
+        and fits(robot, n, item(out, H), 1, nv, 0, 0)
+        and fits(robot, n, item(out, P_WF), 2, k, 3, 0)
+        and fits(robot, n, item(out, R_WF), 3, k, 3, 3)
+        and fits(robot, n, item(out, V_WF), 2, k, 6, 0)
+        and fits(robot, n, item(out, J_F), 3, k, 6, nv)
+        and fits(robot, n, item(out, DJ_F_U), 2, k, 6, 0)
+        and fits(robot, n, item(out, P_WG), 1, 3, 0, 0)
+        and fits(robot, n, item(out, J_G), 2, 3, nv, 0)
+        and fits(robot, n, item(out, DJ_G_U), 1, 3, 0, 0)
+        and fits(robot, n, item(out, A_G), 2, 6, nv, 0)
+        and fits(robot, n, item(out, DA_G_U), 1, 6, 0, 0)
     )
 
 
 @routine
-def fits(A: Address, n: Int, array: Int, ndim: Int, a: Int, b: Int, c: Int) -> Bool:
+def fits(robot: Robot, n: Int, array: Int, ndim: Int, a: Int, b: Int, c: Int) -> Bool:
     """Whether it can be written to and has the shape (a, b, c)[:ndim], after an axis n if n > 0."""
     first = 1 if n > 0 else 0
     return (
-        is_writeable(A, array, first + ndim)
+        is_writeable(robot, array, first + ndim)
         and (n == 0 or extent(array, 0) == n)
         and extent(array, first) == a
         and (ndim < 2 or extent(array, first + 1) == b)
@@ -110,42 +108,42 @@ def fits(A: Address, n: Int, array: Int, ndim: Int, a: Int, b: Int, c: Int) -> B
 
 
 @routine
-def write_frames(A: Address, q: Address, iq: Int, frames: Object, i: Int, out: Object) -> None:
+def write_frames(robot: Robot, q: Address, iq: Int, frames: Object, i: Int, out: Object) -> None:
     """Write p_WF, R_WF and J_F of state i."""
-    nv, count = load_int(A, L.NV), length(frames)
+    nv, count = robot.nv, length(frames)
     p, R, J = data(item(out, P_WF)), data(item(out, R_WF)), data(item(out, J_F))
     for k in range(count):
-        frame, at = data(item(frames, k)), i * count + k
-        write_position(A, frame, q, iq, p, 3 * at)
-        write_rotation(A, int(frame[0]), frame, R, 9 * at)
-        write_jacobian(A, frame, J, 6 * nv * at)
+        frame, at = link_frame(data(item(frames, k))), i * count + k
+        write_position(robot, frame, q, iq, p, 3 * at)
+        write_rotation(body_of(robot, frame), frame, R, 9 * at)
+        write_jacobian(robot, frame, J, 6 * nv * at)
 
 
 # ---------------------------------------------------------------- after Newton-Euler
 
 
 @routine
-def write_frame_motions(A: Address, u: Address, iu: Int, frames: Object, i: Int, out: Object) -> None:
+def write_frame_motions(robot: Robot, u: Address, iu: Int, frames: Object, i: Int, out: Object) -> None:
     """Write v_WF and dJ_F/dt u of state i."""
     count, v, bias = length(frames), data(item(out, V_WF)), data(item(out, DJ_F_U))
     v_WB = (0.0, 0.0, 0.0)
-    if load_int(A, L.FLOATING) != 0:
+    if robot.floating != 0:
         v_WB = (u[iu], u[iu + 1], u[iu + 2])
     for k in range(count):
-        frame = data(item(frames, k))
-        write_frame_motion(A, int(frame[0]), frame, v_WB, v, bias, 6 * (i * count + k))
+        frame, at = link_frame(data(item(frames, k))), 6 * (i * count + k)
+        write_frame_motion(robot, body_of(robot, frame), frame, v_WB, v, bias, at)
 
 
 @formula
 def write_frame_motion(
-    A: Address, lane: Int, frame: Address, v_WB: Vec3, v_WF: Address, bias: Address, at: Int
+    robot: Robot, body: Body, frame: LinkFrame, v_WB: Vec3, v_WF: Address, bias: Address, at: Int
 ) -> None:
     """Velocity, and acceleration when du is zero; the observer of the bodies moves with v_WB."""
-    p = frame_position(A, lane, frame)
-    v, w = read3(A, lane + L.VEL_V), read3(A, lane + L.VEL_W)
-    a, alpha = read3(A, lane + L.ACC_V), read3(A, lane + L.ACC_W)
+    p = frame_position(body, frame)
+    v, w = body.v, body.w
+    a, alpha = body.a, body.alpha
     seen = add(v, cross(w, p))
-    a_F = add(add(add(a, gravity(A)), cross(alpha, p)), cross(w, seen))
+    a_F = add(add(add(a, robot.gravity), cross(alpha, p)), cross(w, seen))
     for k, x in enumerate(add(v_WB, seen) + w):
         v_WF[at + k] = x
     for k, x in enumerate(a_F + alpha):
@@ -153,20 +151,14 @@ def write_frame_motion(
 
 
 @formula
-def gravity(A: Address) -> Vec3:
-    """Acceleration of gravity."""
-    return A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2]
-
-
-@formula
-def write_centroidal_bias(A: Address, at: Int, J_bias: Address, j: Int, A_bias: Address, a: Int) -> None:
+def write_centroidal_bias(robot: Robot, J_bias: Address, j: Int, A_bias: Address, a: Int) -> None:
     """Write dJ_G/dt u and dA_G/dt u from the wrench that the base takes; gravity has no moment about G."""
-    m, h, _ = sum_base_inertia(A)
-    f = tuple(lane_sum(x) for x in load3(A, at + L.FORCE_F))
-    n = tuple(lane_sum(x) for x in load3(A, at + L.FORCE_N))
+    m, h, _ = sum_base_inertia(robot)
+    f = tuple(lane_sum(x) for x in robot.packs[0].f)
+    n = tuple(lane_sum(x) for x in robot.packs[0].n)
     per_mass = 1.0 / m
     moment = sub(n, cross(scale(h, per_mass), f))
-    f = add(f, scale(gravity(A), m))
+    f = add(f, scale(robot.gravity, m))
     for k, x in enumerate(scale(f, per_mass)):
         J_bias[j + k] = x
     for k, x in enumerate(f + moment):

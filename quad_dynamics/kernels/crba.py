@@ -9,8 +9,8 @@ j to the base.
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Sym3, Vec3
 from quad_dynamics.kernels.door import good_configuration
 from quad_dynamics.kernels.spatial import (
@@ -18,136 +18,116 @@ from quad_dynamics.kernels.spatial import (
     cross,
     dot,
     inertia_mul,
-    load3,
-    load9,
-    read3,
     rotate,
     scale,
-    store3,
-    store6,
     sym_rotate,
     transpose,
     unrotate,
 )
 from quad_dynamics.kernels.tree import (
-    add_inertia,
+    add_composite,
     base_rotation,
-    inertia_in_A,
-    load_inertia,
-    pack_at,
-    parent_of,
+    composite_inertia,
     place_bodies,
-    store_inertia,
+    store_own_inertia,
 )
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Body, Pack, Robot
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT)
-def mass_matrix(A: Address, n: Int, q: Object, M: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT)
+def mass_matrix(robot: Robot, n: Int, q: Object, M: Object) -> Int:
     """Mass matrices of n configurations.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of configurations, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         M: (n, nv, nv) out.
     """
-    if not good_configuration(A, n, q):
+    if not good_configuration(robot, n, q):
         return 1
-    nv = load_int(A, L.NV)
+    nv = robot.nv
     q, M = data(q), data(M)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * load_int(A, L.NQ))
-        composite_inertias(A)
-        write_mass_matrix(A, M, i * nv * nv)
+        place_bodies(robot, q, i * robot.nq)
+        composite_inertias(robot)
+        write_mass_matrix(robot, M, i * nv * nv)
     return 0
 
 
 @routine
-def composite_inertias(A: Address) -> None:
-    """Inertia of every body with all that it carries (rows I_M, I_H, I_J), and F_j = I^c_j S_j.
-
-    FORCE_F, FORCE_N hold F_j with the momentum of joint j's rotor, U_N its angular part in the axes of the
-    base, and TAU holds M_jj.
-    """
-    for k in range(load_int(A, L.PACKS)):
-        store_own_inertia(A, pack_at(A, k))
-    for k in range(load_int(A, L.PACKS) - 1, 0, -1):
-        compose_pack(A, pack_at(A, k), parent_of(A, k))
+def composite_inertias(robot: Robot) -> None:
+    """Inertia of every body with all that it carries; F_j = I^c_j S_j and M_jj of every joint."""
+    for k in range(robot.n_packs):
+        store_own_inertia(robot.packs[k])
+    for k in range(robot.n_packs - 1, 0, -1):
+        compose_pack(robot, robot.packs[k])
 
 
 @formula
-def store_own_inertia(A: Address, at: Int) -> None:
-    """The inertia of the bodies of a pack alone."""
-    store_inertia(A, at, *inertia_in_A(A, at))
-
-
-@formula
-def compose_pack(A: Address, at: Int, up: Int) -> None:
+def compose_pack(robot: Robot, pack: Pack) -> None:
     """Add the composite inertia to the parent's; momentum F at unit joint speed."""
-    m, h, J = load_inertia(A, at)
-    add_inertia(A, up, m, h, J)
-    S_v, S_w = load3(A, at + L.AXIS_V), load3(A, at + L.AXIS_W)
+    m, h, J = composite_inertia(pack)
+    add_composite(pack.parent, m, h, J)
+    S_v, S_w = pack.axis_v, pack.axis_w
     f, n = inertia_mul(m, h, J, S_v, S_w)
-    store(A, at + L.TAU, dot(S_v, f) + dot(S_w, n) + load(A, at + L.ROTOR_KK))
-    r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
-    n = add(n, scale(r, load(A, at + L.ROTOR_K)))
-    store6(A, at + L.FORCE_F, f + n)
-    store3(A, at + L.U_N, unrotate(load9(A, pack_at(A, 0) + L.ROT), n))
+    pack.M_jj = dot(S_v, f) + dot(S_w, n) + pack.joint_inertia
+    r = rotate(pack.parent.rotation, pack.rotor_axis)
+    n = add(n, scale(r, pack.rotor_coupling))
+    pack.momentum_f, pack.momentum_n = f, n
+    pack.momentum_n_B = unrotate(robot.packs[0].rotation, n)
 
 
 @routine
-def write_mass_matrix(A: Address, M: Address, start: Int) -> None:
+def write_mass_matrix(robot: Robot, M: Address, start: Int) -> None:
     """Write M[start : start + nv nv] from the composite inertias."""
     # In local variables, or they would be read again after every number that is written.
-    nj, nv, table = load_int(A, L.NJ), load_int(A, L.NV), load_int(A, L.JOINTS)
+    nj, nv, joints = robot.nj, robot.nv, robot.joints
     skip = nv - nj
     fill_zero(M, start, nv * nv)
     for j in range(nj):
-        entry = table + j * L.JOINT_WORDS
-        lane = load_int(A, entry + L.J_LANE)
+        body = joints[j].body
         row, column = start + (skip + j) * nv, start + skip + j
-        M[row + skip + j] = A[lane + L.TAU]
+        M[row + skip + j] = body.M_jj
         if skip > 0:
-            write_base_column(A, lane, M, column, nv, row)
-        i = load_int(A, entry + L.J_PARENT)
+            write_base_column(body, M, column, nv, row)
+        i = joints[j].parent
         while i >= 0:
-            above = table + i * L.JOINT_WORDS
-            m = project(A, load_int(A, above + L.J_LANE), lane)
+            m = project(joints[i].body, body)
             M[row + skip + i] = m
             M[column + (skip + i) * nv] = m
-            i = load_int(A, above + L.J_PARENT)
+            i = joints[i].parent
     if skip > 0:
-        write_base_block(A, M, start, nv)
+        write_base_block(robot, M, start, nv)
 
 
 @formula
-def project(A: Address, lane_i: Int, lane_j: Int) -> Number:
-    """S_i . F_j of two bodies given by their lanes."""
-    linear = dot(read3(A, lane_i + L.AXIS_V), read3(A, lane_j + L.FORCE_F))
-    return linear + dot(read3(A, lane_i + L.AXIS_W), read3(A, lane_j + L.FORCE_N))
+def project(body_i: Body, body_j: Body) -> Number:
+    """S_i . F_j."""
+    linear = dot(body_i.axis_v, body_j.momentum_f)
+    return linear + dot(body_i.axis_w, body_j.momentum_n)
 
 
 @formula
-def write_base_column(A: Address, lane: Int, M: Address, column: Int, nv: Int, row: Int) -> None:
+def write_base_column(body: Body, M: Address, column: Int, nv: Int, row: Int) -> None:
     """The base rows of one joint's column and the base columns of its row; angular part in body axes."""
-    for i, x in enumerate(read3(A, lane + L.FORCE_F) + read3(A, lane + L.U_N)):
+    for i, x in enumerate(body.momentum_f + body.momentum_n_B):
         M[column + i * nv] = x
         M[row + i] = x
 
 
 @formula
-def sum_base_inertia(A: Address) -> tuple[Number, Vec3, Sym3]:
+def sum_base_inertia(robot: Robot) -> tuple[Number, Vec3, Sym3]:
     """Mass, first moment and inertia of the whole robot about the base's origin, summed over the lanes."""
-    m, h, J = load_inertia(A, pack_at(A, 0))
+    m, h, J = composite_inertia(robot.packs[0])
     return lane_sum(m), tuple(lane_sum(x) for x in h), tuple(lane_sum(x) for x in J)
 
 
 @formula
-def write_base_block(A: Address, M: Address, start: Int, nv: Int) -> None:
+def write_base_block(robot: Robot, M: Address, start: Int, nv: Int) -> None:
     """The 6 x 6 block of the base: linear velocity in world axes, angular velocity in body axes."""
-    m, h, J = sum_base_inertia(A)
-    R = base_rotation(A)
+    m, h, J = sum_base_inertia(robot)
+    R = base_rotation(robot)
     J_B = sym_rotate(transpose(R), J)
     for i in range(3):
         M[start + i * nv + i] = m

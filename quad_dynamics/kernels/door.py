@@ -11,9 +11,9 @@ The number of states n is 0 for a single state, whose arguments have no leading 
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, extent, is_array, is_none
-from quad_dynamics.compiler.trace import load_int, routine
+from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Object
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 # A quaternion whose squared length is off by more than this is refused; a smaller error is normalised away.
 QUATERNION_TOLERANCE = 1e-3
@@ -35,32 +35,32 @@ def finite_from(x: Address, start: Int, count: Int) -> Bool:
 
 
 @routine
-def has_shape(A: Address, n: Int, size: Int, x: Object) -> Bool:
+def has_shape(robot: Robot, n: Int, size: Int, x: Object) -> Bool:
     """Whether x is an array (size,) for n = 0, else (n, size)."""
     if n == 0:
-        return is_array(A, x, 1) and extent(x, 0) == size
-    return is_array(A, x, 2) and extent(x, 0) == n and extent(x, 1) == size
+        return is_array(robot, x, 1) and extent(x, 0) == size
+    return is_array(robot, x, 2) and extent(x, 0) == n and extent(x, 1) == size
 
 
 @routine
-def good_vector(A: Address, n: Int, size: Int, x: Object) -> Bool:
+def good_vector(robot: Robot, n: Int, size: Int, x: Object) -> Bool:
     """Whether x holds finite vectors of the given size."""
-    return has_shape(A, n, size, x) and all_finite(data(x), max(n, 1) * size)
+    return has_shape(robot, n, size, x) and all_finite(data(x), max(n, 1) * size)
 
 
 @routine
-def good_optional(A: Address, n: Int, size: Int, x: Object) -> Bool:
+def good_optional(robot: Robot, n: Int, size: Int, x: Object) -> Bool:
     """As `good_vector`; None stands for zeros."""
-    return is_none(A, x) or good_vector(A, n, size, x)
+    return is_none(robot, x) or good_vector(robot, n, size, x)
 
 
 @routine
-def good_configuration(A: Address, n: Int, q: Object) -> Bool:
+def good_configuration(robot: Robot, n: Int, q: Object) -> Bool:
     """Whether q holds finite configurations with unit quaternions."""
-    nq = load_int(A, L.NQ)
-    if not good_vector(A, n, nq, q):
+    nq = robot.nq
+    if not good_vector(robot, n, nq, q):
         return False
-    if load_int(A, L.FLOATING) != 0:
+    if robot.floating != 0:
         x = data(q)
         for i in range(3, max(n, 1) * nq, nq):
             length2 = x[i] ** 2 + x[i + 1] ** 2 + x[i + 2] ** 2 + x[i + 3] ** 2

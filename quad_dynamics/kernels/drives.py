@@ -21,7 +21,7 @@ from quad_dynamics.compiler.trace import apart, load_int, routine, subroutine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number
 from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.stops import list_friction
-from quad_dynamics.kernels.tree import base_rows, clear_row, lane_of
+from quad_dynamics.kernels.tree import base_rows, clear_torques, lane_of
 from quad_dynamics.model import layout as L
 
 # How a joint moves in a step: freely (no Coulomb friction), sliding up or down, or not at all.
@@ -149,7 +149,7 @@ def load_joints(A: Address, S: Address, h: Number) -> None:
     apart(A)
     modes, table, tau = load_int(S, S_.MODES), load_int(S, S_.JOINTS), load_int(S, S_.TAU)
     qd, kind = load_int(S, S_.U) + base_rows(A), load_int(S, S_.JOINT_FRICTION)
-    clear_row(A, L.TAU)
+    clear_torques(A)
     for j in range(load_int(A, L.NJ)):
         entry, lane = table + j * S_.JOINT_WORDS, lane_of(A, j)
         inertia, torque = S[entry + S_.J_INERTIA], S[tau + j]

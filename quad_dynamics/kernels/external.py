@@ -10,49 +10,65 @@ from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, is_array, is_none, item, length
 from quad_dynamics.compiler.trace import formula, routine
-from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Object, Vec3
+from quad_dynamics.compiler.types import Address, Bool, Int, Object, Vec3
 from quad_dynamics.kernels.door import good_vector
 from quad_dynamics.kernels.spatial import add, cross
-from quad_dynamics.kernels.tree import point_of_body
-from quad_dynamics.model import layout as L
+from quad_dynamics.kernels.tree import body_of, link_frame, position_of_point
+from quad_dynamics.model.layout import Body, Robot
 
 
 @routine
-def good_wrenches(A: Address, n: Int, links: Object, wrenches: Object) -> Bool:
+def good_wrenches(robot: Robot, n: Int, links: Object, wrenches: Object) -> Bool:
     """Whether there is a finite wrench for each link; one (6,) may serve all states."""
-    if is_none(A, links):
+    if is_none(robot, links):
         return True
     if length(links) != length(wrenches):
         return False
     for k in range(length(links)):
         wrench = item(wrenches, k)
-        if not (good_vector(A, 0, 6, wrench) or (n > 0 and good_vector(A, n, 6, wrench))):
+        if not (good_vector(robot, 0, 6, wrench) or (n > 0 and good_vector(robot, n, 6, wrench))):
             return False
     return True
 
 
 @routine
-def subtract_wrenches(A: Address, links: Object, wrenches: Object, state: Int) -> None:
+def subtract_wrenches(robot: Robot, links: Object, wrenches: Object, state: Int) -> None:
     """Subtract the external wrenches of a state from the wrenches that the bodies need."""
-    if is_none(A, links):
+    if is_none(robot, links):
         return
     for k in range(length(links)):
-        frame, x = data(item(links, k)), data(item(wrenches, k))
-        i = 6 * state if is_array(A, item(wrenches, k), 2) else 0
-        offset = (frame[1], frame[2], frame[3])
+        frame, x = link_frame(data(item(links, k))), data(item(wrenches, k))
+        i = 6 * state if is_array(robot, item(wrenches, k), 2) else 0
+        p_K = frame.position
         force, moment = (x[i], x[i + 1], x[i + 2]), (x[i + 3], x[i + 4], x[i + 5])
-        subtract_wrench(A, int(frame[0]), offset, force, moment)
+        subtract_at_point(body_of(robot, frame), p_K, force, moment)
+
+
+@formula
+def subtract_at_point(body: Body, p_K: Vec3, force: Vec3, moment: Vec3) -> None:
+    """Subtract a wrench at a point of a body from what the body needs."""
+    subtract_about_origin(body, force, add(moment, cross(position_of_point(body, p_K), force)))
+
+
+@formula
+def subtract_about_origin(body: Body, force: Vec3, moment: Vec3) -> None:
+    """Subtract a wrench about the origin of A from what a body needs."""
+    # In turns: the order of the loads decides how the compiler rounds the sums.
+    x = [(Body.f.component(body, i), Body.n.component(body, i)) for i in range(3)]
+    body.f = tuple(x[i][0] - force[i] for i in range(3))
+    body.n = tuple(x[i][1] - moment[i] for i in range(3))
+
+
+# ---------------------------------------------------------------- for kernels with places instead of bodies
 
 
 @formula
 def subtract_wrench(A: Address, lane: Int, offset: Vec3, force: Vec3, moment: Vec3) -> None:
-    """Subtract one wrench, given at a point of the body in that lane."""
-    subtract_from_body(A, lane, force, add(moment, cross(point_of_body(A, lane, offset), force)))
+    """As `subtract_at_point`."""
+    subtract_at_point(Body(A.memory, lane), offset, force, moment)
 
 
 @formula
 def subtract_from_body(A: Address, lane: Int, force: Vec3, moment: Vec3) -> None:
-    """Subtract a wrench about the origin of A from what the body in a lane needs."""
-    for i in range(3):
-        A[lane + L.FORCE_F + LANES * i] = A[lane + L.FORCE_F + LANES * i] - force[i]
-        A[lane + L.FORCE_N + LANES * i] = A[lane + L.FORCE_N + LANES * i] - moment[i]
+    """As `subtract_about_origin`."""
+    subtract_about_origin(Body(A.memory, lane), force, moment)

@@ -10,14 +10,14 @@ is given, the wrench f_0 = I^A_0 a_0 + p^A_0 that the environment must supply co
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, is_mask, mask_at
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import formula, load, load_int, routine, store
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import formula, routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Object
 from quad_dynamics.kernels.aba import (
     add_articulated,
+    articulated_inertia,
     articulated_mul,
     hold_root,
-    load_articulated,
     rotor_bias,
     solve_base,
     start_pack,
@@ -27,35 +27,21 @@ from quad_dynamics.kernels.door import good_configuration, good_vector, has_shap
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.rnea import FRICTION, write_forces
 from quad_dynamics.kernels.rnea import accelerate_base as give_base_acceleration
-from quad_dynamics.kernels.spatial import (
-    add,
-    add_to6,
-    dot,
-    load3,
-    load6,
-    load9,
-    rotate,
-    scale,
-    store6,
-)
+from quad_dynamics.kernels.spatial import add, dot, rotate, scale
 from quad_dynamics.kernels.tree import (
     accelerate_pack,
     base_rows,
-    clear_row,
     friction,
-    lane_of,
     move_bodies,
-    pack_at,
-    parent_of,
+    pick,
     place_bodies,
-    take,
 )
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Pack, Robot
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
 def hybrid_dynamics(
-    A: Address,
+    robot: Robot,
     n: Int,
     q: Object,
     u: Object,
@@ -71,7 +57,7 @@ def hybrid_dynamics(
     """Accelerations and generalised forces of n states.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of states, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         u: (n, nv) velocities.
@@ -83,63 +69,68 @@ def hybrid_dynamics(
         du_out: (n, nv) out; what was prescribed, bit for bit.
         tau_out: (n, nv) out; what was given, bit for bit.
     """
-    nq, nv, skip = load_int(A, L.NQ), load_int(A, L.NV), base_rows(A)
-    if not good_configuration(A, n, q):
+    nq, nv, skip = robot.nq, robot.nv, base_rows(robot)
+    if not good_configuration(robot, n, q):
         return 1
-    if not (good_vector(A, n, nv, u) and good_vector(A, n, nv, du)):
+    if not (good_vector(robot, n, nv, u) and good_vector(robot, n, nv, du)):
         return 2
-    nt = nv if has_shape(A, n, nv, tau) else load_int(A, L.NJ)
-    if not good_vector(A, n, nt, tau):
+    nt = nv if has_shape(robot, n, nv, tau) else robot.nj
+    if not good_vector(robot, n, nt, tau):
         return 4
-    if not good_mask(A, prescribed):
+    if not good_mask(robot, prescribed):
         return 5
-    if not good_wrenches(A, n, links, wrenches):
+    if not good_wrenches(robot, n, links, wrenches):
         return 6
     q, u, du, tau = data(q), data(u), data(du), data(tau)
     du_out, tau_out = data(du_out), data(tau_out)
-    store_mask(A, prescribed)
+    store_mask(robot, prescribed)
     for i in range(max(n, 1)):
-        place_bodies(A, q, i * nq)
-        move_bodies(A, u, i * nv)
-        for k in range(load_int(A, L.PACKS)):
-            start_pack(A, pack_at(A, k))
-        subtract_wrenches(A, links, wrenches, i)
-        for k in range(1, load_int(A, L.PACKS)):
-            at = pack_at(A, k)
-            store(A, at + L.QDD, take(A, at, du, i * nv + skip))
-            store(A, at + L.TAU, take(A, at, tau, (i + 1) * nt - load_int(A, L.NJ)))
+        place_bodies(robot, q, i * nq)
+        move_bodies(robot, u, i * nv)
+        for k in range(robot.n_packs):
+            start_pack(robot.packs[k])
+        subtract_wrenches(robot, links, wrenches, i)
+        for k in range(1, robot.n_packs):
+            give_both(robot.packs[k], du, i * nv + skip, tau, (i + 1) * nt - robot.nj)
         if flags & FRICTION:
-            add_friction(A, u, i * nv + skip, -1.0)
-        for k in range(load_int(A, L.PACKS) - 1, 0, -1):
-            reduce_pack(A, pack_at(A, k), parent_of(A, k))
-        settle_base(A, du, i * nv, tau, i * nt, nt == nv, prescribed)
-        for k in range(1, load_int(A, L.PACKS)):
-            resolve_pack(A, pack_at(A, k), parent_of(A, k))
+            add_friction(robot, u, i * nv + skip, -1.0)
+        for k in range(robot.n_packs - 1, 0, -1):
+            reduce_pack(robot.packs[k])
+        settle_base(robot, du, i * nv, tau, i * nt, nt == nv, prescribed)
+        for k in range(1, robot.n_packs):
+            resolve_pack(robot.packs[k])
         if flags & FRICTION:
-            add_friction(A, u, i * nv + skip, 1.0)
-        write_accelerations(A, du_out, i * nv)
-        write_forces(A, tau_out, i * nv)
+            add_friction(robot, u, i * nv + skip, 1.0)
+        write_accelerations(robot, du_out, i * nv)
+        write_forces(robot, tau_out, i * nv)
         restore_given(prescribed, nv, du, du_out, i * nv, tau, (i + 1) * nt - nv, tau_out, nv - nt)
     return 0
 
 
 @routine
-def good_mask(A: Address, prescribed: Object) -> Bool:
+def good_mask(robot: Robot, prescribed: Object) -> Bool:
     """Whether it is an array (nv,) of bool with equal base rows."""
-    if not is_mask(A, prescribed, load_int(A, L.NV)):
+    if not is_mask(robot, prescribed, robot.nv):
         return False
-    for i in range(1, base_rows(A)):
+    for i in range(1, base_rows(robot)):
         if mask_at(prescribed, i) != mask_at(prescribed, 0):
             return False
     return True
 
 
+@formula
+def clear_mask(pack: Pack) -> None:
+    """No joint of a pack is prescribed; in empty lanes it stays so."""
+    pack.prescribed = 0.0
+
+
 @routine
-def store_mask(A: Address, prescribed: Object) -> None:
-    """Put 1 into the row GIVEN where the acceleration of a joint is prescribed, else 0."""
-    clear_row(A, L.GIVEN)
-    for j in range(load_int(A, L.NJ)):
-        A[lane_of(A, j) + L.GIVEN] = float(mask_at(prescribed, base_rows(A) + j))
+def store_mask(robot: Robot, prescribed: Object) -> None:
+    """Tell each joint whether its acceleration is prescribed."""
+    for k in range(1, robot.n_packs):
+        clear_mask(robot.packs[k])
+    for j in range(robot.nj):
+        robot.joints[j].body.prescribed = float(mask_at(prescribed, base_rows(robot) + j))
 
 
 @routine
@@ -176,68 +167,76 @@ def restore_given(
 
 
 @routine
-def add_friction(A: Address, u: Address, i: Int, factor: Number) -> None:
-    """Add factor times the friction of each joint to the row TAU."""
-    for j in range(load_int(A, L.NJ)):
-        A[lane_of(A, j) + L.TAU] += factor * friction(A, j, u[i + j])
+def add_friction(robot: Robot, u: Address, i: Int, factor: Number) -> None:
+    """Add factor times the friction of each joint to its torque."""
+    for j in range(robot.nj):
+        body = robot.joints[j].body
+        body.tau += factor * friction(robot, j, u[i + j])
 
 
 @formula
-def reduce_pack(A: Address, at: Int, up: Int) -> None:
-    """What the parents feel of the bodies of a pack, through joints that are free to move or not."""
-    M, H, J = load_articulated(A, at)
-    given, qdd = load(A, at + L.GIVEN), load(A, at + L.QDD)
-    S_v, S_w = load3(A, at + L.AXIS_V), load3(A, at + L.AXIS_W)
-    U_f, U_n = articulated_mul(M, H, J, S_v, S_w)
-    d = dot(S_v, U_f) + dot(S_w, U_n) + load(A, at + L.ROTOR_KK)
-    free = (1.0 - given) / (d + given)  # a prescribed joint may have no inertia at all
-    r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
-    U_n = add(U_n, scale(r, load(A, at + L.ROTOR_K)))
-    add_articulated(A, up, M, H, J, U_f, U_n, free)
+def give_both(pack: Pack, du: Address, i: Int, tau: Address, it: Int) -> None:
+    """Accelerations du[i : i + nj] and torques tau[it : it + nj] of the joints of a pack."""
+    pack.qdd, pack.tau = pick(pack, du, i), pick(pack, tau, it)
 
-    f, n = articulated_mul(M, H, J, load3(A, at + L.BIAS_V), load3(A, at + L.BIAS_W))
-    f, n = add(f, load3(A, at + L.FORCE_F)), add(n, load3(A, at + L.FORCE_N))
+
+@formula
+def reduce_pack(pack: Pack) -> None:
+    """What the parents feel of the bodies of a pack, through joints that are free to move or not."""
+    M, H, J = articulated_inertia(pack)
+    given, qdd = pack.prescribed, pack.qdd
+    S_v, S_w = pack.axis_v, pack.axis_w
+    U_f, U_n = articulated_mul(M, H, J, S_v, S_w)
+    d = dot(S_v, U_f) + dot(S_w, U_n) + pack.joint_inertia
+    free = (1.0 - given) / (d + given)  # a prescribed joint may have no inertia at all
+    parent = pack.parent
+    r = rotate(parent.rotation, pack.rotor_axis)
+    U_n = add(U_n, scale(r, pack.rotor_coupling))
+    add_articulated(parent, M, H, J, U_f, U_n, free)
+
+    f, n = articulated_mul(M, H, J, pack.bias_v, pack.bias_w)
+    f, n = add(f, pack.f), add(n, pack.n)
     # torque that holds the joint at qdd = 0 while the parent does not accelerate
     bias = dot(S_v, f) + dot(S_w, n)
-    x = given * qdd + free * (load(A, at + L.TAU) - bias)
-    f, n = add(f, scale(U_f, x)), add(n, scale(U_n, x))
-    add_to6(A, up + L.FORCE_F, f + add(n, rotor_bias(A, at, up)))
-    store6(A, at + L.U_F, U_f + U_n)
-    store(A, at + L.D, d)
-    store(A, at + L.TAU_BIAS, bias)
+    x = given * qdd + free * (pack.tau - bias)
+    f, n = add(f, scale(U_f, x)), add(add(n, scale(U_n, x)), rotor_bias(pack))
+    parent.f, parent.n = add(parent.f, f), add(parent.n, n)
+    pack.U_f, pack.U_n = U_f, U_n
+    pack.d = d
+    pack.bias_torque = bias
 
 
 @routine
 def settle_base(
-    A: Address, du: Address, i: Int, tau: Address, it: Int, has_base_rows: Bool, prescribed: Object
+    robot: Robot, du: Address, i: Int, tau: Address, it: Int, has_base_rows: Bool, prescribed: Object
 ) -> None:
     """Solve for the base's acceleration, or take it and find the wrench that it needs."""
-    base = pack_at(A, 0)
-    if load_int(A, L.FLOATING) == 0:
-        hold_root(A, base)
+    base = robot.packs[0]
+    if robot.floating == 0:
+        hold_root(robot)
     elif mask_at(prescribed, 0) == 0:
-        solve_base(A, tau, it, has_base_rows)
-        find_base_wrench(A, base)
+        solve_base(robot, tau, it, has_base_rows)
+        find_base_wrench(base)
     else:
-        give_base_acceleration(A, base, 1.0, (du[i], du[i + 1], du[i + 2]), (du[i + 3], du[i + 4], du[i + 5]))
-        find_base_wrench(A, base)
+        give_base_acceleration(robot, 1.0, (du[i], du[i + 1], du[i + 2]), (du[i + 3], du[i + 4], du[i + 5]))
+        find_base_wrench(base)
 
 
 @formula
-def find_base_wrench(A: Address, at: Int) -> None:
+def find_base_wrench(pack: Pack) -> None:
     """f_0 = I^A a + p^A, spread over the lanes."""
-    f, n = articulated_mul(*load_articulated(A, at), load3(A, at + L.ACC_V), load3(A, at + L.ACC_W))
-    add_to6(A, at + L.FORCE_F, f + n)
+    f, n = articulated_mul(*articulated_inertia(pack), pack.a, pack.alpha)
+    pack.f, pack.n = add(pack.f, f), add(pack.n, n)
 
 
 @formula
-def resolve_pack(A: Address, at: Int, up: Int) -> None:
+def resolve_pack(pack: Pack) -> None:
     """The acceleration or the torque of each joint, whichever is not given."""
-    a, alpha = load3(A, up + L.ACC_V), load3(A, up + L.ACC_W)
-    d, given = load(A, at + L.D), load(A, at + L.GIVEN)
-    U = load6(A, at + L.U_F)
-    bias = load(A, at + L.TAU_BIAS) + dot(U[:3], a) + dot(U[3:], alpha)
-    tau, qdd = load(A, at + L.TAU), load(A, at + L.QDD)
+    a, alpha = pack.parent.a, pack.parent.alpha
+    d, given = pack.d, pack.prescribed
+    U_f, U_n = pack.U_f, pack.U_n
+    bias = pack.bias_torque + dot(U_f, a) + dot(U_n, alpha)
+    tau, qdd = pack.tau, pack.qdd
     qdd = given * qdd + (1.0 - given) * ((tau - bias) / (d + given))
-    store(A, at + L.TAU, given * (d * qdd + bias) + (1.0 - given) * tau)
-    accelerate_pack(A, at, up, qdd)
+    pack.tau = given * (d * qdd + bias) + (1.0 - given) * tau
+    accelerate_pack(pack, qdd)

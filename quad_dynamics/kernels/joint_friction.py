@@ -4,29 +4,28 @@
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import load_int
-from quad_dynamics.compiler.types import Address, Int, Object
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.types import Int, Object
 from quad_dynamics.kernels.door import good_vector
 from quad_dynamics.kernels.tree import base_rows, friction
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT)
-def joint_friction(A: Address, n: Int, u: Object, torque: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT)
+def joint_friction(robot: Robot, n: Int, u: Object, torque: Object) -> Int:
     """Friction torques of n states.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of states, 0 for a single one without leading axis.
         u: (n, nv) velocities.
         torque: (n, nj) out.
     """
-    nv, nj, skip = load_int(A, L.NV), load_int(A, L.NJ), base_rows(A)
-    if not good_vector(A, n, nv, u):
+    nv, nj, skip = robot.nv, robot.nj, base_rows(robot)
+    if not good_vector(robot, n, nv, u):
         return 1
     u, torque = data(u), data(torque)
     for i in range(max(n, 1)):
         for j in range(nj):
-            torque[i * nj + j] = friction(A, j, u[i * nv + skip + j])
+            torque[i * nj + j] = friction(robot, j, u[i * nv + skip + j])
     return 0

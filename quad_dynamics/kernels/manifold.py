@@ -10,34 +10,34 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.compiler.arrays import data
-from quad_dynamics.compiler.registry import ARENA, FLOAT, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import load_int, routine
+from quad_dynamics.compiler.registry import FLOAT, INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Quat, Vec3
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import quat_mul
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 # Below this angle [rad], sin(x)/x and its like are taken from their series; the error is below 1e-18.
 _SMALL = 1e-4
 _LARGEST = 1.7976931348623157e308
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, FLOAT, OBJECT)
-def integrate(A: Address, n: Int, q: Object, u: Object, dt: Number, out: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, FLOAT, OBJECT)
+def integrate(robot: Robot, n: Int, q: Object, u: Object, dt: Number, out: Object) -> Int:
     """Configurations after n motions.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of states, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         u: (n, nv) velocities, constant over the step.
         dt: time step [s].
         out: (n, nq) out; the quaternions have unit length.
     """
-    nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
-    if not good_configuration(A, n, q):
+    nq, nv, nj = robot.nq, robot.nv, robot.nj
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not good_vector(robot, n, nv, u):
         return 2
     if not math.isfinite(dt):
         return 3
@@ -78,13 +78,13 @@ def exponential(x: Number, y: Number, z: Number) -> Quat:
     return s * x, s * y, s * z, math.cos(half)
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def difference(A: Address, n: Int, q0: Object, q1: Object, u: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+def difference(robot: Robot, n: Int, q0: Object, q1: Object, u: Object) -> Int:
     """Velocities (n, nv) that lead from q0 to q1 (n, nq) in unit time; the base turns the shorter way."""
-    nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
-    if not good_configuration(A, n, q0):
+    nq, nv, nj = robot.nq, robot.nv, robot.nj
+    if not good_configuration(robot, n, q0):
         return 1
-    if not good_configuration(A, n, q1):
+    if not good_configuration(robot, n, q1):
         return 2
     q0, q1, u = data(q0), data(q1), data(u)
     for i in range(max(n, 1)):

@@ -7,8 +7,8 @@ A row of Y is zero outside the subtree of its joint; those zeros are not multipl
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, is_none
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import load_int, routine
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object
 from quad_dynamics.kernels.door import good_configuration, good_optional, good_vector
 from quad_dynamics.kernels.regressor import (
@@ -17,13 +17,13 @@ from quad_dynamics.kernels.regressor import (
     count_columns,
     write_regressor,
 )
-from quad_dynamics.kernels.tree import base_rows, joint_entry
-from quad_dynamics.model import layout as L
+from quad_dynamics.kernels.tree import base_rows
+from quad_dynamics.model.layout import Robot
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT, OBJECT)
 def accumulate(
-    A: Address,
+    robot: Robot,
     n: Int,
     q: Object,
     u: Object,
@@ -38,7 +38,7 @@ def accumulate(
     """Add Y^T W Y and Y^T W tau of n states to the sums.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of states, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         u: (n, nv) velocities.
@@ -50,33 +50,33 @@ def accumulate(
         YtY: (columns, columns) in and out; only the upper triangle is added to.
         Yty: (columns + 1,) in and out; the last number is tau^T W tau.
     """
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
-    if not good_configuration(A, n, q):
+    nq, nv = robot.nq, robot.nv
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not good_vector(robot, n, nv, u):
         return 2
-    if not good_vector(A, n, nv, du):
+    if not good_vector(robot, n, nv, du):
         return 3
-    if not good_vector(A, n, nv, tau):
+    if not good_vector(robot, n, nv, tau):
         return 4
-    if not good_optional(A, n, nv, weights):
+    if not good_optional(robot, n, nv, weights):
         return 5
-    columns = count_columns(A, flags)
-    weighted = not is_none(A, weights)
+    columns = count_columns(robot, flags)
+    weighted = not is_none(robot, weights)
     q, u, du, tau, weights = data(q), data(u), data(du), data(tau), data(weights)
     Y, YtY, Yty = data(Y), data(YtY), data(Yty)
     for i in range(max(n, 1)):
-        write_regressor(A, q, i * nq, u, du, i * nv, flags, Y, 0, columns)
+        write_regressor(robot, q, i * nq, u, du, i * nv, flags, Y, 0, columns)
         for row in range(nv):
             w = weights[i * nv + row] if weighted else 1.0
             if w != 0.0:
-                add_row(A, Y, row, columns, flags, w, tau[i * nv + row], YtY, Yty)
+                add_row(robot, Y, row, columns, flags, w, tau[i * nv + row], YtY, Yty)
     return 0
 
 
 @routine
 def add_row(
-    A: Address,
+    robot: Robot,
     Y: Address,
     row: Int,
     columns: Int,
@@ -87,14 +87,14 @@ def add_row(
     Yty: Address,
 ) -> None:
     """Add one row of Y to the sums, in the segments of columns where it is not zero."""
-    nj, nb, skip = load_int(A, L.NJ), load_int(A, L.NB), base_rows(A)
+    nj, nb, skip = robot.nj, robot.nb, base_rows(robot)
     Yty[columns] += w * tau * tau
     j = row - skip
     count = nj
     first = 0
     last = 10 * nb
     if j >= 0:
-        count = load_int(A, joint_entry(A, j) + L.J_SUBTREE)
+        count = robot.joints[j].subtree
         body = j + 1 if skip > 0 else j
         first, last = 10 * body, 10 * (body + count)
     extra = 10 * nb

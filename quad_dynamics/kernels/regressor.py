@@ -11,50 +11,34 @@ function of its ten parameters. With the motion [s; t] of the body's origin, in 
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import fill_zero, formula, load, load_int, routine, store
-from quad_dynamics.compiler.types import LANES, Address, Int, Object, Vec3
-from quad_dynamics.kernels.crba import project
+from quad_dynamics.compiler.record_types import place
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, formula, routine
+from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object, Vec3
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.rnea import accelerate_bodies
-from quad_dynamics.kernels.spatial import (
-    add,
-    cross,
-    dot,
-    load3,
-    load9,
-    matmul,
-    read3,
-    rotate,
-    scale,
-    store3,
-    store6,
-    store9,
-    unrotate,
-)
+from quad_dynamics.kernels.spatial import add, cross, dot, matmul, rotate, scale, unrotate
 from quad_dynamics.kernels.tree import (
+    ZERO3,
     base_rotation,
     base_rows,
-    joint_entry,
-    lane_of,
+    body_in,
     move_bodies,
     origin_acceleration,
-    pack_at,
-    parent_of,
     place_bodies,
 )
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import BaseMotion, Body, Pack, Robot
 
 FRICTION_COLUMNS = 1
 ROTOR_COLUMNS = 2
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
-def regressor(A: Address, n: Int, q: Object, u: Object, du: Object, flags: Int, Y: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
+def regressor(robot: Robot, n: Int, q: Object, u: Object, du: Object, flags: Int, Y: Object) -> Int:
     """Regressors of n states.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of states, 0 for a single one without leading axis.
         q: (n, nq) configurations.
         u: (n, nv) velocities.
@@ -63,25 +47,25 @@ def regressor(A: Address, n: Int, q: Object, u: Object, du: Object, flags: Int, 
             rotor inertia.
         Y: (n, nv, columns) out.
     """
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
-    if not good_configuration(A, n, q):
+    nq, nv = robot.nq, robot.nv
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not good_vector(robot, n, nv, u):
         return 2
-    if not good_vector(A, n, nv, du):
+    if not good_vector(robot, n, nv, du):
         return 3
-    columns = count_columns(A, flags)
+    columns = count_columns(robot, flags)
     q, u, du, Y = data(q), data(u), data(du), data(Y)
     for i in range(max(n, 1)):
-        write_regressor(A, q, i * nq, u, du, i * nv, flags, Y, i * nv * columns, columns)
+        write_regressor(robot, q, i * nq, u, du, i * nv, flags, Y, i * nv * columns, columns)
     return 0
 
 
 @routine
-def count_columns(A: Address, flags: Int) -> Int:
+def count_columns(robot: Robot, flags: Int) -> Int:
     """Number of columns of Y."""
-    nj = load_int(A, L.NJ)
-    columns = 10 * load_int(A, L.NB)
+    nj = robot.nj
+    columns = 10 * robot.nb
     if flags & FRICTION_COLUMNS:
         columns += 2 * nj
     if flags & ROTOR_COLUMNS:
@@ -91,7 +75,7 @@ def count_columns(A: Address, flags: Int) -> Int:
 
 @routine
 def write_regressor(
-    A: Address,
+    robot: Robot,
     q: Address,
     iq: Int,
     u: Address,
@@ -103,118 +87,114 @@ def write_regressor(
     columns: Int,
 ) -> None:
     """Write the regressor of one state to Y[start : start + nv columns]."""
-    nv, skip = load_int(A, L.NV), base_rows(A)
-    place_bodies(A, q, iq)
-    move_bodies(A, u, iu)
-    accelerate_bodies(A, True, du, iu, 0)
+    nv, skip = robot.nv, base_rows(robot)
+    place_bodies(robot, q, iq)
+    move_bodies(robot, u, iu)
+    accelerate_bodies(robot, True, du, iu, 0)
     fill_zero(Y, start, nv * columns)
-    base = pack_at(A, 0)
+    base = robot.packs[0]
     if skip > 0:
-        store_base_motions(A)
-        prepare(A, base)
+        store_base_motions(robot)
+        prepare(base)
         for row in range(6):
-            write_base_row(A, base, row)
-            copy_row(A, base, Y, start + row * columns)
-    for k in range(1, load_int(A, L.PACKS)):
-        at = pack_at(A, k)
-        prepare(A, at)
+            write_base_row(base, robot.base_motions[row])
+            copy_row(body_in(base, 0), Y, start + row * columns)
+    for k in range(1, robot.n_packs):
+        pack = robot.packs[k]
+        prepare(pack)
         for row in range(skip):
-            write_base_row(A, at, row)
-            for lane in range(at, at + LANES):
-                j = load_int(A, lane + L.OWN_JOINT)
-                if j >= 0:
-                    copy_row(A, lane, Y, start + row * columns + 10 * (j + 1))
-        above = at
-        while above != base:
-            write_joint_row(A, at, above)
+            write_base_row(pack, robot.base_motions[row])
             for lane in range(LANES):
-                j = load_int(A, at + lane + L.OWN_JOINT)
+                j = body_in(pack, lane).own_joint
                 if j >= 0:
-                    row = skip + load_int(A, above + lane + L.OWN_JOINT)
+                    copy_row(body_in(pack, lane), Y, start + row * columns + 10 * (j + 1))
+        above = pack
+        while place(above) != place(base):
+            write_joint_row(pack, above)
+            for lane in range(LANES):
+                j = body_in(pack, lane).own_joint
+                if j >= 0:
+                    row = skip + body_in(above, lane).own_joint
                     body = j + 1 if skip > 0 else j
-                    copy_row(A, at + lane, Y, start + row * columns + 10 * body)
-            above = load_int(A, above + L.PARENT)
-    column = 10 * load_int(A, L.NB)
+                    copy_row(body_in(pack, lane), Y, start + row * columns + 10 * body)
+            above = above.parent
+    column = 10 * robot.nb
     if flags & FRICTION_COLUMNS:
-        write_friction_columns(A, u, iu, Y, start + column, columns)
-        column += 2 * load_int(A, L.NJ)
+        write_friction_columns(robot, u, iu, Y, start + column, columns)
+        column += 2 * robot.nj
     if flags & ROTOR_COLUMNS:
-        write_rotor_columns(A, Y, start + column, columns)
+        write_rotor_columns(robot, Y, start + column, columns)
 
 
 @formula
-def prepare(A: Address, at: Int) -> None:
+def prepare(pack: Pack) -> None:
     """Motion of the bodies of a pack in their links' axes: R_AL, a, w, alpha, and G = [alpha] + [w][w]."""
-    R = matmul(load9(A, at + L.ROT), load9(A, at + L.LINK_R))
-    w, alpha = unrotate(R, load3(A, at + L.VEL_W)), unrotate(R, load3(A, at + L.ACC_W))
+    R = matmul(pack.rotation, pack.link_rotation)
+    w, alpha = unrotate(R, pack.w), unrotate(R, pack.alpha)
     ww = dot(w, w)
-    store9(A, at + L.REG_R, R)
-    store3(A, at + L.REG_A, unrotate(R, origin_acceleration(A, at)))
-    store3(A, at + L.REG_W, w)
-    store3(A, at + L.REG_ALPHA, alpha)
-    store9(A, at + L.REG_G, (
+    pack.R_AL = R
+    pack.a_L = unrotate(R, origin_acceleration(pack))
+    pack.w_L = w
+    pack.alpha_L = alpha
+    pack.G_L = (
         w[0] * w[0] - ww, w[0] * w[1] - alpha[2], w[0] * w[2] + alpha[1],
         w[0] * w[1] + alpha[2], w[1] * w[1] - ww, w[1] * w[2] - alpha[0],
         w[0] * w[2] - alpha[1], w[1] * w[2] + alpha[0], w[2] * w[2] - ww,
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 @formula
-def power_row(A: Address, at: Int, S_v: Vec3, S_w: Vec3) -> None:
+def power_row(pack: Pack, S_v: Vec3, S_w: Vec3) -> None:
     """Ten numbers for each body of a pack: power of its wrench at the motion [S_v; S_w], by parameter."""
-    R, p = load9(A, at + L.REG_R), load3(A, at + L.POS)
+    R, p = pack.R_AL, pack.position
     s, t = unrotate(R, add(S_v, cross(S_w, p))), unrotate(R, S_w)
-    a, w, alpha = load3(A, at + L.REG_A), load3(A, at + L.REG_W), load3(A, at + L.REG_ALPHA)
+    a, w, alpha = pack.a_L, pack.w_L, pack.alpha_L
     z = cross(t, w)
-    store(A, at + L.REG_ROW, dot(s, a))
-    store3(A, at + L.REG_ROW + LANES, add(unrotate(load9(A, at + L.REG_G), s), cross(a, t)))
-    store6(A, at + L.REG_ROW + 4 * LANES, (
+    mass, first_moment = dot(s, a), add(unrotate(pack.G_L, s), cross(a, t))
+    inertia = (
         t[0] * alpha[0] + z[0] * w[0],
         t[0] * alpha[1] + t[1] * alpha[0] + z[0] * w[1] + z[1] * w[0],
         t[1] * alpha[1] + z[1] * w[1],
         t[0] * alpha[2] + t[2] * alpha[0] + z[0] * w[2] + z[2] * w[0],
         t[1] * alpha[2] + t[2] * alpha[1] + z[1] * w[2] + z[2] * w[1],
         t[2] * alpha[2] + z[2] * w[2],
-    ))  # fmt: skip
+    )
+    pack.power = (mass, *first_moment, *inertia)
 
 
 @formula
-def write_joint_row(A: Address, at: Int, above: Int) -> None:
-    """The row of the joints of the pack `above`, for the bodies of the pack `at`."""
-    power_row(A, at, load3(A, above + L.AXIS_V), load3(A, above + L.AXIS_W))
+def write_joint_row(pack: Pack, above: Pack) -> None:
+    """The row of the joints of the pack `above`, for the bodies of another pack."""
+    power_row(pack, above.axis_v, above.axis_w)
 
 
 @formula
-def store_base_motions(A: Address) -> None:
+def store_base_motions(robot: Robot) -> None:
     """Motion of the base at unit speed of each coordinate: [1; 0] for v_WB_W, [0; R_WB] for w_WB_B."""
-    at, R = load_int(A, L.SCRATCH) + L.BASE_MOTION, base_rotation(A)
-    for row in range(3):
-        for i in range(3):
-            A[at + 6 * row + i] = 1.0 if i == row else 0.0
-            A[at + 6 * row + 3 + i] = 0.0
-            A[at + 6 * (3 + row) + i] = 0.0
-            A[at + 6 * (3 + row) + 3 + i] = R[3 * i + row]
+    R = base_rotation(robot)
+    for i in range(3):
+        linear, angular = robot.base_motions[i], robot.base_motions[3 + i]
+        linear.v, linear.w = tuple(1.0 if k == i else 0.0 for k in range(3)), ZERO3
+        angular.v, angular.w = ZERO3, (R[i], R[3 + i], R[6 + i])
 
 
 @formula
-def write_base_row(A: Address, at: Int, row: Int) -> None:
+def write_base_row(pack: Pack, motion: BaseMotion) -> None:
     """The row of one coordinate of the base, for the bodies of a pack."""
-    motion = load_int(A, L.SCRATCH) + L.BASE_MOTION + 6 * row
-    S = [A[motion + i] for i in range(6)]
-    power_row(A, at, S[:3], S[3:])
+    power_row(pack, motion.v, motion.w)
 
 
 @formula
-def copy_row(A: Address, lane: Int, Y: Address, to: Int) -> None:
-    """Copy the ten numbers of one lane to Y[to : to + 10]."""
-    for i in range(10):
-        Y[to + i] = A[lane + L.REG_ROW + i * LANES]
+def copy_row(body: Body, Y: Address, to: Int) -> None:
+    """Copy the ten numbers of one body to Y[to : to + 10]."""
+    for i, x in enumerate(body.power):
+        Y[to + i] = x
 
 
 @routine
-def write_friction_columns(A: Address, u: Address, iu: Int, Y: Address, start: Int, columns: Int) -> None:
+def write_friction_columns(robot: Robot, u: Address, iu: Int, Y: Address, start: Int, columns: Int) -> None:
     """qd in the columns of viscous friction, its sign in those of Coulomb friction."""
-    nj, skip = load_int(A, L.NJ), base_rows(A)
+    nj, skip = robot.nj, base_rows(robot)
     for j in range(nj):
         qd = u[iu + skip + j]
         at = start + (skip + j) * columns + j
@@ -223,36 +203,41 @@ def write_friction_columns(A: Address, u: Address, iu: Int, Y: Address, start: I
 
 
 @routine
-def write_rotor_columns(A: Address, Y: Address, start: Int, columns: Int) -> None:
+def write_rotor_columns(robot: Robot, Y: Address, start: Int, columns: Int) -> None:
     """What a rotor of unit axial inertia needs: torque at its joint, moment on the parent."""
-    skip = base_rows(A)
-    for k in range(1, load_int(A, L.PACKS)):
-        turn_unit_rotors(A, pack_at(A, k), parent_of(A, k))
-    for j in range(load_int(A, L.NJ)):
-        lane = lane_of(A, j)
-        Y[start + (skip + j) * columns + j] = A[lane + L.TAU]
-        i = load_int(A, joint_entry(A, j) + L.J_PARENT)
+    skip = base_rows(robot)
+    for k in range(1, robot.n_packs):
+        turn_unit_rotors(robot.packs[k])
+    for j in range(robot.nj):
+        body = robot.joints[j].body
+        Y[start + (skip + j) * columns + j] = body.unit_rotor_tau
+        i = robot.joints[j].parent
         while i >= 0:
-            Y[start + (skip + i) * columns + j] = project(A, lane_of(A, i), lane)
-            i = load_int(A, joint_entry(A, i) + L.J_PARENT)
+            Y[start + (skip + i) * columns + j] = project_moment(robot.joints[i].body, body)
+            i = robot.joints[i].parent
         if skip > 0:
-            write_base_moment(A, lane, Y, start + j, columns)
+            write_base_moment(robot, body, Y, start + j, columns)
 
 
 @formula
-def turn_unit_rotors(A: Address, at: Int, up: Int) -> None:
-    """Joint torque (TAU) and moment on the parent (FORCE) for rotors of unit axial inertia."""
-    gear = load(A, at + L.ROTOR_GEAR)
-    r = scale(rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS)), gear)
-    qd, qdd = load(A, at + L.QD), load(A, at + L.QDD)
-    store(A, at + L.TAU, gear * gear * qdd + dot(r, load3(A, up + L.ACC_W)))
-    store3(A, at + L.FORCE_F, (0.0, 0.0, 0.0))
-    store3(A, at + L.FORCE_N, add(scale(r, qdd), cross(load3(A, up + L.VEL_W), scale(r, qd))))
+def turn_unit_rotors(pack: Pack) -> None:
+    """Joint torque and moment on the parent for rotors of unit axial inertia."""
+    gear, parent = pack.rotor_gear, pack.parent
+    r = scale(rotate(parent.rotation, pack.rotor_axis), gear)
+    qd, qdd = pack.qd, pack.qdd
+    pack.unit_rotor_tau = gear * gear * qdd + dot(r, parent.alpha)
+    pack.unit_rotor_n = add(scale(r, qdd), cross(parent.w, scale(r, qd)))
 
 
 @formula
-def write_base_moment(A: Address, lane: Int, Y: Address, column: Int, columns: Int) -> None:
+def project_moment(above: Body, body: Body) -> Number:
+    """Power of the moment of a body's rotor at unit speed of a joint above."""
+    return dot(above.axis_w, body.unit_rotor_n)
+
+
+@formula
+def write_base_moment(robot: Robot, body: Body, Y: Address, column: Int, columns: Int) -> None:
     """The moment on the base, in body axes, in rows 3 to 5."""
-    n = unrotate(base_rotation(A), read3(A, lane + L.FORCE_N))
+    n = unrotate(base_rotation(robot), body.unit_rotor_n)
     for i in range(3):
         Y[column + (3 + i) * columns] = n[i]

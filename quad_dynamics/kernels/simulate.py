@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, is_none
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import apart, fill_zero, load_int, memory_at, routine, store_int, subroutine
 from quad_dynamics.compiler.types import Address, Int, Number, Object
 from quad_dynamics.kernels import scene as S_
@@ -17,6 +17,7 @@ from quad_dynamics.kernels.spatial import add, scale
 from quad_dynamics.kernels.spring_contact import step_springs
 from quad_dynamics.kernels.tree import base_rows
 from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 # What the kernel returns.
 GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST, LOG_FULL = range(6)
@@ -25,7 +26,7 @@ GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST, LOG_FULL = range(6)
 LARGEST_TURN = 1.0
 
 
-@kernel(ARENA, OBJECT, INT, OBJECT)
+@kernel(Robot, OBJECT, INT, OBJECT)
 def simulate(A: Address, scene: Object, steps: Int, tau: Object) -> Int:
     """Advance the simulation.
 

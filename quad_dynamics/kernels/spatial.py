@@ -83,6 +83,18 @@ def add(a: Vec3, b: Vec3) -> Vec3:
 
 
 @formula
+def sym_sum(a: Sym3, b: Sym3) -> Sym3:
+    """a + b of symmetric matrices."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5]
+
+
+@formula
+def mat_sum(a: Mat3, b: Mat3) -> Mat3:
+    """a + b of matrices."""
+    return tuple(a[i] + b[i] for i in range(9))
+
+
+@formula
 def sub(a: Vec3, b: Vec3) -> Vec3:
     """a - b."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]

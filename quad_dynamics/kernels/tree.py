@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kernel starts with: read a state into the arena, and place and move the bodies.
+"""What every kernel starts with: read a state, and place and move the bodies.
 
 Everything is computed in one frame A for all bodies: world axes, with the origin at the base (at the root of
 a fixed-base robot). Going from body to body then needs no transform: inertias and wrenches of the children
@@ -13,233 +13,233 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.compiler.trace import formula, join, load, load_int, routine, store
-from quad_dynamics.compiler.types import LANES, Address, Int, Lanes, Mat3, Number, Sym3, Vec3
+from quad_dynamics.compiler.trace import formula, join, routine
+from quad_dynamics.compiler.types import Address, Int, Lanes, Mat3, Number, Sym3, Vec3
 from quad_dynamics.kernels.sincos import SINCOS_LIMIT, sincos
 from quad_dynamics.kernels.spatial import (
     add,
-    add_to3,
-    add_to6,
     cross,
     dot,
     inertia_mul,
-    load3,
-    load6,
-    load9,
     matmul,
     quat_to_rot,
-    read3,
-    read9,
     rotate,
     scale,
-    store3,
-    store6,
-    store9,
     sym_rotate,
+    sym_sum,
 )
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Body, LinkFrame, Pack, Robot
 
-# ---------------------------------------------------------------- addresses
+ZERO3 = (0.0, 0.0, 0.0)
 
-
-@formula
-def pack_at(A: Address, k: Int) -> Int:
-    """Address of pack k."""
-    return load_int(A, L.FIRST_PACK) + k * L.PACK_WORDS
+# ---------------------------------------------------------------- finding bodies
 
 
 @formula
-def parent_of(A: Address, k: Int) -> Int:
-    """Address of the pack that holds the parents of pack k."""
-    return load_int(A, pack_at(A, k) + L.PARENT)
-
-
-@formula
-def joint_entry(A: Address, j: Int) -> Int:
-    """Address of joint j in the joint table."""
-    return load_int(A, L.JOINTS) + j * L.JOINT_WORDS
-
-
-@formula
-def lane_of(A: Address, j: Int) -> Int:
-    """Address of row 0 of the lane in which the body of joint j sits."""
-    return load_int(A, joint_entry(A, j) + L.J_LANE)
-
-
-@formula
-def base_rows(A: Address) -> Int:
+def base_rows(robot: Robot) -> Int:
     """Number of base rows in u: 6 with a floating base, else 0."""
-    return load_int(A, L.NV) - load_int(A, L.NJ)
+    return robot.nv - robot.nj
 
 
 @formula
-def base_rotation(A: Address) -> Mat3:
+def body_at(robot: Robot, place: Int) -> Body:
+    """The body that stands at a place in the memory of the robot."""
+    return Body(robot.memory, place)
+
+
+@formula
+def link_frame(words: Address) -> LinkFrame:
+    """A frame, from the numbers of its array."""
+    return LinkFrame(words, 0)
+
+
+@routine
+def clear_torques(robot: Robot) -> None:
+    """No torque in all lanes, before joints get theirs: in empty ones it stays."""
+    for k in range(1, robot.n_packs):
+        clear_torque(robot.packs[k])
+
+
+@formula
+def clear_torque(pack: Pack) -> None:
+    """No torque in the lanes of a pack."""
+    pack.tau = 0.0
+
+
+@routine
+def body_of(robot: Robot, frame: LinkFrame) -> Body:
+    """The body that a frame is fixed to."""
+    return body_at(robot, int(frame.place))
+
+
+@formula
+def body_in(pack: Pack, lane: Int) -> Body:
+    """The body in a lane of a pack."""
+    return Body(pack.memory, pack.at + lane)
+
+
+@formula
+def base_body(robot: Robot) -> Body:
+    """The base, in the first lane of its pack."""
+    return Body(robot.memory, robot.packs[0].at)
+
+
+@formula
+def base_rotation(robot: Robot) -> Mat3:
     """R_WB (9) as plain floats."""
-    return read9(A, pack_at(A, 0) + L.ROT)
-
-
-# ---------------------------------------------------------------- reading and writing
+    return base_body(robot).rotation
 
 
 @formula
-def take(A: Address, at: Int, x: Address, start: Int) -> Lanes:
+def pick(pack: Pack, x: Address, start: Int) -> Lanes:
     """x[start + joint] for each body of a pack; empty lanes get that of joint 0."""
-    return join(*[x[start + load_int(A, at + L.JOINT + lane)] for lane in range(LANES)])
-
-
-@routine
-def clear_row(A: Address, row: Int) -> None:
-    """Zero in a row of all bodies, before numbers of joints are written to it: in empty lanes it stays."""
-    for k in range(1, load_int(A, L.PACKS)):
-        store(A, pack_at(A, k) + row, 0.0)
-
-
-@routine
-def gather(A: Address, row: Int, x: Address, start: Int) -> None:
-    """Copy a row's number of each joint to x[start], x[start + 1], ..."""
-    # In local variables, or they would be read again after every number that is written.
-    nj, table = load_int(A, L.NJ), load_int(A, L.JOINTS) + L.J_LANE
-    for j in range(nj):
-        x[start + j] = A[load_int(A, table + j * L.JOINT_WORDS) + row]
+    return join(*[x[start + joint] for joint in pack.joint])
 
 
 # ---------------------------------------------------------------- positions
 
 
 @routine
-def place_bodies(A: Address, q: Address, iq: Int) -> None:
+def place_bodies(robot: Robot, q: Address, iq: Int) -> None:
     """Place all bodies at the configuration q[iq : iq + nq]."""
-    if load_int(A, L.FLOATING) != 0:
-        place_base(A, pack_at(A, 0), q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6])
-    iq += load_int(A, L.NQ) - load_int(A, L.NJ)
-    turn_joints(A, q, iq)
-    for k in range(1, load_int(A, L.PACKS)):
-        place_pack(A, pack_at(A, k), parent_of(A, k), q, iq)
+    if robot.floating != 0:
+        place_base(robot, q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6])
+    iq += robot.nq - robot.nj
+    turn_joints(robot, q, iq)
+    for k in range(1, robot.n_packs):
+        place_pack(robot.packs[k], q, iq)
+
+
+@formula
+def clear_angle(pack: Pack) -> None:
+    """Neither sine nor cosine in the lanes of a pack; in empty ones it stays so."""
+    pack.sine = 0.0
+    pack.cosine = 0.0
 
 
 @routine
-def turn_joints(A: Address, q: Address, iq: Int) -> None:
+def turn_joints(robot: Robot, q: Address, iq: Int) -> None:
     """Sine and cosine of every joint angle. A prismatic joint has the angle zero."""
     far = False
-    for j in range(load_int(A, L.NJ)):
+    for j in range(robot.nj):
         far |= abs(q[iq + j]) >= SINCOS_LIMIT
     if far:
-        clear_row(A, L.SIN)
-        clear_row(A, L.COS)
-        for j in range(load_int(A, L.NJ)):
-            lane = lane_of(A, j)
-            A[lane + L.SIN] = math.sin(q[iq + j] * A[lane + L.REVOLUTE])
-            A[lane + L.COS] = math.cos(q[iq + j] * A[lane + L.REVOLUTE])
+        for k in range(1, robot.n_packs):
+            clear_angle(robot.packs[k])
+        for j in range(robot.nj):
+            body = robot.joints[j].body
+            body.sine = math.sin(q[iq + j] * body.revolute)
+            body.cosine = math.cos(q[iq + j] * body.revolute)
     else:
-        for k in range(1, load_int(A, L.PACKS)):
-            turn_pack(A, pack_at(A, k), q, iq)
+        for k in range(1, robot.n_packs):
+            turn_pack(robot.packs[k], q, iq)
 
 
 @formula
-def turn_pack(A: Address, at: Int, q: Address, iq: Int) -> None:
+def turn_pack(pack: Pack, q: Address, iq: Int) -> None:
     """Sine and cosine of the joint angles of a pack."""
-    s, c = sincos(take(A, at, q, iq) * load(A, at + L.REVOLUTE))
-    store(A, at + L.SIN, s)
-    store(A, at + L.COS, c)
+    pack.sine, pack.cosine = sincos(pick(pack, q, iq) * pack.revolute)
 
 
 @formula
-def place_base(A: Address, at: Int, x: Number, y: Number, z: Number, w: Number) -> None:
+def place_base(robot: Robot, x: Number, y: Number, z: Number, w: Number) -> None:
     """Set R_WB from the base's quaternion, in all lanes."""
-    store9(A, at + L.ROT, quat_to_rot(x, y, z, w))
+    robot.packs[0].rotation = quat_to_rot(x, y, z, w)
 
 
 @formula
-def place_pack(A: Address, at: Int, up: Int, q: Address, iq: Int) -> None:
-    """Pose R_AK, p_AK and joint motion S of the bodies of the pack at `at`, from the parents' at `up`."""
-    R_AP = load9(A, up + L.ROT)
-    E = matmul(R_AP, load9(A, at + L.TREE_R))
-    s, c = load(A, at + L.SIN), load(A, at + L.COS)
+def place_pack(pack: Pack, q: Address, iq: Int) -> None:
+    """Pose R_AK, p_AK and joint motion S of the bodies of a pack, from those of their parents."""
+    parent = pack.parent
+    R_AP = parent.rotation
+    E = matmul(R_AP, pack.tree_rotation)
+    s, c = pack.sine, pack.cosine
     R = (
         E[0] * c + E[1] * s, E[1] * c - E[0] * s, E[2],
         E[3] * c + E[4] * s, E[4] * c - E[3] * s, E[5],
         E[6] * c + E[7] * s, E[7] * c - E[6] * s, E[8],
     )  # fmt: skip
     z = (E[2], E[5], E[8])
-    revolute, prismatic = load(A, at + L.REVOLUTE), load(A, at + L.PRISMATIC)
-    p = add(load3(A, up + L.POS), rotate(R_AP, load3(A, at + L.TREE_P)))
-    p = add(p, scale(z, prismatic * take(A, at, q, iq)))
+    revolute, prismatic = pack.revolute, pack.prismatic
+    p = add(parent.position, rotate(R_AP, pack.tree_position))
+    p = add(p, scale(z, prismatic * pick(pack, q, iq)))
     S_w = scale(z, revolute)
     S_v = add(cross(p, S_w), scale(z, prismatic))
-    store9(A, at + L.ROT, R)
-    store3(A, at + L.POS, p)
-    store6(A, at + L.AXIS_V, S_v + S_w)
+    pack.rotation = R
+    pack.position = p
+    pack.axis_v, pack.axis_w = S_v, S_w
 
 
 @formula
-def point_of_body(A: Address, lane: Int, p_K: Vec3) -> Vec3:
-    """Position in A of a point that is given in the frame K of the body in a lane."""
-    return add(read3(A, lane + L.POS), rotate(read9(A, lane + L.ROT), p_K))
+def position_of_point(body: Body, p_K: Vec3) -> Vec3:
+    """Position in A of a point that is given in the frame K of a body."""
+    return add(body.position, rotate(body.rotation, p_K))
 
 
 # ---------------------------------------------------------------- velocities
 
 
 @routine
-def move_bodies(A: Address, u: Address, iu: Int) -> None:
+def move_bodies(robot: Robot, u: Address, iu: Int) -> None:
     """Move all bodies at the velocity u[iu : iu + nv]."""
-    if load_int(A, L.FLOATING) != 0:
-        move_base(A, pack_at(A, 0), u[iu + 3], u[iu + 4], u[iu + 5])
-    for k in range(1, load_int(A, L.PACKS)):
-        move_pack(A, pack_at(A, k), parent_of(A, k), take(A, pack_at(A, k), u, iu + base_rows(A)))
+    if robot.floating != 0:
+        move_base(robot, u[iu + 3], u[iu + 4], u[iu + 5])
+    for k in range(1, robot.n_packs):
+        move_pack(robot.packs[k], pick(robot.packs[k], u, iu + base_rows(robot)))
 
 
 @formula
-def move_base(A: Address, at: Int, w_x: Number, w_y: Number, w_z: Number) -> None:
+def move_base(robot: Robot, w_x: Number, w_y: Number, w_z: Number) -> None:
     """Velocity of the base, seen by an observer that moves with its origin: [0; w_WB_W]."""
-    w = rotate(base_rotation(A), (w_x, w_y, w_z))
-    store6(A, at + L.VEL_V, (0.0, 0.0, 0.0) + w)
+    base = robot.packs[0]
+    base.v, base.w = ZERO3, rotate(base_rotation(robot), (w_x, w_y, w_z))
 
 
 @formula
-def move_pack(A: Address, at: Int, up: Int, qd: Lanes) -> None:
+def move_pack(pack: Pack, qd: Lanes) -> None:
     """Velocity v = v_parent + S qd and bias acceleration c = v x S qd of the bodies of a pack."""
-    store(A, at + L.QD, qd)
-    S_v, S_w = scale(load3(A, at + L.AXIS_V), qd), scale(load3(A, at + L.AXIS_W), qd)
-    v = add(load3(A, up + L.VEL_V), S_v)
-    w = add(load3(A, up + L.VEL_W), S_w)
-    store6(A, at + L.VEL_V, v + w)
-    store6(A, at + L.BIAS_V, add(cross(w, S_v), cross(v, S_w)) + cross(w, S_w))
+    pack.qd = qd
+    S_v, S_w = scale(pack.axis_v, qd), scale(pack.axis_w, qd)
+    v = add(pack.parent.v, S_v)
+    w = add(pack.parent.w, S_w)
+    pack.v, pack.w = v, w
+    pack.bias_v = add(cross(w, S_v), cross(v, S_w))
+    pack.bias_w = cross(w, S_w)
 
 
 @routine
-def stop_bodies(A: Address) -> None:
+def stop_bodies(robot: Robot) -> None:
     """All bodies at rest."""
-    for k in range(load_int(A, L.PACKS)):
-        stop_pack(A, pack_at(A, k))
+    for k in range(robot.n_packs):
+        stop_pack(robot.packs[k])
 
 
 @formula
-def stop_pack(A: Address, at: Int) -> None:
+def stop_pack(pack: Pack) -> None:
     """The bodies of a pack at rest."""
-    store(A, at + L.QD, 0.0)
-    store6(A, at + L.VEL_V, (0.0,) * 6)
-    store6(A, at + L.BIAS_V, (0.0,) * 6)
+    pack.qd = 0.0
+    pack.v, pack.w = ZERO3, ZERO3
+    pack.bias_v, pack.bias_w = ZERO3, ZERO3
 
 
 # ---------------------------------------------------------------- accelerations
 
 
 @formula
-def accelerate_pack(A: Address, at: Int, up: Int, qdd: Number) -> None:
+def accelerate_pack(pack: Pack, qdd: Number) -> None:
     """a = a_parent + c + S qdd of the bodies of a pack."""
-    store(A, at + L.QDD, qdd)
-    a = add(load3(A, up + L.ACC_V), load3(A, at + L.BIAS_V))
-    alpha = add(load3(A, up + L.ACC_W), load3(A, at + L.BIAS_W))
-    store3(A, at + L.ACC_V, add(a, scale(load3(A, at + L.AXIS_V), qdd)))
-    store3(A, at + L.ACC_W, add(alpha, scale(load3(A, at + L.AXIS_W), qdd)))
+    pack.qdd = qdd
+    a = add(pack.parent.a, pack.bias_v)
+    alpha = add(pack.parent.alpha, pack.bias_w)
+    pack.a = add(a, scale(pack.axis_v, qdd))
+    pack.alpha = add(alpha, scale(pack.axis_w, qdd))
 
 
 @formula
-def origin_acceleration(A: Address, at: Int) -> Vec3:
+def origin_acceleration(pack: Pack) -> Vec3:
     """Classical acceleration of the origins of a pack's bodies: a + alpha x p + w x (v + w x p)."""
-    p, v, w = load3(A, at + L.POS), load3(A, at + L.VEL_V), load3(A, at + L.VEL_W)
-    a = add(load3(A, at + L.ACC_V), cross(load3(A, at + L.ACC_W), p))
+    p, v, w = pack.position, pack.v, pack.w
+    a = add(pack.a, cross(pack.alpha, p))
     return add(a, cross(w, add(v, cross(w, p))))
 
 
@@ -247,13 +247,13 @@ def origin_acceleration(A: Address, at: Int) -> Vec3:
 
 
 @formula
-def inertia_in_A(A: Address, at: Int) -> tuple[Number, Vec3, Sym3]:
+def rigid_inertia(pack: Pack) -> tuple[Number, Vec3, Sym3]:
     """Mass, first moment (3) and inertia (6) of the bodies of a pack, about the origin of A in its axes."""
-    m = load(A, at + L.MASS)
-    R = load9(A, at + L.ROT)
-    p = load3(A, at + L.POS)
-    h = rotate(R, load3(A, at + L.MOMENT))
-    J = sym_rotate(R, load6(A, at + L.INERTIA))
+    m = pack.mass
+    R = pack.rotation
+    p = pack.position
+    h = rotate(R, pack.first_moment)
+    J = sym_rotate(R, pack.inertia)
     # parallel axes: J_A = J + (2 h.p + m p.p) 1 - h p^T - p h^T - m p p^T = J + (g.p + h.p) 1 - g p^T - p h^T
     g = add(h, scale(p, m))
     trace = dot(g, p) + dot(h, p)
@@ -269,25 +269,23 @@ def inertia_in_A(A: Address, at: Int) -> tuple[Number, Vec3, Sym3]:
 
 
 @formula
-def store_inertia(A: Address, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
-    """Write a rigid inertia to the rows I_M, I_H, I_J of a pack."""
-    store(A, at + L.I_M, m)
-    store3(A, at + L.I_H, h)
-    store6(A, at + L.I_J, J)
+def store_own_inertia(pack: Pack) -> None:
+    """The inertia of the bodies of a pack alone, where that of all that they carry will stand."""
+    pack.composite_m, pack.composite_h, pack.composite_J = rigid_inertia(pack)
 
 
 @formula
-def add_inertia(A: Address, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
-    """Add a rigid inertia to that of a pack."""
-    store(A, at + L.I_M, load(A, at + L.I_M) + m)
-    add_to3(A, at + L.I_H, h)
-    add_to6(A, at + L.I_J, J)
+def add_composite(pack: Pack, m: Number, h: Vec3, J: Sym3) -> None:
+    """Add a rigid inertia to the composite one of a pack."""
+    pack.composite_m = pack.composite_m + m
+    pack.composite_h = add(pack.composite_h, h)
+    pack.composite_J = sym_sum(pack.composite_J, J)
 
 
 @formula
-def load_inertia(A: Address, at: Int) -> tuple[Number, Vec3, Sym3]:
-    """Read the rigid inertia in the rows I_M, I_H, I_J of a pack."""
-    return load(A, at + L.I_M), load3(A, at + L.I_H), load6(A, at + L.I_J)
+def composite_inertia(pack: Pack) -> tuple[Number, Vec3, Sym3]:
+    """Mass, first moment and inertia of the bodies of a pack with all that they carry."""
+    return pack.composite_m, pack.composite_h, pack.composite_J
 
 
 @formula
@@ -301,8 +299,62 @@ def velocity_wrench(m: Number, h: Vec3, J: Sym3, v: Vec3, w: Vec3) -> tuple[Vec3
 
 
 @routine
-def friction(A: Address, j: Int, qd: Number) -> Number:
+def friction(robot: Robot, j: Int, qd: Number) -> Number:
     """Friction torque of joint j at speed qd: viscous and Coulomb."""
-    entry = joint_entry(A, j)
+    joint = robot.joints[j]
     sign = 1.0 if qd > 0.0 else (-1.0 if qd < 0.0 else 0.0)
-    return A[entry + L.J_VISCOUS] * qd + A[entry + L.J_COULOMB] * sign
+    return joint.viscous * qd + joint.coulomb * sign
+
+
+# ---------------------------------------------------------------- for kernels with places instead of bodies
+
+
+@formula
+def pack_at(A: Address, k: Int) -> Int:
+    """Place of pack k."""
+    return A.packs[k].at
+
+
+@formula
+def parent_of(A: Address, k: Int) -> Int:
+    """Place of the pack that holds the parents of pack k."""
+    return A.packs[k].parent.at
+
+
+@formula
+def joint_entry(A: Address, j: Int) -> Int:
+    """Place of joint j in the joint table."""
+    return A.joints[j].at
+
+
+@formula
+def lane_of(A: Address, j: Int) -> Int:
+    """Place of the body of joint j."""
+    return A.joints[j].place
+
+
+@formula
+def take(A: Address, at: Int, x: Address, start: Int) -> Lanes:
+    """As `pick`."""
+    return pick(Pack(A.memory, at), x, start)
+
+
+@routine
+def gather(A: Address, row: Int, x: Address, start: Int) -> None:
+    """Copy a row's number of each joint to x[start], x[start + 1], ..."""
+    # In local variables, or they would be read again after every number that is written.
+    nj, joints = A.nj, A.joints
+    for j in range(nj):
+        x[start + j] = A[joints[j].place + row]
+
+
+@formula
+def point_of_body(A: Address, lane: Int, p_K: Vec3) -> Vec3:
+    """As `position_of_point`."""
+    return position_of_point(Body(A.memory, lane), p_K)
+
+
+@formula
+def inertia_in_A(A: Address, at: Int) -> tuple[Number, Vec3, Sym3]:
+    """As `rigid_inertia`."""
+    return rigid_inertia(Pack(A.memory, at))

@@ -14,13 +14,13 @@ measured, y.
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, is_none
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import fill_zero, formula, load, load_int, routine, square_root, store
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, formula, load, routine, square_root, store
 from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.regressor import ROTOR_COLUMNS, write_regressor
-from quad_dynamics.kernels.tree import base_rows, joint_entry
-from quad_dynamics.model import layout as L
+from quad_dynamics.kernels.tree import base_rows
+from quad_dynamics.model.layout import Robot
 
 _BASE = 6  # rows of a floating base
 _TOGETHER = 12  # rows of the base that are added at once: those of two states
@@ -28,9 +28,9 @@ _TILE, _TILE_WIDTH = 4, 8  # of the sum that is held in registers meanwhile
 _HUBER = 2.0  # whitened residuals beyond this count less
 
 
-@kernel(ARENA, INT, *[OBJECT] * 7, INT, INT, INT, *[OBJECT] * 5)
+@kernel(Robot, INT, *[OBJECT] * 7, INT, INT, INT, *[OBJECT] * 5)
 def accumulate_whitened(
-    A: Address,
+    robot: Robot,
     n: Int,
     q: Object,
     u: Object,
@@ -51,7 +51,7 @@ def accumulate_whitened(
     """Add [Y y]^T W [Y y] of n states to a sum, or write Y^T W (y - Y x) of each state.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of states.
         q: (n, nq) configurations.
         u: (n, nv) velocities.
@@ -69,82 +69,82 @@ def accumulate_whitened(
         YtY: (p, p) in and out, upper triangle; p is a multiple of 8. Not touched where x is given.
         scores: (n, p) out; only where x is given.
     """
-    nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
-    if not good_configuration(A, n, q):
+    nq, nv, nj = robot.nq, robot.nv, robot.nj
+    if not good_configuration(robot, n, q):
         return 1
-    if not good_vector(A, n, nv, u):
+    if not good_vector(robot, n, nv, u):
         return 2
-    if not good_vector(A, n, nv, du):
+    if not good_vector(robot, n, nv, du):
         return 3
-    if not good_vector(A, n, nv, variance):
+    if not good_vector(robot, n, nv, variance):
         return 4
-    robust, with_scores = not is_none(A, x_robust), not is_none(A, x)
+    robust, with_scores = not is_none(robot, x_robust), not is_none(robot, x)
     q, u, du, variance, J, own = data(q), data(u), data(du), data(variance), data(J), data(own)
     shared, x_robust, x, room = data(shared), data(x_robust), data(x), data(room)
     YtY, scores = data(YtY), data(scores)
     width = 11 + n_own
-    p = (10 if base_rows(A) > 0 else 0) + nj * width + n_shared
-    compact = 10 * load_int(A, L.NB) + nj
+    p = (10 if base_rows(robot) > 0 else 0) + nj * width + n_shared
+    compact = 10 * robot.nb + nj
     U, w, raw = nv * p, nv * p + nv * nv, nv * p + nv * nv + nv
     base = raw + nv * compact
     fill_zero(room, 0, nv * p)
     fill_zero(room, base, _TOGETHER * p)
     for i in range(n):
-        write_regressor(A, q, i * nq, u, du, i * nv, ROTOR_COLUMNS, room, raw, compact)
-        spread_columns(A, room, raw, compact, p, width, n_shared)
-        add_columns(A, own, i * nj * n_own, n_own, shared, i * nv * n_shared, n_shared, room, p, width)
+        write_regressor(robot, q, i * nq, u, du, i * nv, ROTOR_COLUMNS, room, raw, compact)
+        spread_columns(robot, room, raw, compact, p, width, n_shared)
+        add_columns(robot, own, i * nj * n_own, n_own, shared, i * nv * n_shared, n_shared, room, p, width)
         if feet > 0:
             factorize(nv, feet, variance, i * nv, J, i * feet * nv, room, U)
-            whiten(A, room, p, width, n_shared, U)
+            whiten(robot, room, p, width, n_shared, U)
         else:  # errors of rows are independent
             for row in range(nv):
-                scale_row(A, room, row, p, width, n_shared, 1.0 / square_root(variance[i * nv + row]))
+                scale_row(robot, room, row, p, width, n_shared, 1.0 / square_root(variance[i * nv + row]))
         for row in range(nv):
             room[w + row] = 1.0
             if robust:
-                left = abs(times_row(A, room, row, p, width, n_shared, x_robust))
+                left = abs(times_row(robot, room, row, p, width, n_shared, x_robust))
                 if left > _HUBER:
                     room[w + row] = _HUBER / left
         if with_scores:
-            write_scores(A, room, p, width, n_shared, w, x, scores, i * p)
+            write_scores(robot, room, p, width, n_shared, w, x, scores, i * p)
         else:
-            copy_base_rows(A, room, p, w, base + i % 2 * _BASE * p)
-            if base_rows(A) > 0 and (i % 2 == 1 or i == n - 1):
+            copy_base_rows(robot, room, p, w, base + i % 2 * _BASE * p)
+            if base_rows(robot) > 0 and (i % 2 == 1 or i == n - 1):
                 add_base_rows(room, base, p, YtY)
                 fill_zero(room, base + _BASE * p, _BASE * p)
-            add_rows(A, room, p, width, n_shared, w, YtY)
+            add_rows(robot, room, p, width, n_shared, w, YtY)
     return 0
 
 
 @routine
-def block_of(A: Address, j: Int, width: Int) -> Int:
+def block_of(robot: Robot, j: Int, width: Int) -> Int:
     """First column of a joint's body."""
-    return (10 if base_rows(A) > 0 else 0) + j * width
+    return (10 if base_rows(robot) > 0 else 0) + j * width
 
 
 @routine
-def row_begin(A: Address, row: Int, width: Int) -> Int:
+def row_begin(robot: Robot, row: Int, width: Int) -> Int:
     """The first column in which a row is not zero."""
-    j = row - base_rows(A)
-    return block_of(A, j, width) if j >= 0 else 0
+    j = row - base_rows(robot)
+    return block_of(robot, j, width) if j >= 0 else 0
 
 
 @routine
-def row_end(A: Address, row: Int, p: Int, width: Int, n_shared: Int) -> Int:
+def row_end(robot: Robot, row: Int, p: Int, width: Int, n_shared: Int) -> Int:
     """Behind the last column in which a row is not zero, but for the shared ones."""
-    j = row - base_rows(A)
+    j = row - base_rows(robot)
     end = p - n_shared
     if j >= 0:
-        end = block_of(A, j + load_int(A, joint_entry(A, j) + L.J_SUBTREE), width)
+        end = block_of(robot, j + robot.joints[j].subtree, width)
     return end
 
 
 @routine
 def spread_columns(
-    A: Address, room: Address, raw: Int, compact: Int, p: Int, width: Int, n_shared: Int
+    robot: Robot, room: Address, raw: Int, compact: Int, p: Int, width: Int, n_shared: Int
 ) -> None:
     """Copy a regressor, in which rotors come behind all bodies, to rows in which each has its own."""
-    nv, nj, nb, skip = load_int(A, L.NV), load_int(A, L.NJ), load_int(A, L.NB), base_rows(A)
+    nv, nj, nb, skip = robot.nv, robot.nj, robot.nb, base_rows(robot)
     base = nb - nj  # bodies without a joint: one, or none
     for row in range(nv):
         to, of = row * p, raw + row * compact
@@ -154,9 +154,9 @@ def spread_columns(
                 room[to + c] = room[of + c]
         else:
             first = row - skip
-            count = load_int(A, joint_entry(A, first) + L.J_SUBTREE)
+            count = robot.joints[first].subtree
         for j in range(first, first + count):
-            at = to + block_of(A, j, width)
+            at = to + block_of(robot, j, width)
             for c in range(10):
                 room[at + c] = room[of + 10 * (base + j) + c]
             room[at + 10] = room[of + 10 * nb + j]
@@ -166,7 +166,7 @@ def spread_columns(
 
 @routine
 def add_columns(
-    A: Address,
+    robot: Robot,
     own: Address,
     io: Int,
     n_own: Int,
@@ -178,9 +178,9 @@ def add_columns(
     width: Int,
 ) -> None:
     """Write each joint's own columns and the shared ones."""
-    nv, nj, skip = load_int(A, L.NV), load_int(A, L.NJ), base_rows(A)
+    nv, nj, skip = robot.nv, robot.nj, base_rows(robot)
     for j in range(nj):
-        at = (skip + j) * p + block_of(A, j, width) + 11
+        at = (skip + j) * p + block_of(robot, j, width) + 11
         for c in range(n_own):
             room[at + c] = own[io + j * n_own + c]
     for row in range(nv):
@@ -217,34 +217,36 @@ def factorize(
 
 
 @routine
-def scale_row(A: Address, room: Address, row: Int, p: Int, width: Int, n_shared: Int, scale: Number) -> None:
+def scale_row(
+    robot: Robot, room: Address, row: Int, p: Int, width: Int, n_shared: Int, scale: Number
+) -> None:
     """Multiply a row by a number."""
-    for c in range(row_begin(A, row, width), row_end(A, row, p, width, n_shared)):
+    for c in range(row_begin(robot, row, width), row_end(robot, row, p, width, n_shared)):
         room[row * p + c] *= scale
     for c in range(p - n_shared, p):
         room[row * p + c] *= scale
 
 
 @routine
-def whiten(A: Address, room: Address, p: Int, width: Int, n_shared: Int, U: Int) -> None:
+def whiten(robot: Robot, room: Address, p: Int, width: Int, n_shared: Int, U: Int) -> None:
     """Multiply all rows by U^-1."""
-    nv = load_int(A, L.NV)
+    nv = robot.nv
     for back in range(nv):
         k = nv - 1 - back
         for m in range(k + 1, nv):
             factor = -room[U + k * nv + m]
             if factor != 0.0:
-                first, last = row_begin(A, m, width), row_end(A, m, p, width, n_shared)
+                first, last = row_begin(robot, m, width), row_end(robot, m, p, width, n_shared)
                 add_scaled(room, k * p, factor, room, m * p, first, last)
                 add_scaled(room, k * p, factor, room, m * p, p - n_shared, p)
-        scale_row(A, room, k, p, width, n_shared, 1.0 / room[U + k * nv + k])
+        scale_row(robot, room, k, p, width, n_shared, 1.0 / room[U + k * nv + k])
 
 
 @routine
-def times_row(A: Address, room: Address, row: Int, p: Int, width: Int, n_shared: Int, x: Address) -> Number:
+def times_row(robot: Robot, room: Address, row: Int, p: Int, width: Int, n_shared: Int, x: Address) -> Number:
     """Inner product of a row with a vector."""
     total = 0.0
-    for c in range(row_begin(A, row, width), row_end(A, row, p, width, n_shared)):
+    for c in range(row_begin(robot, row, width), row_end(robot, row, p, width, n_shared)):
         total += room[row * p + c] * x[c]
     for c in range(p - n_shared, p):
         total += room[row * p + c] * x[c]
@@ -253,7 +255,7 @@ def times_row(A: Address, room: Address, row: Int, p: Int, width: Int, n_shared:
 
 @routine
 def write_scores(
-    A: Address,
+    robot: Robot,
     room: Address,
     p: Int,
     width: Int,
@@ -265,19 +267,19 @@ def write_scores(
 ) -> None:
     """Y^T W (y - Y x) of one state."""
     fill_zero(scores, at, p)
-    for row in range(load_int(A, L.NV)):
-        r = -room[w + row] * times_row(A, room, row, p, width, n_shared, x)
-        first, last = row_begin(A, row, width), row_end(A, row, p, width, n_shared)
+    for row in range(robot.nv):
+        r = -room[w + row] * times_row(robot, room, row, p, width, n_shared, x)
+        first, last = row_begin(robot, row, width), row_end(robot, row, p, width, n_shared)
         add_scaled(scores, at, r, room, row * p, first, last)
         add_scaled(scores, at, r, room, row * p, p - n_shared, p)
 
 
 @routine
-def add_rows(A: Address, room: Address, p: Int, width: Int, n_shared: Int, w: Int, YtY: Address) -> None:
+def add_rows(robot: Robot, room: Address, p: Int, width: Int, n_shared: Int, w: Int, YtY: Address) -> None:
     """Add the rows of the joints to the sum."""
-    nv, skip = load_int(A, L.NV), base_rows(A)
+    nv, skip = robot.nv, base_rows(robot)
     for row in range(skip, nv):
-        first, last = row_begin(A, row, width), row_end(A, row, p, width, n_shared)
+        first, last = row_begin(robot, row, width), row_end(robot, row, p, width, n_shared)
         y = row * p
         for a in range(first, last):
             factor = room[w + row] * room[y + a]
@@ -296,9 +298,9 @@ def add_scaled(to: Address, at: Int, factor: Number, of: Address, ot: Int, first
 
 
 @routine
-def copy_base_rows(A: Address, room: Address, p: Int, w: Int, at: Int) -> None:
+def copy_base_rows(robot: Robot, room: Address, p: Int, w: Int, at: Int) -> None:
     """Put the rows of the base aside, times the root of their weights."""
-    for row in range(base_rows(A)):
+    for row in range(base_rows(robot)):
         scale = square_root(room[w + row])
         for c in range(p):
             room[at + row * p + c] = scale * room[row * p + c]

@@ -31,11 +31,11 @@ in the model where the pyramid cannot give the reaction.
 from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, item
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import fill_zero, load_int, routine, square_root
+from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.trace import fill_zero, routine, square_root
 from quad_dynamics.compiler.types import Address, Int, Number, Object
 from quad_dynamics.kernels.controller_terms import DJ_F_U, DJ_G_U, J_F, J_G, P_WF, R_WF, V_WF, H, M
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 # Words of a leg in the table of legs.
 LEG_FRAME, LEG_OFFSET, LEG_RADIUS, LEG_JOINT_COUNT, LEG_JOINTS = 0, 1, 4, 5, 6
@@ -65,12 +65,12 @@ _HELD = 1e4  # weight of the rows of planar legs
 _RANK = 1e-7
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
-def foot_motions(A: Address, n: Int, terms: Object, legs: Object, feet: Object) -> Int:
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+def foot_motions(robot: Robot, n: Int, terms: Object, legs: Object, feet: Object) -> Int:
     """Position and velocity of n feet, from the controller's terms.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of legs.
         terms: of `controller_terms`, with the feet as frames.
         legs: (n, LEG_WORDS) table of legs.
@@ -94,9 +94,9 @@ def foot_motions(A: Address, n: Int, terms: Object, legs: Object, feet: Object) 
     return 0
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
 def whole_body(
-    A: Address,
+    robot: Robot,
     n: Int,
     terms: Object,
     legs: Object,
@@ -110,7 +110,7 @@ def whole_body(
     """The problem in the 3 n unknowns z: accelerations, torques, tasks and limits.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of legs.
         terms: of `controller_terms`, with the feet as frames.
         legs: (n, LEG_WORDS) table of legs.
@@ -128,7 +128,7 @@ def whole_body(
     Returns:
         Rows of C in use; -1 if the base's rows cannot be solved.
     """
-    nv, nj, m = load_int(A, L.NV), load_int(A, L.NJ), 3 * n
+    nv, nj, m = robot.nv, robot.nj, 3 * n
     legs, tasks, leg_tasks, free = data(legs), data(tasks), data(leg_tasks), data(free)
     limits, room = data(limits), data(room)
     D, d, C = data(item(out, OUT_D)), data(item(out, OUT_d)), data(item(out, OUT_C))
@@ -156,15 +156,15 @@ def whole_body(
     return rows
 
 
-@kernel(ARENA, INT, INT, OBJECT, OBJECT, OBJECT, OBJECT)
-def next_level(A: Address, n: Int, rows: Int, z: Object, out: Object, room: Object, level: Object) -> Int:
+@kernel(Robot, INT, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+def next_level(robot: Robot, n: Int, rows: Int, z: Object, out: Object, room: Object, level: Object) -> Int:
     """The problem of the level below the tasks, in unknowns y that leave them as they are: z + N^T y.
 
     N has orthonormal rows that span the null space of W. The cost of the level is |z + N^T y - z_0|^2 / 2
     with the z_0 of `whole_body`.
 
     Args:
-        A: arena.
+        robot: its memory.
         n: number of legs.
         rows: of C in use.
         z: (3 n,) solution of the level above.

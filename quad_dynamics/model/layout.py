@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arena: where every number of a model stands in the one flat array that the kernels work on.
+"""The memory of a robot: what the kernels know of it, and where they work (see `compiler.records`).
 
 The kernels compute four bodies at a time, one in each lane of a vector register. A *pack* is a group of up to
 four bodies of the same depth in the tree, whose parents sit in the same lanes of one other pack. The four
@@ -8,87 +8,203 @@ in all four lanes, so that every child finds its parent in its own lane; its ine
 so that the sum over the lanes is the whole. Empty lanes hold a massless body whose joint has unit inertia: it
 moves nothing.
 
-    header      HEADER words: counts, addresses, gravity
-    joints      JOINT_WORDS words for each joint: where its body's lane is, its friction, ...
-    packs       PACK_WORDS words for each pack, in rows of four lanes: constants first, then room to work in
-    scratch     the 6 x 6 system of the base and other small things
-
-The array is float64; counts and addresses are int64 with the same bits. Addresses count words from the start
-of the arena. Inside the kernels the frame K of a body has its origin at the joint and its z axis along the
-joint's axis. Frame A, in which everything is computed, has world axes and its origin at the base.
+Inside the kernels the frame K of a body has its origin at the joint and its z axis along the joint's axis.
+Frame A, in which everything is computed, has world axes and its origin at the base.
 """
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.types import LANES
+from typing import Any
 
-# Header: addresses of single words (3 for gravity).
-NJ, PACKS, FLOATING, NQ, NV, NB, ROTORS = range(7)
-GRAVITY = 7  # [m/s^2], world axes
-JOINTS, FIRST_PACK, SCRATCH = range(10, 13)
-# Then follow addresses of Python objects in this process: ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT, BOOL_DTYPE.
-HEADER = 24
-
-# Joint table: offsets within the entry of one joint.
-J_LANE = 0  # address of the first row of its body's lane
-J_PARENT = 1  # index of the parent joint, -1 for the base
-J_SUBTREE = 2  # number of joints that it moves, itself included: they are j, j + 1, ...
-J_VISCOUS, J_COULOMB = 3, 4  # [N m s/rad, N m]
-JOINT_WORDS = 5
-
-_used = 0
-
-
-def _rows(count: int) -> int:
-    """Reserve rows in a pack; returns their offset in words."""
-    global _used  # noqa: PLW0603 (runs at import only)
-    offset = _used
-    _used += count * LANES
-    return offset
+from quad_dynamics.compiler.header import Header
+from quad_dynamics.compiler.records import (
+    FLOAT,
+    INT,
+    MAT3,
+    SYM3,
+    VEC3,
+    VEC6,
+    Field,
+    Record,
+    field,
+    reference,
+    rows,
+    table,
+    tuple_of,
+)
 
 
-# Pack: offsets of rows. Constants:
-PARENT = _rows(1)  # address of the parents' pack, int64, in the first lane
-JOINT = _rows(1)  # index of the body's joint, int64; 0 in an empty lane: reading a state needs no branch
-OWN_JOINT = _rows(1)  # the same, but -1 in an empty lane
-TREE_R = _rows(9)  # R_PK of the joint at q = 0, row by row
-TREE_P = _rows(3)  # p_PK [m]
-REVOLUTE, PRISMATIC = _rows(1), _rows(1)  # 1 or 0
-MASS = _rows(1)  # [kg]
-MOMENT = _rows(3)  # mass times com [kg m], axes of K
-INERTIA = _rows(6)  # xx xy yy xz yz zz about the origin of K [kg m^2]
-LINK_R = _rows(9)  # R_KL: axes of the link that the body is named after
-ROTOR_GEAR = _rows(1)
-ROTOR_AXIS = _rows(3)  # spin axis, in the parent's frame
-ROTOR_K, ROTOR_KK = _rows(1), _rows(1)  # gear * J and gear^2 * J of the rotor [kg m^2]; 1 in an empty lane
-# What kernels write from here on; it starts as NaN.
-WORKSPACE = _used
-# Inputs and outputs, one number for each joint:
-QD, QDD, TAU, GIVEN, SIN, COS = (_rows(1) for _ in range(6))
-# Room to work in, all in frame A:
-ROT = _rows(9)  # R_AK, row by row
-POS = _rows(3)  # p_AK [m]
-AXIS_V, AXIS_W = _rows(3), _rows(3)  # S: the joint's motion [v; w] at unit speed
-VEL_V, VEL_W = _rows(3), _rows(3)  # spatial velocity
-ACC_V, ACC_W = _rows(3), _rows(3)  # spatial acceleration
-BIAS_V, BIAS_W = _rows(3), _rows(3)  # c = v x S qd
-FORCE_F, FORCE_N = _rows(3), _rows(3)  # wrench [f; n]
-I_M, I_H, I_J = _rows(1), _rows(3), _rows(6)  # rigid inertia: mass, first moment, inertia about the origin
-ART_M, ART_H, ART_J = _rows(6), _rows(9), _rows(6)  # articulated inertia [M H; H^T J]
-U_F, U_N = _rows(3), _rows(3)  # articulated inertia times S, plus the coupling to the rotor
-D_INV, U_TAU = _rows(1), _rows(1)  # 1/d; u = tau - S . (p^A + I^A c)
-D_ROOT = _rows(1)  # simulation: the root of 1/d
-D, TAU_BIAS = _rows(1), _rows(1)  # hybrid dynamics: d; torque at which the joint does not accelerate
-DAXIS_V, DAXIS_W = _rows(3), _rows(3)  # d/dt S
-CORIOLIS_P, CORIOLIS_D = _rows(3), _rows(9)  # Coriolis factor [0 -[p]; 0 D]
-REG_R, REG_A, REG_W, REG_ALPHA, REG_G = _rows(9), _rows(3), _rows(3), _rows(3), _rows(9)
-REG_ROW = _rows(10)  # one row of the regressor
+class _BodyRows(Record, view='abstract'):
+    """A body and the joint that moves it. Constants come first, then what the kernels compute."""
 
-PACK_WORDS = _used
+    joint = rows(INT, 'index of its joint; 0 in an empty lane: reading a state needs no branch')
+    own_joint = rows(INT, 'the same, but -1 in an empty lane')
+    tree_rotation = rows(MAT3, 'R_PK of the joint at q = 0')
+    tree_position = rows(VEC3, 'p_PK of the joint at q = 0', 'm')
+    revolute = rows(FLOAT, '1 for a revolute joint, else 0')
+    prismatic = rows(FLOAT, '1 for a prismatic joint, else 0')
+    mass = rows(FLOAT, 'of the body', 'kg')
+    first_moment = rows(VEC3, 'mass times centre of mass, axes of K', 'kg m')
+    inertia = rows(SYM3, 'about the origin of K, in its axes', 'kg m^2')
+    link_rotation = rows(MAT3, 'R_KL: axes of the link that the body is named after')
+    rotor_gear = rows(FLOAT, 'turns of the rotor for one of the joint')
+    rotor_axis = rows(VEC3, 'spin axis of the rotor, in the frame of the parent')
+    rotor_coupling = rows(FLOAT, 'gear * J of the rotor', 'kg m^2')
+    joint_inertia = rows(
+        FLOAT,
+        'that the joint feels beside that of the bodies: gear^2 J of the rotor, and what the simulator adds '
+        'for drives and friction in a time step; 1 in an empty lane',
+        'kg m^2',
+    )
+    # The state of the joint.
+    qd = rows(FLOAT, 'velocity', 'rad/s, m/s')
+    qdd = rows(FLOAT, 'acceleration', 'rad/s^2, m/s^2')
+    tau = rows(FLOAT, 'torque', 'N m, N')
+    prescribed = rows(FLOAT, 'hybrid dynamics: 1 where the acceleration is given, 0 where the torque is')
+    sine = rows(FLOAT, 'of the angle; of a prismatic joint 0')
+    cosine = rows(FLOAT, 'of the angle; of a prismatic joint 1')
+    # Motion, in frame A. Velocities are those that the observer of a kernel sees (see `kernels.tree`).
+    rotation = rows(MAT3, 'R_AK')
+    position = rows(VEC3, 'p_AK', 'm')
+    axis_v = rows(VEC3, "S: the joint's motion [v; w] at unit speed, linear part")
+    axis_w = rows(VEC3, 'S, angular part')
+    v = rows(VEC3, 'spatial velocity, linear part', 'm/s')
+    w = rows(VEC3, 'spatial velocity, angular part', 'rad/s')
+    a = rows(VEC3, 'spatial acceleration, linear part', 'm/s^2')
+    alpha = rows(VEC3, 'spatial acceleration, angular part', 'rad/s^2')
+    bias_v = rows(VEC3, 'c = v x S qd, linear part', 'm/s^2')
+    bias_w = rows(VEC3, 'c = v x S qd, angular part', 'rad/s^2')
+    f = rows(VEC3, 'wrench [f; n] that the body and all that it carries need; articulated bodies: p^A', 'N')
+    n = rows(VEC3, 'moment of that wrench, about the origin of A', 'N m')
+    # Composite rigid bodies.
+    composite_m = rows(FLOAT, 'mass of the body and, once they are added, of all that it carries', 'kg')
+    composite_h = rows(VEC3, 'likewise, first moment', 'kg m')
+    composite_J = rows(SYM3, 'likewise, inertia about the origin of A', 'kg m^2')
+    # Articulated bodies.
+    articulated_M = rows(SYM3, 'articulated inertia [M H; H^T J]', 'kg')
+    articulated_H = rows(MAT3, 'the same, coupling', 'kg m')
+    articulated_J = rows(SYM3, 'the same, angular part', 'kg m^2')
+    U_f = rows(VEC3, 'U: articulated inertia times S, with the coupling to the rotor; linear part')
+    U_n = rows(VEC3, 'U, angular part')
+    d_inv = rows(FLOAT, '1/d, with d = S . U of the joint')
+    u_tau = rows(FLOAT, 'u = tau - S . (p^A + I^A c)', 'N m, N')
+    d_inv_root = rows(FLOAT, 'simulation: the root of 1/d')
+    d = rows(FLOAT, 'hybrid dynamics: d')
+    bias_torque = rows(FLOAT, 'hybrid dynamics: at which the joint does not accelerate', 'N m, N')
+    # Mass and Coriolis matrix.
+    momentum_f = rows(VEC3, 'F = I^c S: momentum of all that the joint moves at unit speed, with its rotor')
+    momentum_n = rows(VEC3, 'the same, angular part')
+    momentum_n_B = rows(VEC3, 'the same in the axes of the base')
+    M_jj = rows(FLOAT, "the joint's element on the diagonal of the mass matrix")
+    axis_rate_v = rows(VEC3, 'd/dt S, linear part')
+    axis_rate_w = rows(VEC3, 'd/dt S, angular part')
+    coriolis_p = rows(VEC3, 'Coriolis factor B = [0 -[p]; 0 D]: linear momentum p', 'N s')
+    coriolis_D = rows(MAT3, 'Coriolis factor: D', 'N m s')
+    coriolis_f = rows(VEC3, 'I dS/dt + B S, linear part')
+    coriolis_n = rows(VEC3, 'I dS/dt + B S, angular part')
+    coriolis_transposed_n = rows(VEC3, 'B^T S, angular part; the linear one is zero')
+    C_jj = rows(FLOAT, "the joint's element on the diagonal of the Coriolis matrix")
+    # Regressor.
+    R_AL = rows(MAT3, 'axes of the link')
+    a_L = rows(VEC3, 'classical acceleration of the origin, axes of the link', 'm/s^2')
+    w_L = rows(VEC3, 'angular velocity, axes of the link', 'rad/s')
+    alpha_L = rows(VEC3, 'angular acceleration, axes of the link', 'rad/s^2')
+    G_L = rows(MAT3, '[alpha] + [w][w], axes of the link', '1/s^2')
+    power = rows(tuple_of(10), 'one row of the regressor: power of the wrench, by inertial parameter')
+    unit_rotor_tau = rows(FLOAT, 'torque that a rotor of unit inertia needs at the joint')
+    unit_rotor_n = rows(VEC3, 'moment that it needs on the parent')
 
-# Scratch: offsets.
-BASE_L = 0  # 6 x 6 unit lower factor of the base's articulated inertia, row by row
-BASE_D_INV = 36  # 6: inverse of its diagonal
-BASE_MOTION = 42  # 6 x 6: motion [v; w] of the base at unit speed of each of its coordinates
-BASE_D_ROOT = 78  # 6: the roots of BASE_D_INV
-SCRATCH_WORDS = 84
+
+class Pack(_BodyRows, view='pack'):
+    """Four bodies, one in each lane."""
+
+    parent: Field[Pack] = reference('Pack', 'their parents')
+
+
+class Body(_BodyRows, view='lane'):
+    """One body of a pack."""
+
+
+# Rows that kernels write. They begin unwritten, where somebody looks (see `compiler.interpreter`).
+WORKSPACE = [one.name for one in Body.fields if one.offset >= Body.qd.offset]
+
+
+class Joint(Record):
+    """Constants of a joint."""
+
+    place = field(INT, 'of its body in the memory of the robot')
+    body = reference(Body, 'that it moves')
+    parent = field(INT, 'index of the parent joint, -1 for the base')
+    subtree = field(INT, 'number of joints that it moves, itself included: they are j, j + 1, ...')
+    viscous = field(FLOAT, 'viscous friction', 'N m s/rad')
+    coulomb = field(FLOAT, 'Coulomb friction', 'N m')
+
+
+class BaseFactor(Record):
+    """Articulated inertia of the base, factored as L D L^T."""
+
+    lower = field(tuple_of(36), 'L: unit lower triangular, row by row')
+    d_inv = field(VEC6, 'inverse of the diagonal D')
+    d_inv_root = field(VEC6, 'simulation: the roots of d_inv')
+
+
+class BaseMotion(Record):
+    """Motion of the base at unit speed of one of its coordinates."""
+
+    v = field(VEC3, 'linear part')
+    w = field(VEC3, 'angular part')
+
+
+class Robot(Header, root=True):
+    """The root: counts, gravity, and where everything else stands."""
+
+    nj = field(INT, 'number of joints')
+    n_packs = field(INT, 'number of packs')
+    floating = field(INT, '1 for a floating base, 0 for a fixed one')
+    nq = field(INT, 'length of a configuration')
+    nv = field(INT, 'length of a velocity')
+    nb = field(INT, 'number of bodies that move')
+    has_rotors = field(INT, '1 if any rotor has inertia, else 0')
+    gravity = field(VEC3, 'world axes', 'm/s^2')
+    joints = table(Joint, ('nj',), 'all joints')
+    packs = table(Pack, ('packs',), 'all bodies, parents first; the base is pack 0')
+    base = reference(BaseFactor, "workspace: the base's system of equations")
+    base_motions = table(BaseMotion, (6,), "workspace: for each of the base's coordinates")
+
+    # Kernels of the simulator use it as plain numbers, too.
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.memory[at]
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        self.memory[at] = value
+
+    def pointer(self, index: Any, kind: Any) -> Any:
+        """As `Memory.pointer` of `trace`."""
+        return self.memory.pointer(index, kind)
+
+
+class LinkFrame(Record):
+    """A frame F that is fixed to a body, in an array of its own."""
+
+    place = field(FLOAT, 'of its body in the memory of the robot; a whole number')
+    position = field(VEC3, 'p_KF', 'm')
+    rotation = field(MAT3, 'R_KF')
+    joint = field(FLOAT, 'index of the joint of its body, -1 for the base; a whole number')
+
+
+# Offsets, for kernels of the simulator that do not use the records yet.
+NJ, PACKS, FLOATING = Robot.nj.offset, Robot.n_packs.offset, Robot.floating.offset
+NQ, NV, ROTORS = Robot.nq.offset, Robot.nv.offset, Robot.has_rotors.offset
+GRAVITY, JOINTS, SCRATCH = Robot.gravity.offset, Robot.joints.offset, Robot.base.offset
+HEADER = -(-Robot.words // 8) * 8
+J_LANE, J_PARENT, JOINT_WORDS = Joint.place.offset, Joint.parent.offset, Joint.words
+REVOLUTE, PRISMATIC = Body.revolute.offset, Body.prismatic.offset
+ROTOR_AXIS, ROTOR_K, ROTOR_KK = Body.rotor_axis.offset, Body.rotor_coupling.offset, Body.joint_inertia.offset
+QD, QDD, TAU, ROT = Body.qd.offset, Body.qdd.offset, Body.tau.offset, Body.rotation.offset
+AXIS_V, AXIS_W = Body.axis_v.offset, Body.axis_w.offset
+VEL_V, VEL_W, ACC_V, ACC_W = Body.v.offset, Body.w.offset, Body.a.offset, Body.alpha.offset
+FORCE_F, U_F, U_N = Body.f.offset, Body.U_f.offset, Body.U_n.offset
+D_INV, D_ROOT = Body.d_inv.offset, Body.d_inv_root.offset
+BASE_L, BASE_D_INV = BaseFactor.lower.offset, BaseFactor.d_inv.offset
+BASE_D_ROOT = BaseFactor.d_inv_root.offset

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fill the arena of a model (see `quad_dynamics.model.layout`)."""
+"""Fill the memory of a robot (see `quad_dynamics.model.layout`)."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.compiler.interpreter import address_of, mark_unwritten
-from quad_dynamics.compiler.types import ARRAY_TYPE, BOOL_DTYPE, FLOAT64_DTYPE, LANES, NONE_OBJECT
+from quad_dynamics.compiler.records import Placement
+from quad_dynamics.compiler.types import LANES
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import WORKSPACE, Joint, LinkFrame, Pack, Robot
 
 if TYPE_CHECKING:
     from quad_dynamics.model.model import Frame, Model
@@ -113,7 +115,7 @@ class Packed:
             return words
 
     def frame(self, name: str, argument: str = 'frame') -> Floats:
-        """A link's frame as the kernels read it: lane of its body, p_KF (3), R_KF (9), joint (-1: the base).
+        """A link's frame as the kernels read it: the words of a `LinkFrame`.
 
         Args:
             name: of the link.
@@ -141,12 +143,18 @@ class Packed:
             raise ArgumentError(f'{argument} names {name!r}, which is no link of the robot; {known}')
         self._check_frame(name, frame)
         joint = frame.body - (self.nb - self.nj)  # with a floating base, body 0 is the base
-        ints = self.arena.view(np.int64)
+        words = np.empty(LinkFrame.words)
+        found = LinkFrame.array(words)[0]
+        robot = Robot.array(self.arena)[0]
         if joint < 0:
-            return np.concatenate([[ints[L.FIRST_PACK]], frame.p, frame.R.ravel(), [-1]])
-        lane = ints[L.HEADER + L.JOINT_WORDS * joint + L.J_LANE]
+            found['place'], found['joint'] = robot['packs'], -1.0
+            found['position'], found['rotation'] = frame.p, frame.R.ravel()
+            return words
         R_LK = rotation_to_axis(self._axes[joint : joint + 1])[0]
-        return np.concatenate([[lane], R_LK.T @ frame.p, (R_LK.T @ frame.R).ravel(), [joint]])
+        found['place'] = Joint.array(self.arena, robot['joints'], self.nj)['place'][joint]
+        found['joint'] = joint
+        found['position'], found['rotation'] = R_LK.T @ frame.p, (R_LK.T @ frame.R).ravel()
+        return words
 
     def _check_frame(self, name: str, frame: Frame) -> None:
         """Refuse a frame that `load_model` did not make: the kernels would look for its body anywhere."""
@@ -160,48 +168,27 @@ class Packed:
 
 
 def build_arena(model: Model) -> Floats:
-    """Return the arena of a model: (words,) float64, aligned to 64 bytes."""
+    """Return the memory of a robot: (words,) float64, aligned to 64 bytes."""
     lanes, parent_packs = assign_lanes(model.parents)
-    n_packs = len(parent_packs)
-    packs_at = _next_line(L.HEADER + L.JOINT_WORDS * model.nj)
-    scratch_at = _next_line(packs_at + L.PACK_WORDS * n_packs)
-    arena = _aligned_zeros(scratch_at + L.SCRATCH_WORDS)
-
-    ints = arena.view(np.int64)
-    for word, count in (
-        (L.NJ, model.nj),
-        (L.PACKS, n_packs),
-        (L.FLOATING, model.floating_base),
-        (L.NQ, model.nq),
-        (L.NV, model.nv),
-        (L.NB, model.nb),
-        (L.ROTORS, bool(np.any(model.rotor_inertia))),
-        (L.JOINTS, L.HEADER),
-        (L.FIRST_PACK, packs_at),
-        (L.SCRATCH, scratch_at),
-        (ARRAY_TYPE, id(np.ndarray)),
-        (FLOAT64_DTYPE, id(np.dtype(np.float64))),
-        (NONE_OBJECT, id(None)),
-        (BOOL_DTYPE, id(np.dtype(np.bool_))),
-    ):
-        ints[word] = count
-    arena[L.GRAVITY : L.GRAVITY + 3] = model.gravity
-
-    table = arena[L.HEADER : L.HEADER + L.JOINT_WORDS * model.nj].reshape(model.nj, L.JOINT_WORDS)
-    table.view(np.int64)[:, L.J_LANE] = packs_at + L.PACK_WORDS * lanes[:, 0] + lanes[:, 1]
-    table.view(np.int64)[:, L.J_PARENT] = model.parents
-    table.view(np.int64)[:, L.J_SUBTREE] = subtree_sizes(model.parents)
-    table[:, L.J_VISCOUS] = model.viscous
-    table[:, L.J_COULOMB] = model.coulomb
-
-    packs = arena[packs_at : packs_at + L.PACK_WORDS * n_packs].reshape(n_packs, L.PACK_WORDS // LANES, LANES)
-    packs.view(np.int64)[:, L.PARENT // LANES, 0] = packs_at + L.PACK_WORDS * parent_packs
-    mark_unwritten(packs[:, L.WORKSPACE // LANES :])
-    mark_unwritten(arena[scratch_at:])
+    placement = Placement(Robot, {'nj': model.nj, 'packs': len(parent_packs)})
+    arena = _aligned_zeros(placement.words)
+    placement.fill(arena)
+    robot = Robot.array(arena)[0]
+    robot['nj'], robot['nq'], robot['nv'], robot['nb'] = model.nj, model.nq, model.nv, model.nb
+    robot['n_packs'], robot['floating'] = len(parent_packs), model.floating_base
+    robot['has_rotors'], robot['gravity'] = bool(np.any(model.rotor_inertia)), model.gravity
+    robot['array_type'], robot['none'] = id(np.ndarray), id(None)
+    robot['float64_dtype'], robot['bool_dtype'] = id(np.dtype(np.float64)), id(np.dtype(np.bool_))
+    _fill_joints(placement.view(arena, 'joints'), placement, model, lanes)
+    packs = placement.view(arena, 'packs')
+    packs['parent'] = Pack.words * (parent_packs - np.arange(len(packs)))
+    for name in WORKSPACE:
+        mark_unwritten(packs[name])
+    mark_unwritten(arena[placement.at['base'] :])
     _fill_empty_lanes(packs)
     _fill_base(packs, model)
     if model.nj:
-        _fill_joints(packs, model, lanes)
+        _fill_bodies(packs, model, lanes)
     return arena
 
 
@@ -269,58 +256,61 @@ def rotate_pi(pi: Floats, R_LK: Floats) -> Floats:
     return np.column_stack([pi[:, 0], moments, turned.reshape(-1, 9)[:, [0, 1, 4, 2, 5, 8]]])
 
 
-def _next_line(words: int) -> int:
-    """Round up to a whole cache line of 8 words."""
-    return -(-words // 8) * 8
-
-
 def _aligned_zeros(words: int) -> Floats:
     raw = np.zeros(words + 8)
     skip = (-raw.ctypes.data // 8) % 8
     return raw[skip : skip + words]
 
 
-def _rows(offset: int, count: int) -> slice:
-    return slice(offset // LANES, offset // LANES + count)
+def _fill_joints(joints: npt.NDArray[Any], placement: Placement, model: Model, lanes: Ints) -> None:
+    place = placement.at['packs'] + Pack.words * lanes[:, 0] + lanes[:, 1]
+    joints['place'] = place
+    joints['body'] = place - (placement.at['joints'] + Joint.words * np.arange(model.nj))
+    joints['parent'], joints['subtree'] = model.parents, subtree_sizes(model.parents)
+    joints['viscous'], joints['coulomb'] = model.viscous, model.coulomb
 
 
-def _fill_empty_lanes(packs: Floats) -> None:
+def _fill_empty_lanes(packs: npt.NDArray[Any]) -> None:
     identity = np.eye(3).reshape(9, 1)
-    packs[:, _rows(L.TREE_R, 9)] = identity
-    packs[:, _rows(L.LINK_R, 9)] = identity
-    packs[:, _rows(L.ROTOR_KK, 1)] = 1.0
-    packs.view(np.int64)[:, L.OWN_JOINT // LANES] = -1
-    packs[0, _rows(L.ROT, 9)] = identity
+    packs['tree_rotation'] = packs['link_rotation'] = identity
+    packs['joint_inertia'] = 1.0
+    packs['own_joint'] = -1
+    packs[0]['rotation'] = identity
 
 
-def _fill_base(packs: Floats, model: Model) -> None:
+def _fill_base(packs: npt.NDArray[Any], model: Model) -> None:
     """The base: at the origin of A, its origin at rest there, without a joint; a fixed one does not turn."""
-    packs[0, _rows(L.POS, 3)] = 0.0
-    packs[0, _rows(L.AXIS_V, 6)] = 0.0
-    packs[0, _rows(L.VEL_V, 6)] = 0.0
+    for name in ('position', 'axis_v', 'axis_w', 'v', 'w'):
+        packs[0][name] = 0.0
     if model.floating_base:
-        packs[0, _rows(L.MASS, 10), 0] = (model.pi + model.rotor_pi)[:10]
+        pi, base = (model.pi + model.rotor_pi)[:10], packs[0]
+        base['mass'][0], base['first_moment'][:, 0], base['inertia'][:, 0] = pi[0], pi[1:4], pi[4:]
 
 
-def _fill_joints(packs: Floats, model: Model, lanes: Ints) -> None:
+def _fill_bodies(packs: npt.NDArray[Any], model: Model, lanes: Ints) -> None:
     has_parent = (model.parents >= 0)[:, None, None]
     R_LK = rotation_to_axis(model.joint_axis)
     R_PK = np.where(has_parent, R_LK[model.parents], np.eye(3))  # of the parent's own link, not of the joint
     tree_R = np.einsum('nji,njk,nkl->nil', R_PK, model.joint_R, R_LK)
-    pi = (model.pi + model.rotor_pi).reshape(-1, 10)[-model.nj :]
+    pi = rotate_pi((model.pi + model.rotor_pi).reshape(-1, 10)[-model.nj :], R_LK)
     k, lane = lanes.T
-    for row in (L.JOINT, L.OWN_JOINT):
-        packs.view(np.int64)[k, row // LANES, lane] = np.arange(model.nj)
-    for offset, values in (
-        (L.TREE_R, tree_R.reshape(-1, 9)),
-        (L.TREE_P, np.einsum('nji,nj->ni', R_PK, model.joint_p)),
-        (L.REVOLUTE, ~model.is_prismatic[:, None]),
-        (L.PRISMATIC, model.is_prismatic[:, None]),
-        (L.MASS, rotate_pi(pi, R_LK)),
-        (L.LINK_R, R_LK.transpose(0, 2, 1).reshape(-1, 9)),
-        (L.ROTOR_GEAR, model.rotor_gear[:, None]),
-        (L.ROTOR_AXIS, np.einsum('nji,nj->ni', R_PK, model.rotor_axis)),
-        (L.ROTOR_K, (model.rotor_gear * model.rotor_inertia)[:, None]),
-        (L.ROTOR_KK, (model.rotor_gear**2 * model.rotor_inertia)[:, None]),
+    for name, values in (
+        ('joint', np.arange(model.nj)),
+        ('own_joint', np.arange(model.nj)),
+        ('revolute', ~model.is_prismatic),
+        ('prismatic', model.is_prismatic),
+        ('mass', pi[:, 0]),
+        ('rotor_gear', model.rotor_gear),
+        ('rotor_coupling', model.rotor_gear * model.rotor_inertia),
+        ('joint_inertia', model.rotor_gear**2 * model.rotor_inertia),
     ):
-        packs[k[:, None], offset // LANES + np.arange(values.shape[1]), lane[:, None]] = values
+        packs[name][k, lane] = values
+    for name, vectors in (
+        ('tree_rotation', tree_R.reshape(-1, 9)),
+        ('tree_position', np.einsum('nji,nj->ni', R_PK, model.joint_p)),
+        ('first_moment', pi[:, 1:4]),
+        ('inertia', pi[:, 4:]),
+        ('link_rotation', R_LK.transpose(0, 2, 1).reshape(-1, 9)),
+        ('rotor_axis', np.einsum('nji,nj->ni', R_PK, model.rotor_axis)),
+    ):
+        packs[name][k, :, lane] = vectors
