@@ -30,6 +30,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
 from quad_dynamics.kernels.frames import frame_pose as _pose
+from quad_dynamics.model.layout import LinkFrame
 from quad_dynamics.model.leg_kinematics import sole
 from quad_dynamics.model.model import Model
 
@@ -63,7 +64,8 @@ class FootPoints:
         for foot in model.foot_names:
             words = model._packed.frame(foot).copy()
             position, radius = sole(model, foot, resting_pose(model))
-            words[1:4] += words[4:13].reshape(3, 3) @ position
+            frame = LinkFrame.array(words)[0]
+            frame['position'] += frame['rotation'].reshape(3, 3) @ position
             self._frames.append(words)
             self._levers.append(_cross_matrix(-radius * self.up))
         self._room = np.empty((6, model.nv))
