@@ -29,6 +29,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
 from quad_dynamics.kernels.frames import frame_motion as _motion
 from quad_dynamics.kernels.frames import frame_pose as _pose
+from quad_dynamics.model.layout import LinkFrame
 from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
 
@@ -62,7 +63,8 @@ class FootPoints:
         for foot in model.foot_names:
             words = model._packed.frame(foot).copy()
             position, radius = contact_ball(model, foot)
-            words[1:4] += words[4:13].reshape(3, 3) @ position
+            frame = LinkFrame.array(words)[0]
+            frame['position'] += frame['rotation'].reshape(3, 3) @ position
             self._frames.append(words)
             self._levers.append(_cross_matrix(-radius * self.up))
         self._room = np.empty((6, model.nv))
