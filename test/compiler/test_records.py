@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,8 @@ from quad_dynamics.compiler.records import (
 from quad_dynamics.compiler.registry import ARENA, Kernel
 from quad_dynamics.compiler.trace import formula, load, routine, store
 from quad_dynamics.compiler.types import Address, Int, Number, Vec3
+
+ROOT = Path(__file__).parents[1]
 
 
 class Spring(Record):
@@ -285,3 +289,9 @@ def test_plain_python() -> None:
 def test_names_are_unique() -> None:
     with pytest.raises(TypeError, match='two records are called Spring'):
         type('Spring', (Record,), {})
+
+
+def test_page_about_the_records_is_as_the_code() -> None:
+    command = [sys.executable, str(ROOT / 'docs' / 'memory_page.py'), '--check']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=False)
+    assert done.returncode == 0, f'{done.stdout}{done.stderr}'
