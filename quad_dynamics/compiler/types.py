@@ -16,6 +16,9 @@ LANES = 4  # numbers that one vector register holds
 # the type of arrays, two types of their elements, and None.
 ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT, BOOL_DTYPE = range(13, 17)
 
+# The first words of that header are sizes of the robot; these are the ones that `arguments` know by name.
+SIZES = {'nj': 0, 'nq': 3, 'nv': 4, 'nb': 5}
+
 # Single things.
 Lanes: TypeAlias = Any  # four floats, one for each body of a pack
 Number: TypeAlias = Any  # a float or Lanes

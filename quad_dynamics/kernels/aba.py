@@ -13,6 +13,7 @@ from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Mat3, Number, Object, Sym3, Vec3, Vec6
+from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.rnea import FRICTION
@@ -50,7 +51,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, LINKS, OPTIONAL_ITEMS, INT, VECTORS)
 def forward_dynamics(
     A: Address,
     n: Int,

@@ -7,6 +7,7 @@ of its subtree at unit speed, F_j of the composite-rigid-body algorithm, moved t
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import formula, lane_sum, load, load_int, routine
@@ -40,7 +41,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, array(lambda states: 3 * states), array(lambda states, nv: 6 * states * nv))
 def centroidal_map(A: Address, n: Int, q: Object, com: Object, A_G: Object) -> Int:
     """Centre of mass and centroidal momentum matrix of n configurations.
 
@@ -63,7 +64,7 @@ def centroidal_map(A: Address, n: Int, q: Object, com: Object, A_G: Object) -> I
     return 0
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, array(lambda nv: 6 * nv), array(lambda states, nv: 3 * states * nv))
 def com_jacobian(A: Address, n: Int, q: Object, work: Object, J: Object) -> Int:
     """Jacobians of the centre of mass in n configurations.
 
@@ -86,7 +87,7 @@ def com_jacobian(A: Address, n: Int, q: Object, work: Object, J: Object) -> Int:
     return 0
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, array(lambda nv: 6 * nv), array(lambda states: 6 * states))
 def centroidal_momentum(A: Address, n: Int, q: Object, u: Object, work: Object, momentum: Object) -> Int:
     """Centroidal momentum A_G u of n states.
 
@@ -182,7 +183,7 @@ def write_base_columns(A: Address, c: Vec3, A_G: Address, start: Int, nv: Int) -
             A_G[start + (3 + k) * nv + 3 + i] = n[k]
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, array(lambda states: 6 * states))
 def centroidal_bias(A: Address, n: Int, q: Object, u: Object, bias: Object) -> Int:
     """Rate of change of the centroidal momentum of n states when du is zero; bias: (n, 6) out."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
@@ -212,7 +213,7 @@ def write_bias(A: Address, at: Int, bias: Address, start: Int) -> None:
         bias[start + k] = x
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, array(lambda states: 2 * states))
 def energy(A: Address, n: Int, q: Object, u: Object, out: Object) -> Int:
     """Kinetic and potential energy of n states; out: (n, 2)."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)

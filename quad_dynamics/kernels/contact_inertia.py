@@ -21,6 +21,7 @@ unit moments, form a group: they travel to the base together, one in each lane.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data, is_none, item, length
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import (
@@ -48,6 +49,7 @@ from quad_dynamics.compiler.types import (
     Vec6,
 )
 from quad_dynamics.kernels.aba import factor_base, reduce_inertia, solve_factored_base, store_rigid
+from quad_dynamics.kernels.argument_kinds import FRAME, FRAMES, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import add, cross, dot, read3, rotate, scale, sub, unrotate
 from quad_dynamics.kernels.tree import (
@@ -67,7 +69,20 @@ ROWS = 3  # of a group
 JOINT = 13  # where the index of its joint is in a frame
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+@kernel(
+    ARENA,
+    INT,
+    OBJECT,
+    FRAMES,
+    OPTIONAL_ITEMS,
+    INT,
+    array(lambda len_links, moments, nv: len_links * (1 + moments) * nv * LANES),
+    array(
+        lambda states, len_links, moments: (
+            states * (ROWS * len_links * (1 + moments)) * (ROWS * len_links * (1 + moments))
+        )
+    ),
+)
 def contact_inertia(
     A: Address, n: Int, q: Object, links: Object, offsets: Object, moments: Int, T: Object, G: Object
 ) -> Int:
@@ -227,7 +242,7 @@ def write_block(rows: tuple[Lanes, Lanes, Lanes], G: Address, at: Int, a: Int, b
             G[at + (b + k) * r + a + i] = x
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, FRAME, OBJECT, OBJECT, array(lambda nv: nv), array(lambda states: states))
 def directional_inertia(
     A: Address, n: Int, q: Object, frame: Object, offset: Object, direction: Object, T: Object, out: Object
 ) -> Int:
@@ -362,7 +377,16 @@ def halfway_base(A: Address, wrench: Vec6) -> Vec6:
 # ---------------------------------------------------------------- responses by Q and W
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(
+    ARENA,
+    INT,
+    OBJECT,
+    array(lambda states, nj: 6 * states * nj),
+    array(lambda states, nj: 6 * states * nj),
+    array(lambda states, nj: states * nj),
+    array(lambda states, nj: states * nj * nj),
+    array(lambda states, nj: 6 * states * nj),
+)
 def contact_propagators(
     A: Address, n: Int, q: Object, S: Object, U: Object, d_inv: Object, Q: Object, W: Object
 ) -> Int:
@@ -418,7 +442,7 @@ def start_row(A: Address, lane: Int) -> tuple[Vec3, Vec3]:
     return scale(read3(A, lane + L.U_F), x), scale(read3(A, lane + L.U_N), x)
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, FRAME, OBJECT, OBJECT, array(lambda nv, nj: nv + 6 * nj + nj * nj), VECTORS)
 def unit_response(
     A: Address, n: Int, q: Object, frame: Object, offset: Object, direction: Object, work: Object, du: Object
 ) -> Int:

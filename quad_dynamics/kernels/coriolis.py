@@ -14,6 +14,7 @@ from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object, Vec3
+from quad_dynamics.kernels.argument_kinds import MATRICES
 from quad_dynamics.kernels.crba import store_own_inertia, sum_base_inertia
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import (
@@ -47,7 +48,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, MATRICES)
 def coriolis_matrix(A: Address, n: Int, q: Object, u: Object, C: Object) -> Int:
     """Coriolis matrices of n states.
 

@@ -12,6 +12,7 @@ from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Sym3, Vec3
+from quad_dynamics.kernels.argument_kinds import MATRICES
 from quad_dynamics.kernels.door import good_configuration
 from quad_dynamics.kernels.spatial import (
     add,
@@ -42,7 +43,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, MATRICES)
 def mass_matrix(A: Address, n: Int, q: Object, M: Object) -> Int:
     """Mass matrices of n configurations.
 

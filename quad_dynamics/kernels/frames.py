@@ -8,10 +8,12 @@ the base.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, load_int, routine
 from quad_dynamics.compiler.types import Address, Int, Object, Vec3
+from quad_dynamics.kernels.argument_kinds import FRAME
 from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import add, cross, load3, matmul, read3, read9, store6
@@ -29,7 +31,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, FRAME, array(lambda states: 9 * states), array(lambda states: 3 * states))
 def frame_pose(A: Address, n: Int, q: Object, frame: Object, R: Object, p: Object) -> Int:
     """Poses of a frame in n configurations; R: (n, 3, 3) out, R_WF; p: (n, 3) out, p_WF."""
     nq = load_int(A, L.NQ)
@@ -68,7 +70,7 @@ def write_position(A: Address, frame: Address, q: Address, iq: Int, p: Address, 
             p[at + k] += q[iq + k]
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, FRAME, array(lambda states, nv: 6 * states * nv))
 def frame_jacobian(A: Address, n: Int, q: Object, frame: Object, J: Object) -> Int:
     """Jacobians of a frame in n configurations; J: (n, 6, nv) out, [v_WF_W; w_WF_W] = J u."""
     nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
@@ -114,7 +116,7 @@ def write_base_columns(A: Address, p: Vec3, J: Address, start: Int, nv: Int) -> 
             J[start + k * nv + 3 + i] = x
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, FRAME, array(lambda states: 12 * states))
 def frame_motion(A: Address, n: Int, q: Object, u: Object, frame: Object, motion: Object) -> Int:
     """Velocity and bias acceleration of a frame in n states; motion: (n, 12) out, [v; w; a; alpha].
 

@@ -23,6 +23,7 @@ from quad_dynamics.kernels.aba import (
     start_pack,
     write_accelerations,
 )
+from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.rnea import FRICTION, write_forces
@@ -53,7 +54,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, LINKS, OPTIONAL_ITEMS, INT, VECTORS, VECTORS)
 def hybrid_dynamics(
     A: Address,
     n: Int,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import load_int
@@ -12,7 +13,7 @@ from quad_dynamics.kernels.tree import base_rows, friction
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, array(lambda states, nj: states * nj))
 def joint_friction(A: Address, n: Int, u: Object, torque: Object) -> Int:
     """Friction torques of n states.
 

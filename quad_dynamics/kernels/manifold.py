@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import ARENA, FLOAT, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import load_int, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Quat, Vec3
+from quad_dynamics.kernels.argument_kinds import VECTORS
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import quat_mul
 from quad_dynamics.model import layout as L
@@ -22,7 +24,7 @@ _SMALL = 1e-4
 _LARGEST = 1.7976931348623157e308
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, FLOAT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, FLOAT, array(lambda states, nq: states * nq))
 def integrate(A: Address, n: Int, q: Object, u: Object, dt: Number, out: Object) -> Int:
     """Configurations after n motions.
 
@@ -78,7 +80,7 @@ def exponential(x: Number, y: Number, z: Number) -> Quat:
     return s * x, s * y, s * z, math.cos(half)
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, VECTORS)
 def difference(A: Address, n: Int, q0: Object, q1: Object, u: Object) -> Int:
     """Velocities (n, nv) that lead from q0 to q1 (n, nq) in unit time; the base turns the shorter way."""
     nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)

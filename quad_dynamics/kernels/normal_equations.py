@@ -6,7 +6,8 @@ A row of Y is zero outside the subtree of its joint; those zeros are not multipl
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.arrays import data, is_none
+from quad_dynamics.compiler.arguments import array
+from quad_dynamics.compiler.arrays import data, is_none, optional_data
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import load_int, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object
@@ -15,13 +16,22 @@ from quad_dynamics.kernels.regressor import (
     FRICTION_COLUMNS,
     ROTOR_COLUMNS,
     count_columns,
+    width,
     write_regressor,
 )
 from quad_dynamics.kernels.tree import base_rows, joint_entry
 from quad_dynamics.model import layout as L
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT, OBJECT)
+@kernel(
+    ARENA,
+    INT,
+    *[OBJECT] * 5,
+    INT,
+    array(lambda flags, nv, nb, nj: nv * width(flags, nb, nj)),
+    array(lambda flags, nb, nj: width(flags, nb, nj) * width(flags, nb, nj)),
+    array(lambda flags, nb, nj: width(flags, nb, nj) + 1),
+)
 def accumulate(
     A: Address,
     n: Int,
@@ -63,7 +73,7 @@ def accumulate(
         return 5
     columns = count_columns(A, flags)
     weighted = not is_none(A, weights)
-    q, u, du, tau, weights = data(q), data(u), data(du), data(tau), data(weights)
+    q, u, du, tau, weights = data(q), data(u), data(du), data(tau), optional_data(A, weights)
     Y, YtY, Yty = data(Y), data(YtY), data(Yty)
     for i in range(max(n, 1)):
         write_regressor(A, q, i * nq, u, du, i * nv, flags, Y, 0, columns)

@@ -8,10 +8,11 @@ wrenches are summed towards the base, and each joint takes the part along its mo
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.arrays import data, optional_data
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import formula, lane_sum, load, load_int, routine, store
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Object, Vec3
+from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.spatial import (
@@ -52,7 +53,7 @@ AT_REST = 4
 NO_ACCELERATION = 8
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
+@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, LINKS, OPTIONAL_ITEMS, INT, VECTORS)
 def inverse_dynamics(
     A: Address,
     n: Int,
@@ -86,7 +87,7 @@ def inverse_dynamics(
         return 3
     if not good_wrenches(A, n, links, wrenches):
         return 4
-    q, u, du, tau = data(q), data(u), data(du), data(tau)
+    q, u, du, tau = data(q), optional_data(A, u), optional_data(A, du), data(tau)
     for i in range(max(n, 1)):
         place_bodies(A, q, i * nq)
         if moves:

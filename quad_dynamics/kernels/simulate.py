@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data, is_none
 from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import apart, fill_zero, load_int, memory_at, routine, store_int, subroutine
@@ -25,7 +26,7 @@ GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST, LOG_FULL = range(6)
 LARGEST_TURN = 1.0
 
 
-@kernel(ARENA, OBJECT, INT, OBJECT)
+@kernel(ARENA, array(lambda: S_.HEADER), INT, OBJECT)
 def simulate(A: Address, scene: Object, steps: Int, tau: Object) -> Int:
     """Advance the simulation.
 

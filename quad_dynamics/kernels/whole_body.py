@@ -30,10 +30,12 @@ in the model where the pyramid cannot give the reaction.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import Array, ArrayTuple, array, table, tuple_of
 from quad_dynamics.compiler.arrays import data, item
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.registry import ARENA, INT, kernel
 from quad_dynamics.compiler.trace import fill_zero, load_int, routine, square_root
 from quad_dynamics.compiler.types import Address, Int, Number, Object
+from quad_dynamics.kernels.argument_kinds import TERMS
 from quad_dynamics.kernels.controller_terms import DJ_F_U, DJ_G_U, J_F, J_G, P_WF, R_WF, V_WF, H, M
 from quad_dynamics.model import layout as L
 
@@ -64,8 +66,31 @@ _HELD = 1e4  # weight of the rows of planar legs
 # Rows of tasks that are shorter than this share of the longest, after the others were taken out, are none.
 _RANK = 1e-7
 
+_LEGS = table(lambda n: n * LEG_WORDS)
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT)
+
+def _out(*rows: Array) -> ArrayTuple:
+    """The arrays of `whole_body`; of C and its bounds, as many rows as there may be or as there are."""
+    C, low, high = rows
+    return tuple_of(
+        array(lambda n, nv: nv * 3 * n),  # D
+        array(lambda nv: nv),  # d
+        C,
+        low,
+        high,
+        array(lambda n: (6 + 3 * n) * 3 * n),  # W
+        array(lambda n: 6 + 3 * n),  # b
+        array(lambda n: 3 * n * 3 * n),  # H
+        array(lambda n: 3 * n),  # c
+        array(lambda n: 3 * n),  # z
+    )
+
+
+_BOUNDS = array(lambda n, nj: nj + PYRAMID_ROWS * n)
+_ROWS = array(lambda rows: rows)
+
+
+@kernel(ARENA, INT, TERMS, _LEGS, array(lambda n: n * FOOT_WORDS))
 def foot_motions(A: Address, n: Int, terms: Object, legs: Object, feet: Object) -> Int:
     """Position and velocity of n feet, from the controller's terms.
 
@@ -94,7 +119,18 @@ def foot_motions(A: Address, n: Int, terms: Object, legs: Object, feet: Object) 
     return 0
 
 
-@kernel(ARENA, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(
+    ARENA,
+    INT,
+    TERMS,
+    _LEGS,
+    table(lambda: TASK_WORDS),
+    table(lambda n: n * LEG_TASK_WORDS),
+    table(lambda nj: nj),
+    table(lambda nj: 2 * nj),
+    array(lambda n, nv: n * (3 * nv + 4 * LEG_MOST_JOINTS + 3) + 36 + 6 * (3 * n + 1)),
+    _out(array(lambda n, nj: (nj + PYRAMID_ROWS * n) * 3 * n), _BOUNDS, _BOUNDS),
+)
 def whole_body(
     A: Address,
     n: Int,
@@ -156,7 +192,21 @@ def whole_body(
     return rows
 
 
-@kernel(ARENA, INT, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(
+    ARENA,
+    INT,
+    INT,
+    table(lambda n: 3 * n),
+    _out(array(lambda n, rows: rows * 3 * n), _ROWS, _ROWS),
+    array(lambda n: (6 + 3 * n) * (3 * n + 2)),
+    tuple_of(
+        array(lambda n: 3 * n * 3 * n),
+        array(lambda n: 3 * n),
+        array(lambda n, rows: rows * 3 * n),
+        _ROWS,
+        _ROWS,
+    ),
+)
 def next_level(A: Address, n: Int, rows: Int, z: Object, out: Object, room: Object, level: Object) -> Int:
     """The problem of the level below the tasks, in unknowns y that leave them as they are: z + N^T y.
 

@@ -20,10 +20,11 @@ joint's axis. Frame A, in which everything is computed, has world axes and its o
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.types import LANES
+from quad_dynamics.compiler.types import LANES, SIZES
 
 # Header: addresses of single words (3 for gravity).
 NJ, PACKS, FLOATING, NQ, NV, NB, ROTORS = range(7)
+assert SIZES == {'nj': NJ, 'nq': NQ, 'nv': NV, 'nb': NB}
 GRAVITY = 7  # [m/s^2], world axes
 JOINTS, FIRST_PACK, SCRATCH = range(10, 13)
 # Then follow addresses of Python objects in this process: ARRAY_TYPE, FLOAT64_DTYPE, NONE_OBJECT, BOOL_DTYPE.
