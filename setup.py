@@ -79,8 +79,9 @@ setup(
         'daqp',
         'jinja2',
         'matplotlib',
-        'numba',
-        'numpy',
+        # What has been run (docs/running.md): kernels rely on how they lay out arrays and call functions.
+        'numba>=0.55.1,<0.69',
+        'numpy>=1.21.5,<2.6',
         'pillow',
         'pyyaml',
         'rosbags',

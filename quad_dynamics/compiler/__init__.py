@@ -1,2 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns functions of Python into machine code that Python calls at the cost of a built-in function."""
+"""Turns functions of Python into machine code that Python calls at the cost of a built-in function.
+
+The rest of the package uses these names, and no others (a test looks):
+
+registry: `kernel` declares one, with `ARENA`, `INT`, `FLOAT`, `OBJECT` for its arguments; `KERNELS` lists
+    them, each a `Kernel` with `run`, `run_unlocked` and `load`; `LISTENERS` are told what is being compiled.
+arguments: `array`, `table`, `tuple_of`, `each` for arguments that are checked on the way into a kernel;
+    `Array`, `ArrayTuple` are what they return.
+trace: `routine`, `subroutine`, `formula`, `apart` for parts of a kernel; `load`, `store`, `load_int`,
+    `store_int`, `memory_at`, `fill_zero` for memory; `split`, `join`, `lane_sum`, `zero_lanes`, `unit_lanes`,
+    `square_root`, `nearest`, `fused`, `where_nonzero` for numbers and lanes.
+arrays: `data`, `optional_data`, `is_none`, `is_array`, `is_writeable`, `is_mask`, `mask_at`, `extent`,
+    `item`, `length` look into the Python objects that a kernel is called with.
+types: names for the reader, such as `Address`, `Int`, `Lanes` and `Vec3`, and words that every arena has.
+allocation: `new_arrays` makes results of several arrays.
+interpreter: `address_of` and `mark_unwritten` for memory that kernels get by its address.
+disk_cache: `cache_directory` is where compiled kernels are kept.
+
+`entry`, `argument_checks` and `self_test` are the compiler's own: the way from Python into a kernel, what is
+checked on it, and whether Python, NumPy and numba are as it assumes.
+"""

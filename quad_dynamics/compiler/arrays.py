@@ -10,7 +10,8 @@ NumPy's array object (PyArrayObject_fields in its C header), which is part of it
 The addresses of what an object may be (the array type, the float64 and bool types, None) stand in the header
 of the memory that every kernel gets, see `header`.
 
-Several arrays come as a tuple, which the public functions make: kernels do not check that it is one.
+Several arrays come as a tuple, which the public functions make. What kernels do not check themselves is
+declared, and checked on the way into them (see `arguments`).
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from quad_dynamics.compiler.types import Address, Bool, Int, Object
 
 _WORD = 8
 _HEAD = object.__basicsize__  # every Python object begins with this; its type is the last word of it
-_TYPE = _HEAD - _WORD
-DATA, _NDIM, _SHAPE, _DTYPE, _FLAGS = (_HEAD + _WORD * i for i in (0, 1, 2, 5, 6))
-_CONTIGUOUS_ALIGNED = 0x0101
-_WRITEABLE = 0x0400
-_SIZE, _ITEMS = _HEAD, tuple.__basicsize__  # of a tuple
+TYPE = _HEAD - _WORD
+DATA, NDIM, SHAPE, DTYPE, FLAGS = (_HEAD + _WORD * i for i in (0, 1, 2, 5, 6))
+CONTIGUOUS_ALIGNED = 0x0101
+WRITEABLE = 0x0400
+SIZE, ITEMS = _HEAD, tuple.__basicsize__  # of a tuple
 
 
 @formula
@@ -44,6 +45,14 @@ def word(obj: Object | Int, offset: Int) -> Int:
 def data(array: Object) -> Address:
     """The numbers of an array."""
     return memory_at(word(array, DATA))
+
+
+@routine
+def optional_data(header: Header, obj: Object) -> Address:
+    """The numbers of an array; of None, memory that must not be touched."""
+    if is_none(header, obj):
+        return memory_at(0)
+    return data(obj)
 
 
 @routine
@@ -61,27 +70,27 @@ def obj_address(obj: Object) -> Int:
 @routine
 def is_array(header: Header, obj: Object, ndim: Int) -> Bool:
     """Whether an argument is a contiguous array of float64 with ndim dimensions."""
-    if word(obj, _TYPE) != header.array_type or word(obj, _DTYPE) != header.float64_dtype:
+    if word(obj, TYPE) != header.array_type or word(obj, DTYPE) != header.float64_dtype:
         return False
     # the number of dimensions and the flags are ints of 32 bits
-    return (word(obj, _NDIM) & 0xFFFFFFFF) == ndim and (
-        word(obj, _FLAGS) & _CONTIGUOUS_ALIGNED
-    ) == _CONTIGUOUS_ALIGNED
+    return (word(obj, NDIM) & 0xFFFFFFFF) == ndim and (
+        word(obj, FLAGS) & CONTIGUOUS_ALIGNED
+    ) == CONTIGUOUS_ALIGNED
 
 
 @routine
 def is_writeable(header: Header, obj: Object, ndim: Int) -> Bool:
     """As `is_array`, and it may be written to."""
-    return is_array(header, obj, ndim) and (word(obj, _FLAGS) & _WRITEABLE) != 0
+    return is_array(header, obj, ndim) and (word(obj, FLAGS) & WRITEABLE) != 0
 
 
 @routine
 def is_mask(header: Header, obj: Object, size: Int) -> Bool:
     """Whether an argument is a contiguous array (size,) of bool."""
-    if word(obj, _TYPE) != header.array_type or word(obj, _DTYPE) != header.bool_dtype:
+    if word(obj, TYPE) != header.array_type or word(obj, DTYPE) != header.bool_dtype:
         return False
-    flags = word(obj, _FLAGS) & _CONTIGUOUS_ALIGNED
-    return (word(obj, _NDIM) & 0xFFFFFFFF) == 1 and flags == _CONTIGUOUS_ALIGNED and extent(obj, 0) == size
+    flags = word(obj, FLAGS) & CONTIGUOUS_ALIGNED
+    return (word(obj, NDIM) & 0xFFFFFFFF) == 1 and flags == CONTIGUOUS_ALIGNED and extent(obj, 0) == size
 
 
 @formula
@@ -93,19 +102,19 @@ def mask_at(array: Object, i: Int) -> Int:
 @formula
 def length(items: Object) -> Int:
     """Number of elements of a tuple."""
-    return word(items, _SIZE)
+    return word(items, SIZE)
 
 
 @formula
 def item(items: Object, i: Int) -> Int:
     """Address of element i of a tuple."""
-    return word(items, _ITEMS + i * _WORD)
+    return word(items, ITEMS + i * _WORD)
 
 
 @routine
 def extent(obj: Object, axis: Int) -> Int:
     """Length of an array along an axis."""
-    return word(word(obj, _SHAPE), 8 * axis)
+    return word(word(obj, SHAPE), 8 * axis)
 
 
 if interpreter.INTERPRETED:
@@ -120,15 +129,15 @@ def check_layout() -> None:
     def at(offset: int, obj: object = example) -> int:
         return ctypes.c_int64.from_address(id(obj) + offset).value
 
-    shape = (ctypes.c_int64 * 2).from_address(at(_SHAPE))
-    flags = _CONTIGUOUS_ALIGNED | _WRITEABLE
+    shape = (ctypes.c_int64 * 2).from_address(at(SHAPE))
+    flags = CONTIGUOUS_ALIGNED | WRITEABLE
     found = (
-        at(_TYPE),
+        at(TYPE),
         at(DATA),
-        at(_NDIM) & 0xFFFFFFFF,
+        at(NDIM) & 0xFFFFFFFF,
         tuple(shape),
-        at(_DTYPE),
-        at(_FLAGS) & flags,
+        at(DTYPE),
+        at(FLAGS) & flags,
     )
     dtype = id(np.dtype(np.float64))
     expected = (id(np.ndarray), example.ctypes.data, 2, (2, 3), dtype, flags)
@@ -138,5 +147,5 @@ def check_layout() -> None:
             f'expected {expected}, found {found}'
         )
     pair = (example, None)
-    if [at(_SIZE, pair), at(_ITEMS, pair), at(_ITEMS + _WORD, pair)] != [2, id(example), id(None)]:
+    if [at(SIZE, pair), at(ITEMS, pair), at(ITEMS + _WORD, pair)] != [2, id(example), id(None)]:
         raise RuntimeError('quad_dynamics does not know how this Python lays out its tuples')

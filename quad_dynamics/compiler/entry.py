@@ -9,14 +9,21 @@ raise, which costs 50 ns a call. Here a built-in function with the interpreter's
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from llvmlite import binding, ir
 from numba import types
 
+from quad_dynamics.compiler.argument_checks import is_good
+from quad_dynamics.compiler.arguments import Array, ArrayTuple, description
+from quad_dynamics.compiler.arrays import length
+from quad_dynamics.compiler.header import sizes_of
 from quad_dynamics.compiler.record_types import RootType
-from quad_dynamics.compiler.trace import AddressType, ObjectType
+from quad_dynamics.compiler.trace import AddressType, Memory, ObjectType, Placeholder, load_int
+
+# Arguments of a kernel by name, each a type of numba, or what is expected of an array.
+Arguments = Mapping[str, Any]
 
 _METH_FASTCALL = 0x0080
 
@@ -38,48 +45,53 @@ class _MethodDef(ctypes.Structure):
 _kept: list[Any] = []
 
 
-def make_entry(
-    name: str, signature: tuple[types.Type, ...], kernel: int, release: bool = False
-) -> Callable[..., int]:
+def make_entry(name: str, arguments: Arguments, kernel: int, release: bool = False) -> Callable[..., int]:
     """A built-in function that calls a kernel.
 
     Args:
         name: what it is called.
-        signature: types of the kernel's arguments; another number of them is a TypeError.
+        arguments: the kernel's arguments, by name; another number of them is a TypeError, and so is an array
+            that is not as it was declared.
         kernel: address of the compiled kernel.
         release: give the interpreter's lock away while the kernel runs, so that other threads go on. The
             caller's references keep the arguments alive.
     """
-    return make_builtin(name, _write_code(name, signature, kernel, release))
+    return make_builtin(name, _write_code(name, arguments, kernel, release))
 
 
 def make_builtin(name: str, code: ir.Module) -> Callable[..., Any]:
     """A built-in function from instructions that define `enter(self, arguments, count)`."""
+    method = _MethodDef(name.encode(), machine_code(code, 'enter'), _METH_FASTCALL, None)
+    _kept.append(method)
+    return _new_builtin(ctypes.byref(method), None, None)  # type: ignore[no-any-return]
+
+
+def machine_code(code: ir.Module, function: str) -> int:
+    """Address of a function, from instructions that define it."""
     module = binding.parse_assembly(str(code))
     module.verify()
     machine = binding.Target.from_default_triple().create_target_machine(opt=2)
     engine = binding.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    method = _MethodDef(name.encode(), engine.get_function_address('enter'), _METH_FASTCALL, None)
-    _kept.extend((engine, method))
-    return _new_builtin(ctypes.byref(method), None, None)  # type: ignore[no-any-return]
+    _kept.append(engine)
+    address: int = engine.get_function_address(function)
+    return address
 
 
-def _write_code(name: str, signature: tuple[types.Type, ...], kernel: int, release: bool) -> ir.Module:
+def _write_code(name: str, declared: Arguments, kernel: int, release: bool) -> ir.Module:
     """The instructions: `enter(self, arguments, count)` as the interpreter calls it."""
     module = ir.Module()
     enter = ir.Function(module, ir.FunctionType(_OBJECT, [_OBJECT, _OBJECT.as_pointer(), _INT]), 'enter')
     builder = ir.IRBuilder(enter.append_basic_block())
-    expected = ir.Constant(_INT, len(signature))
+    expected = ir.Constant(_INT, len(declared))
     with builder.if_then(builder.icmp_signed('!=', enter.args[2], expected), likely=False):
-        _refuse(builder, f'the kernel {name} takes {len(signature)} arguments')
-    arguments = []
-    for i, kind in enumerate(signature):
-        item = builder.load(builder.gep(enter.args[1], [ir.Constant(_INT, i)]))
-        arguments.append(_convert(builder, kind, item))
+        _refuse(builder, f'the kernel {name} takes {len(declared)} arguments')
+    items = [builder.load(builder.gep(enter.args[1], [ir.Constant(_INT, i)])) for i in range(len(declared))]
+    arguments = [_convert(builder, kind, item) for kind, item in zip(declared.values(), items, strict=True)]
     failed = call_of(builder, 'PyErr_Occurred', _OBJECT)
     with builder.if_then(builder.icmp_unsigned('!=', failed, ir.Constant(_OBJECT, None)), likely=False):
         builder.ret(ir.Constant(_OBJECT, None))
+    _check(builder, name, declared, items, arguments)
     # As numba lays out a kernel: where the result goes, where an error would go, then its arguments.
     result, error = builder.alloca(_INT), builder.alloca(_OBJECT)
     inputs = [result, error, *arguments]
@@ -90,6 +102,42 @@ def _write_code(name: str, signature: tuple[types.Type, ...], kernel: int, relea
         call_of(builder, 'PyEval_RestoreThread', ir.VoidType(), thread)
     builder.ret(call_of(builder, 'PyLong_FromLongLong', _OBJECT, builder.load(result)))
     return module
+
+
+def _check(
+    builder: ir.IRBuilder, name: str, declared: Arguments, items: list[ir.Value], arguments: list[ir.Value]
+) -> None:
+    """Raise a TypeError where an array is not as it was declared, or there is no arena."""
+    given = dict(zip(declared, arguments, strict=True))
+    names = {key: Placeholder(builder, value) for key, value in given.items() if value.type == _INT}
+    for (key, kind), item in zip(declared.items(), items, strict=True):
+        if isinstance(kind, AddressType | RootType):
+            missing = builder.icmp_unsigned('==', builder.ptrtoint(given[key], _INT), ir.Constant(_INT, 0))
+            with builder.if_then(missing, likely=False):
+                _refuse(builder, f'the kernel {name} needs memory at {key}, which is 0')
+            if isinstance(kind, RootType):
+                memory, sizes = Memory(builder, given[key]), sizes_of(kind.record)
+                names |= {size: load_int(memory, offset) for size, offset in sizes.items()}
+            if 'n' in names:
+                n, one = names['n'].value, ir.Constant(_INT, 1)
+                states = builder.select(builder.icmp_signed('>', n, one), n, one)
+                names['states'] = Placeholder(builder, states)
+        elif isinstance(kind, Array | ArrayTuple):
+            message = f'the kernel {name} needs {description(kind)} as {key}'
+            if kind.optional:
+                none = builder.inttoptr(ir.Constant(_INT, id(None)), _OBJECT)
+                with builder.if_then(builder.icmp_unsigned('!=', item, none)):
+                    _demand(builder, is_good(builder, item, kind, names), message)
+            else:
+                _demand(builder, is_good(builder, item, kind, names), message)
+            if isinstance(kind, ArrayTuple) and not kind.optional:
+                names[f'len_{key}'] = length(Placeholder(builder, given[key]))
+
+
+def _demand(builder: ir.IRBuilder, good: ir.Value, message: str) -> None:
+    """Raise a TypeError unless all is good."""
+    with builder.if_then(builder.not_(good), likely=False):
+        _refuse(builder, message)
 
 
 def _refuse(builder: ir.IRBuilder, message: str) -> None:
@@ -104,9 +152,9 @@ def _refuse(builder: ir.IRBuilder, message: str) -> None:
     builder.ret(ir.Constant(_OBJECT, None))
 
 
-def _convert(builder: ir.IRBuilder, kind: types.Type, item: ir.Value) -> ir.Value:
+def _convert(builder: ir.IRBuilder, kind: Any, item: ir.Value) -> ir.Value:
     """A Python object as an argument of a kernel."""
-    if isinstance(kind, ObjectType):
+    if isinstance(kind, ObjectType | Array | ArrayTuple):
         return builder.ptrtoint(item, _INT)
     if kind == types.float64:
         return call_of(builder, 'PyFloat_AsDouble', _FLOAT, item)

@@ -5,6 +5,14 @@ from __future__ import annotations
 
 from quad_dynamics.compiler.records import INT, Record, field
 
+# Sizes of a robot that `arguments` know by name; they are fields of the root that a kernel gets.
+_SIZES = ('nj', 'nq', 'nv', 'nb')
+
+
+def sizes_of(root: type[Record]) -> dict[str, int]:
+    """Offsets of the sizes that a root has, by name."""
+    return {one.name: one.offset for one in root.fields if one.name in _SIZES}
+
 
 class Header(Record):
     """Addresses of Python objects in this process, for the checks of `arrays`."""

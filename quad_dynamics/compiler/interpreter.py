@@ -16,13 +16,16 @@ import math
 import operator
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from quad_dynamics.array_types import Floats
+from quad_dynamics.compiler.arguments import Array, ArrayTuple, description, is_good
+from quad_dynamics.compiler.header import sizes_of
+from quad_dynamics.compiler.records import Record
 from quad_dynamics.compiler.types import LANES
 
 INTERPRETED = os.environ.get('QUAD_DYNAMICS_INTERPRET', '0') not in ('', '0')
@@ -246,6 +249,7 @@ def _data(obj: Any) -> Memory:
 
 ARRAYS: dict[str, Any] = {
     'data': _data,
+    'optional_data': lambda _, obj: _data(obj),
     'is_none': lambda _, obj: obj is None,
     'is_array': lambda _, obj, ndim: _is_plain(obj, _FLOAT64, ndim),
     'is_writeable': lambda _, obj, ndim: _is_plain(obj, _FLOAT64, ndim) and obj.flags.writeable,
@@ -261,13 +265,17 @@ ARRAYS: dict[str, Any] = {
 
 
 def interpret(
-    name: str, function: Callable[..., int], converters: Iterable[Callable[[Any], Any]]
+    name: str,
+    function: Callable[..., int],
+    declared: Mapping[str, Any],
+    converters: Iterable[Callable[[Any], Any]],
 ) -> Callable[..., int]:
     """A kernel that is not compiled.
 
     Args:
         name: of the kernel.
         function: as it was declared.
+        declared: its arguments by name.
         converters: from each argument of Python to what the kernel gets.
     """
     converters = tuple(converters)
@@ -276,7 +284,21 @@ def interpret(
         if len(arguments) != len(converters):
             raise TypeError(f'the kernel {name} takes {len(converters)} arguments')
         given = [convert(one) for convert, one in zip(converters, arguments, strict=True)]
+        _check(name, declared, given)
         with np.errstate(all='ignore'):
             return int(function(*given))
 
     return run
+
+
+def _check(name: str, declared: Mapping[str, Any], given: Sequence[Any]) -> None:
+    """As the entry of a compiled kernel checks arrays."""
+    names: dict[str, int] = {key: one for key, one in zip(declared, given, strict=True) if type(one) is int}
+    for (key, kind), one in zip(declared.items(), given, strict=True):
+        if isinstance(one, Record):
+            names |= {size: one.memory.load_int(offset) for size, offset in sizes_of(type(one)).items()}
+            names['states'] = max(names.get('n', 1), 1)
+        elif isinstance(kind, Array | ArrayTuple) and not is_good(one, kind, names):
+            raise TypeError(f'the kernel {name} needs {description(kind)} as {key}')
+        if isinstance(kind, ArrayTuple) and one is not None:
+            names[f'len_{key}'] = len(one)

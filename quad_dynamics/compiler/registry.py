@@ -9,6 +9,7 @@ finding out the types; the kernels check the types of arrays themselves (see `do
 from __future__ import annotations
 
 import contextlib
+import inspect
 import operator
 import os
 import sys
@@ -24,12 +25,13 @@ from numba import njit, types
 from numba.core import codegen
 from numba.core.compiler_lock import global_compiler_lock
 
-from quad_dynamics.compiler.arrays import check_layout
+from quad_dynamics.compiler.arguments import Array, ArrayTuple
 from quad_dynamics.compiler.disk_cache import DiskCache
 from quad_dynamics.compiler.entry import make_entry
 from quad_dynamics.compiler.interpreter import INTERPRETED, interpret, memory_at, plain
 from quad_dynamics.compiler.record_types import RootType, type_of_record
 from quad_dynamics.compiler.records import Record
+from quad_dynamics.compiler.self_test import check_compiler
 from quad_dynamics.compiler.trace import OPTIONS, AddressType, ObjectType
 
 # Types of arguments: an address of plain numbers (a Python int), arrays and other objects, and numbers. The
@@ -54,15 +56,18 @@ class Kernel:
 
     Attributes:
         name: its name, unique.
+        arguments: what each of its arguments is, by name.
+        signature: the same as types of numba.
         run: calls it; compiles or loads it first where that has not happened yet.
         run_unlocked: the same without the interpreter's lock, so that other threads run meanwhile. It is for
             calls that take long, as getting the lock back may take milliseconds. Each thread needs an arena
             of its own (`Packed.workspace`), and arrays that nobody else changes.
     """
 
-    def __init__(self, function: Callable[..., int], signature: tuple[types.Type, ...]) -> None:
+    def __init__(self, function: Callable[..., int], kinds: tuple[Any, ...]) -> None:
         self.name = function.__name__
-        self.signature = signature
+        self.arguments = dict(zip(inspect.signature(function).parameters, kinds, strict=True))
+        self.signature = tuple(OBJECT if isinstance(kind, Array | ArrayTuple) else kind for kind in kinds)
         self.function = function
         self.run: Callable[..., int] = self._load_and_run
         self.run_unlocked: Callable[..., int] = self._load_and_run_unlocked
@@ -78,7 +83,9 @@ class Kernel:
             if self.run != self._load_and_run:
                 return False
             if INTERPRETED:
-                self.run = self.run_unlocked = interpret(self.name, self.function, self._converters())
+                self.run = self.run_unlocked = interpret(
+                    self.name, self.function, self.arguments, self._converters()
+                )
                 return False
             if numba.config.DISABLE_JIT:
                 raise RuntimeError('NUMBA_DISABLE_JIT is set, but the kernels have to be compiled')
@@ -86,15 +93,15 @@ class Kernel:
                 raise RuntimeError(
                     'the kernels rely on the global interpreter lock, which this Python has off'
                 )
-            check_layout()
+            check_compiler()
             dispatcher = self._dispatcher = njit(**OPTIONS)(self.function)
             cache = dispatcher._cache = _AnnouncingCache(self.name, announce)
             with cache, global_compiler_lock, _optimize_only(self.name):
                 dispatcher.compile(self.signature)
             result = dispatcher.overloads[self.signature]
             address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
-            self.run_unlocked = make_entry(self.name, self.signature, address, release=True)
-            self.run = make_entry(self.name, self.signature, address)
+            self.run_unlocked = make_entry(self.name, self.arguments, address, release=True)
+            self.run = make_entry(self.name, self.arguments, address)
             return cache.missed
 
     def _converters(self) -> Iterator[Callable[[Any], Any]]:
@@ -193,9 +200,15 @@ def _optimize_only(name: str) -> Iterator[None]:
         library._optimize_final_module, library._finalize_specific = optimize, make_code
 
 
-def kernel(*signature: types.Type | type[Record]) -> Callable[[Callable[..., int]], Kernel]:
-    """Declare a function as a kernel with the given argument types; it returns a status (see `door`)."""
-    kinds = tuple(type_of_record(kind) if isinstance(kind, type) else kind for kind in signature)
+def kernel(*kinds: Any) -> Callable[[Callable[..., int]], Kernel]:
+    """Declare a function as a kernel; it returns a status (see `door`).
+
+    Args:
+        kinds: of its arguments: the class of a record that is a root, ARENA, INT, FLOAT; OBJECT for what the
+            kernel itself looks into; `array`, `table`, `tuple_of`, `each` of `arguments` for what is checked
+            on the way into it.
+    """
+    kinds = tuple(type_of_record(kind) if isinstance(kind, type) else kind for kind in kinds)
 
     def declare(function: Callable[..., int]) -> Kernel:
         if INTERPRETED:

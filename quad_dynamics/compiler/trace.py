@@ -175,6 +175,12 @@ class Placeholder:
     def __rtruediv__(self, other: Any) -> Placeholder:
         return self._binary(other, 'fdiv', 'sdiv', swapped=True)
 
+    def __floordiv__(self, other: Any) -> Placeholder:
+        return Placeholder(self.builder, self.builder.sdiv(self.value, as_type(self.builder, other, _INT)))
+
+    def __and__(self, other: Any) -> Placeholder:
+        return Placeholder(self.builder, self.builder.and_(self.value, as_type(self.builder, other, _INT)))
+
     def __neg__(self) -> Placeholder:
         return Placeholder(self.builder, self.builder.fneg(self.value, flags=_FLAGS))
 

@@ -7,6 +7,7 @@ of its subtree at unit speed, F_j of the composite-rigid-body algorithm, moved t
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import formula, lane_sum, routine
@@ -34,7 +35,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model.layout import Body, Pack, Robot
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, array(lambda states: 3 * states), array(lambda states, nv: 6 * states * nv))
 def centroidal_map(robot: Robot, n: Int, q: Object, com: Object, A_G: Object) -> Int:
     """Centre of mass and centroidal momentum matrix of n configurations.
 
@@ -57,7 +58,7 @@ def centroidal_map(robot: Robot, n: Int, q: Object, com: Object, A_G: Object) ->
     return 0
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, array(lambda nv: 6 * nv), array(lambda states, nv: 3 * states * nv))
 def com_jacobian(robot: Robot, n: Int, q: Object, work: Object, J: Object) -> Int:
     """Jacobians of the centre of mass in n configurations.
 
@@ -80,7 +81,7 @@ def com_jacobian(robot: Robot, n: Int, q: Object, work: Object, J: Object) -> In
     return 0
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, array(lambda nv: 6 * nv), array(lambda states: 6 * states))
 def centroidal_momentum(robot: Robot, n: Int, q: Object, u: Object, work: Object, momentum: Object) -> Int:
     """Centroidal momentum A_G u of n states.
 
@@ -176,7 +177,7 @@ def write_base_columns(robot: Robot, c: Vec3, A_G: Address, start: Int, nv: Int)
             A_G[start + (3 + k) * nv + 3 + i] = n[k]
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, array(lambda states: 6 * states))
 def centroidal_bias(robot: Robot, n: Int, q: Object, u: Object, bias: Object) -> Int:
     """Rate of change of the centroidal momentum of n states when du is zero; bias: (n, 6) out."""
     nq, nv = robot.nq, robot.nv
@@ -206,7 +207,7 @@ def write_bias(robot: Robot, bias: Address, start: Int) -> None:
         bias[start + k] = x
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, array(lambda states: 2 * states))
 def energy(robot: Robot, n: Int, q: Object, u: Object, out: Object) -> Int:
     """Kinetic and potential energy of n states; out: (n, 2)."""
     nq, nv = robot.nq, robot.nv

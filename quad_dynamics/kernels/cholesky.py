@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.arguments import array, table
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.record_types import part
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Int, Object
+from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
@@ -23,7 +25,7 @@ from quad_dynamics.kernels.tree import base_rows, friction, move_bodies, place_b
 from quad_dynamics.model.layout import Robot
 
 
-@kernel(INT, OBJECT)
+@kernel(INT, array(lambda n: n * n))
 def factor_llt(n: Int, M: Object) -> Int:
     """Factor M (n, n) in place, L its lower triangle; returns 0, or 1 + the row whose pivot is not > 0."""
     return factor(data(M), 0, n)
@@ -49,7 +51,7 @@ def factor(M: Address, start: Int, n: Int) -> Int:
     return 0
 
 
-@kernel(INT, INT, OBJECT, OBJECT)
+@kernel(INT, INT, table(lambda n: n * n), array(lambda n, count: n * count))
 def solve_llt(n: Int, count: Int, M: Object, b: Object) -> Int:
     """Solve L L^T x = b in place, for `count` right-hand sides b (count, n)."""
     for i in range(count):
@@ -57,7 +59,14 @@ def solve_llt(n: Int, count: Int, M: Object, b: Object) -> Int:
     return 0
 
 
-@kernel(INT, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(
+    INT,
+    INT,
+    table(lambda n, count: count * n * n),
+    array(lambda n, count: count * n),
+    array(lambda n: (n + 1) * n),
+    array(lambda count: count),
+)
 def solve_symmetric(n: Int, count: Int, M: Object, b: Object, work: Object, failed: Object) -> Int:
     """Solve M x = b in place, for `count` matrices: by LLT, and by LDLT where LLT fails.
 
@@ -94,7 +103,9 @@ def copy_matrix(M: Address, start: Int, n: Int, to: Address) -> None:
         to[k] = M[start + k]
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+@kernel(
+    Robot, INT, OBJECT, OBJECT, OBJECT, LINKS, OPTIONAL_ITEMS, INT, array(lambda nv: (nv + 1) * nv), VECTORS
+)
 def forward_dynamics_cholesky(
     robot: Robot,
     n: Int,

@@ -21,6 +21,7 @@ unit moments, form a group: they travel to the base together, one in each lane.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data, is_none, item, length
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import (
@@ -46,6 +47,7 @@ from quad_dynamics.compiler.types import (
     Vec6,
 )
 from quad_dynamics.kernels.aba import articulate_rigid, factor_base, reduce_inertia, solve_factored_base
+from quad_dynamics.kernels.argument_kinds import FRAME, FRAMES, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import add, cross, dot, rotate, scale, sub, unrotate
 from quad_dynamics.kernels.tree import (
@@ -63,7 +65,20 @@ from quad_dynamics.model.layout import Body, LinkFrame, Pack, Robot
 ROWS = 3  # of a group
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+@kernel(
+    Robot,
+    INT,
+    OBJECT,
+    FRAMES,
+    OPTIONAL_ITEMS,
+    INT,
+    array(lambda len_links, moments, nv: len_links * (1 + moments) * nv * LANES),
+    array(
+        lambda states, len_links, moments: (
+            states * (ROWS * len_links * (1 + moments)) * (ROWS * len_links * (1 + moments))
+        )
+    ),
+)
 def contact_inertia(
     robot: Robot, n: Int, q: Object, links: Object, offsets: Object, moments: Int, T: Object, G: Object
 ) -> Int:
@@ -221,7 +236,7 @@ def write_block(rows: tuple[Lanes, Lanes, Lanes], G: Address, at: Int, a: Int, b
             G[at + (b + k) * r + a + i] = x
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, FRAME, OBJECT, OBJECT, array(lambda nv: nv), array(lambda states: states))
 def directional_inertia(
     robot: Robot, n: Int, q: Object, frame: Object, offset: Object, direction: Object, T: Object, out: Object
 ) -> Int:
@@ -357,7 +372,16 @@ def halfway_base(robot: Robot, wrench: Vec6) -> Vec6:
 # ---------------------------------------------------------------- responses by Q and W
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(
+    Robot,
+    INT,
+    OBJECT,
+    array(lambda states, nj: 6 * states * nj),
+    array(lambda states, nj: 6 * states * nj),
+    array(lambda states, nj: states * nj),
+    array(lambda states, nj: states * nj * nj),
+    array(lambda states, nj: 6 * states * nj),
+)
 def contact_propagators(
     robot: Robot, n: Int, q: Object, S: Object, U: Object, d_inv: Object, Q: Object, W: Object
 ) -> Int:
@@ -412,7 +436,7 @@ def start_row(body: Body) -> tuple[Vec3, Vec3]:
     return scale(body.U_f, x), scale(body.U_n, x)
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, FRAME, OBJECT, OBJECT, array(lambda nv, nj: nv + 6 * nj + nj * nj), VECTORS)
 def unit_response(
     robot: Robot,
     n: Int,

@@ -13,6 +13,7 @@ from quad_dynamics.compiler.arrays import data, extent, is_writeable, item, leng
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Object, Vec3
+from quad_dynamics.kernels.argument_kinds import FRAMES, ITEMS
 from quad_dynamics.kernels.centroidal import write_com, write_com_jacobian, write_momentum_matrix
 from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia, write_mass_matrix
 from quad_dynamics.kernels.door import good_configuration, good_vector
@@ -27,7 +28,7 @@ M, H, P_WF, R_WF, V_WF, J_F, DJ_F_U, P_WG, J_G, DJ_G_U, A_G, DA_G_U = range(12)
 RESULTS = 12
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, FRAMES, ITEMS)
 def controller_terms(robot: Robot, n: Int, q: Object, u: Object, frames: Object, out: Object) -> Int:
     """All terms of n states.
 

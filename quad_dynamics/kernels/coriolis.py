@@ -14,6 +14,7 @@ from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Vec3
+from quad_dynamics.kernels.argument_kinds import MATRICES
 from quad_dynamics.kernels.crba import sum_base_inertia
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import (
@@ -41,7 +42,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model.layout import Body, Pack, Robot
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, MATRICES)
 def coriolis_matrix(robot: Robot, n: Int, q: Object, u: Object, C: Object) -> Int:
     """Coriolis matrices of n states.
 

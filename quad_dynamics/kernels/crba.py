@@ -12,6 +12,7 @@ from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Sym3, Vec3
+from quad_dynamics.kernels.argument_kinds import MATRICES
 from quad_dynamics.kernels.door import good_configuration
 from quad_dynamics.kernels.spatial import (
     add,
@@ -34,7 +35,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model.layout import Body, Pack, Robot
 
 
-@kernel(Robot, INT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, MATRICES)
 def mass_matrix(robot: Robot, n: Int, q: Object, M: Object) -> Int:
     """Mass matrices of n configurations.
 

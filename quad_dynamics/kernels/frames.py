@@ -6,10 +6,12 @@ The frame F comes as an array with the words of a `LinkFrame`, as `Packed.frame`
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, routine
 from quad_dynamics.compiler.types import Address, Int, Object, Vec3
+from quad_dynamics.kernels.argument_kinds import FRAME
 from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import add, cross, matmul
@@ -26,7 +28,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model.layout import Body, LinkFrame, Pack, Robot
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, FRAME, array(lambda states: 9 * states), array(lambda states: 3 * states))
 def frame_pose(robot: Robot, n: Int, q: Object, frame: Object, R: Object, p: Object) -> Int:
     """Poses of a frame in n configurations; R: (n, 3, 3) out, R_WF; p: (n, 3) out, p_WF."""
     nq = robot.nq
@@ -64,7 +66,7 @@ def write_position(robot: Robot, frame: LinkFrame, q: Address, iq: Int, p: Addre
             p[at + k] += q[iq + k]
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, FRAME, array(lambda states, nv: 6 * states * nv))
 def frame_jacobian(robot: Robot, n: Int, q: Object, frame: Object, J: Object) -> Int:
     """Jacobians of a frame in n configurations; J: (n, 6, nv) out, [v_WF_W; w_WF_W] = J u."""
     nq, nv = robot.nq, robot.nv
@@ -110,7 +112,7 @@ def write_base_columns(robot: Robot, p: Vec3, J: Address, start: Int, nv: Int) -
             J[start + k * nv + 3 + i] = x
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, FRAME, array(lambda states: 12 * states))
 def frame_motion(robot: Robot, n: Int, q: Object, u: Object, frame: Object, motion: Object) -> Int:
     """Velocity and bias acceleration of a frame in n states; motion: (n, 12) out, [v; w; a; alpha].
 

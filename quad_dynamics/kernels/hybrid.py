@@ -23,6 +23,7 @@ from quad_dynamics.kernels.aba import (
     start_pack,
     write_accelerations,
 )
+from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.rnea import FRICTION, write_forces
@@ -39,7 +40,7 @@ from quad_dynamics.kernels.tree import (
 from quad_dynamics.model.layout import Pack, Robot
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, LINKS, OPTIONAL_ITEMS, INT, VECTORS, VECTORS)
 def hybrid_dynamics(
     robot: Robot,
     n: Int,

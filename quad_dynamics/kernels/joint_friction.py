@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.types import Int, Object
@@ -11,7 +12,7 @@ from quad_dynamics.kernels.tree import base_rows, friction
 from quad_dynamics.model.layout import Robot
 
 
-@kernel(Robot, INT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, array(lambda states, nj: states * nj))
 def joint_friction(robot: Robot, n: Int, u: Object, torque: Object) -> Int:
     """Friction torques of n states.
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import FLOAT, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Quat, Vec3
+from quad_dynamics.kernels.argument_kinds import VECTORS
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import quat_mul
 from quad_dynamics.model.layout import Robot
@@ -22,7 +24,7 @@ _SMALL = 1e-4
 _LARGEST = 1.7976931348623157e308
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, FLOAT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, FLOAT, array(lambda states, nq: states * nq))
 def integrate(robot: Robot, n: Int, q: Object, u: Object, dt: Number, out: Object) -> Int:
     """Configurations after n motions.
 
@@ -78,7 +80,7 @@ def exponential(x: Number, y: Number, z: Number) -> Quat:
     return s * x, s * y, s * z, math.cos(half)
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, VECTORS)
 def difference(robot: Robot, n: Int, q0: Object, q1: Object, u: Object) -> Int:
     """Velocities (n, nv) that lead from q0 to q1 (n, nq) in unit time; the base turns the shorter way."""
     nq, nv, nj = robot.nq, robot.nv, robot.nj

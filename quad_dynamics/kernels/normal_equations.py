@@ -6,7 +6,8 @@ A row of Y is zero outside the subtree of its joint; those zeros are not multipl
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.arrays import data, is_none
+from quad_dynamics.compiler.arguments import array
+from quad_dynamics.compiler.arrays import data, is_none, optional_data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object
@@ -15,13 +16,22 @@ from quad_dynamics.kernels.regressor import (
     FRICTION_COLUMNS,
     ROTOR_COLUMNS,
     count_columns,
+    width,
     write_regressor,
 )
 from quad_dynamics.kernels.tree import base_rows
 from quad_dynamics.model.layout import Robot
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT, OBJECT, OBJECT)
+@kernel(
+    Robot,
+    INT,
+    *[OBJECT] * 5,
+    INT,
+    array(lambda flags, nv, nb, nj: nv * width(flags, nb, nj)),
+    array(lambda flags, nb, nj: width(flags, nb, nj) * width(flags, nb, nj)),
+    array(lambda flags, nb, nj: width(flags, nb, nj) + 1),
+)
 def accumulate(
     robot: Robot,
     n: Int,
@@ -63,7 +73,7 @@ def accumulate(
         return 5
     columns = count_columns(robot, flags)
     weighted = not is_none(robot, weights)
-    q, u, du, tau, weights = data(q), data(u), data(du), data(tau), data(weights)
+    q, u, du, tau, weights = data(q), data(u), data(du), data(tau), optional_data(robot, weights)
     Y, YtY, Yty = data(Y), data(YtY), data(Yty)
     for i in range(max(n, 1)):
         write_regressor(robot, q, i * nq, u, du, i * nv, flags, Y, 0, columns)

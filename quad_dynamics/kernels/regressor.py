@@ -10,6 +10,7 @@ function of its ten parameters. With the motion [s; t] of the body's origin, in 
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.record_types import place
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
@@ -33,7 +34,21 @@ FRICTION_COLUMNS = 1
 ROTOR_COLUMNS = 2
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
+def width(flags: Int, nb: Int, nj: Int) -> Int:
+    """As `count_columns`, for the sizes of arrays."""
+    friction, rotors = flags & FRICTION_COLUMNS, (flags & ROTOR_COLUMNS) // ROTOR_COLUMNS
+    return 10 * nb + (2 * friction + rotors) * nj
+
+
+@kernel(
+    Robot,
+    INT,
+    OBJECT,
+    OBJECT,
+    OBJECT,
+    INT,
+    array(lambda states, flags, nv, nb, nj: states * nv * width(flags, nb, nj)),
+)
 def regressor(robot: Robot, n: Int, q: Object, u: Object, du: Object, flags: Int, Y: Object) -> Int:
     """Regressors of n states.
 

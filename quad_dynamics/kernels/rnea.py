@@ -8,10 +8,11 @@ wrenches are summed towards the base, and each joint takes the part along its mo
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.arrays import data, optional_data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Object, Vec3
+from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.spatial import (
@@ -44,7 +45,7 @@ AT_REST = 4
 NO_ACCELERATION = 8
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, INT, OBJECT)
+@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, LINKS, OPTIONAL_ITEMS, INT, VECTORS)
 def inverse_dynamics(
     robot: Robot,
     n: Int,
@@ -78,7 +79,7 @@ def inverse_dynamics(
         return 3
     if not good_wrenches(robot, n, links, wrenches):
         return 4
-    q, u, du, tau = data(q), data(u), data(du), data(tau)
+    q, u, du, tau = data(q), optional_data(robot, u), optional_data(robot, du), data(tau)
     for i in range(max(n, 1)):
         place_bodies(robot, q, i * nq)
         if moves:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data, is_none
 from quad_dynamics.compiler.record_types import clear, words
 from quad_dynamics.compiler.records import Numbers
@@ -28,7 +29,7 @@ GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST, LOG_FULL = range(6)
 LARGEST_TURN = 1.0
 
 
-@kernel(Robot, OBJECT, INT, OBJECT)
+@kernel(Robot, array(lambda: Scene.words), INT, OBJECT)
 def simulate(A: Address, memory: Object, steps: Int, tau: Object) -> Int:
     """Advance the simulation.
 

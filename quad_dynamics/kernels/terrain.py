@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.arguments import array, table
 from quad_dynamics.compiler.arrays import data
-from quad_dynamics.compiler.registry import FLOAT, INT, OBJECT, kernel
+from quad_dynamics.compiler.registry import FLOAT, INT, kernel
 from quad_dynamics.compiler.trace import apart, formula, load, routine, store, subroutine
 from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Mat3, Number, Object, Vec3
 from quad_dynamics.kernels.height_map import HEIGHTS as HEIGHTS_AT
@@ -41,7 +42,7 @@ LEGS = 4  # a way out leads through so many shapes at most
 GROUND_WORDS = 6  # distance, normal (3), friction, restitution
 
 
-@kernel(INT, FLOAT, OBJECT, OBJECT, OBJECT)
+@kernel(INT, FLOAT, table(lambda n: 3 * n), table(lambda: 1), array(lambda n: GROUND_WORDS * n))
 def ground_distances(n: Int, radius: Number, points: Object, terrain: Object, out: Object) -> Int:
     """What `ground_below` finds for n points (n, 3); out: (n, GROUND_WORDS). The arrays are not checked."""
     points, T, out = data(points), data(terrain), data(out)

@@ -13,7 +13,8 @@ measured, y.
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.arrays import data, is_none
+from quad_dynamics.compiler.arguments import array, table
+from quad_dynamics.compiler.arrays import data, is_none, optional_data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, load, routine, square_root, store
 from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object
@@ -28,7 +29,37 @@ _TILE, _TILE_WIDTH = 4, 8  # of the sum that is held in registers meanwhile
 _HUBER = 2.0  # whitened residuals beyond this count less
 
 
-@kernel(Robot, INT, *[OBJECT] * 7, INT, INT, INT, *[OBJECT] * 5)
+def columns_of(nb: Int, nj: Int, n_own: Int, n_shared: Int) -> Int:
+    """p, the number of columns."""
+    return 10 * (nb - nj) + nj * (11 + n_own) + n_shared
+
+
+_SOLUTION = table(columns_of, optional=True)
+
+
+def _room_size(nv: Int, p: Int) -> Int:
+    return nv * (2 * p + nv + 1) + _TOGETHER * p
+
+
+@kernel(
+    Robot,
+    INT,
+    *[OBJECT] * 4,
+    table(lambda n, feet, nv: n * feet * nv),
+    table(lambda n, nj, n_own: n * nj * n_own),
+    table(lambda n, nv, n_shared: n * nv * n_shared),
+    *[INT] * 3,
+    _SOLUTION,
+    _SOLUTION,
+    array(lambda nv, nb, nj, n_own, n_shared: _room_size(nv, columns_of(nb, nj, n_own, n_shared))),
+    array(
+        lambda nb, nj, n_own, n_shared: (
+            columns_of(nb, nj, n_own, n_shared) * columns_of(nb, nj, n_own, n_shared)
+        ),
+        optional=True,
+    ),
+    array(lambda n, nb, nj, n_own, n_shared: n * columns_of(nb, nj, n_own, n_shared), optional=True),
+)
 def accumulate_whitened(
     robot: Robot,
     n: Int,
@@ -66,8 +97,8 @@ def accumulate_whitened(
         x_robust: (p,) solution, -1 for y; rows that it does not explain count less. Or None.
         x: (p,) solution, -1 for y, whose scores are written. Or None for the sum.
         room: (nv (2 p + nv + 1) + 12 p) to work in.
-        YtY: (p, p) in and out, upper triangle; p is a multiple of 8. Not touched where x is given.
-        scores: (n, p) out; only where x is given.
+        YtY: (p, p) in and out, upper triangle; p is a multiple of 8. None where x is given.
+        scores: (n, p) out; None where x is not given.
     """
     nq, nv, nj = robot.nq, robot.nv, robot.nj
     if not good_configuration(robot, n, q):
@@ -79,9 +110,12 @@ def accumulate_whitened(
     if not good_vector(robot, n, nv, variance):
         return 4
     robust, with_scores = not is_none(robot, x_robust), not is_none(robot, x)
+    if is_none(robot, scores if with_scores else YtY):
+        return 15
     q, u, du, variance, J, own = data(q), data(u), data(du), data(variance), data(J), data(own)
-    shared, x_robust, x, room = data(shared), data(x_robust), data(x), data(room)
-    YtY, scores = data(YtY), data(scores)
+    shared, room = data(shared), data(room)
+    x_robust, x = optional_data(robot, x_robust), optional_data(robot, x)
+    YtY, scores = optional_data(robot, YtY), optional_data(robot, scores)
     width = 11 + n_own
     p = (10 if base_rows(robot) > 0 else 0) + nj * width + n_shared
     compact = 10 * robot.nb + nj

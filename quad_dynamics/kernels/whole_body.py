@@ -30,10 +30,12 @@ in the model where the pyramid cannot give the reaction.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.arguments import Array, ArrayTuple, array, table, tuple_of
 from quad_dynamics.compiler.arrays import data, item
-from quad_dynamics.compiler.registry import INT, OBJECT, kernel
+from quad_dynamics.compiler.registry import INT, kernel
 from quad_dynamics.compiler.trace import fill_zero, routine, square_root
 from quad_dynamics.compiler.types import Address, Int, Number, Object
+from quad_dynamics.kernels.argument_kinds import TERMS
 from quad_dynamics.kernels.controller_terms import DJ_F_U, DJ_G_U, J_F, J_G, P_WF, R_WF, V_WF, H, M
 from quad_dynamics.model.layout import Robot
 
@@ -65,7 +67,31 @@ _HELD = 1e4  # weight of the rows of planar legs
 _RANK = 1e-7
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT)
+_LEGS = table(lambda n: n * LEG_WORDS)
+
+
+def _out(*rows: Array) -> ArrayTuple:
+    """The arrays of `whole_body`; of C and its bounds, as many rows as there may be or as there are."""
+    C, low, high = rows
+    return tuple_of(
+        array(lambda n, nv: nv * 3 * n),  # D
+        array(lambda nv: nv),  # d
+        C,
+        low,
+        high,
+        array(lambda n: (6 + 3 * n) * 3 * n),  # W
+        array(lambda n: 6 + 3 * n),  # b
+        array(lambda n: 3 * n * 3 * n),  # H
+        array(lambda n: 3 * n),  # c
+        array(lambda n: 3 * n),  # z
+    )
+
+
+_BOUNDS = array(lambda n, nj: nj + PYRAMID_ROWS * n)
+_ROWS = array(lambda rows: rows)
+
+
+@kernel(Robot, INT, TERMS, _LEGS, array(lambda n: n * FOOT_WORDS))
 def foot_motions(robot: Robot, n: Int, terms: Object, legs: Object, feet: Object) -> Int:
     """Position and velocity of n feet, from the controller's terms.
 
@@ -94,7 +120,18 @@ def foot_motions(robot: Robot, n: Int, terms: Object, legs: Object, feet: Object
     return 0
 
 
-@kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(
+    Robot,
+    INT,
+    TERMS,
+    _LEGS,
+    table(lambda: TASK_WORDS),
+    table(lambda n: n * LEG_TASK_WORDS),
+    table(lambda nj: nj),
+    table(lambda nj: 2 * nj),
+    array(lambda n, nv: n * (3 * nv + 4 * LEG_MOST_JOINTS + 3) + 36 + 6 * (3 * n + 1)),
+    _out(array(lambda n, nj: (nj + PYRAMID_ROWS * n) * 3 * n), _BOUNDS, _BOUNDS),
+)
 def whole_body(
     robot: Robot,
     n: Int,
@@ -156,7 +193,21 @@ def whole_body(
     return rows
 
 
-@kernel(Robot, INT, INT, OBJECT, OBJECT, OBJECT, OBJECT)
+@kernel(
+    Robot,
+    INT,
+    INT,
+    table(lambda n: 3 * n),
+    _out(array(lambda n, rows: rows * 3 * n), _ROWS, _ROWS),
+    array(lambda n: (6 + 3 * n) * (3 * n + 2)),
+    tuple_of(
+        array(lambda n: 3 * n * 3 * n),
+        array(lambda n: 3 * n),
+        array(lambda n, rows: rows * 3 * n),
+        _ROWS,
+        _ROWS,
+    ),
+)
 def next_level(robot: Robot, n: Int, rows: Int, z: Object, out: Object, room: Object, level: Object) -> Int:
     """The problem of the level below the tasks, in unknowns y that leave them as they are: z + N^T y.
 

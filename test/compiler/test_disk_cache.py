@@ -144,3 +144,53 @@ def test_sources_are_part_of_the_key() -> None:
 
     names = {path.name for path in disk_cache.sources()}
     assert {'trace.py', 'spatial.py', 'tree.py', 'aba.py', 'layout.py'} <= names
+
+
+COPY_CODE = """
+import sys
+import numpy as np
+from quad_dynamics.api.factorization import factorize
+import quad_dynamics
+assert quad_dynamics.__file__.startswith(sys.argv[1]), quad_dynamics.__file__
+print(factorize(np.diag([4.0, -9.0])).failed_row)
+"""
+
+
+def run_copy(folder: Path, cache: Path) -> tuple[str, bool]:
+    """What a copy of the package computes, and whether it was compiled for that."""
+    variables = os.environ | {'QUAD_DYNAMICS_CACHE_DIR': str(cache), 'PYTHONPATH': str(folder)}
+    done = subprocess.run(
+        [sys.executable, '-P', '-c', COPY_CODE, str(folder)]
+        if sys.version_info >= (3, 11)
+        else [sys.executable, '-c', COPY_CODE, str(folder)],
+        env=variables,
+        cwd=cache,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), 'compiling' in done.stderr
+
+
+def test_moved_and_edited_sources_meet_no_stale_code(tmp_path: Path) -> None:
+    """Moved sources are the same and are found again; edited ones, and those of a routine, are not."""
+    import quad_dynamics
+
+    first, cache = tmp_path / 'first', tmp_path / 'cache'
+    cache.mkdir()
+    package = Path(quad_dynamics.__file__).parent
+    shutil.copytree(package, first / package.name, ignore=shutil.ignore_patterns('__pycache__', 'robots'))
+    assert run_copy(first, cache) == ('1', True)
+    assert run_copy(first, cache) == ('1', False)
+    moved = first.rename(tmp_path / 'moved')
+    assert run_copy(moved, cache) == ('1', False)
+    source = moved / package.name / 'kernels' / 'cholesky.py'
+    text = source.read_text()
+    source.write_text(
+        text.replace('            return 1 + i\n        M[row', '            return 7 + i\n        M[row')
+    )
+    assert source.read_text() != text
+    assert run_copy(moved, cache) == ('7', True)
+    source.write_text(text)
+    assert run_copy(moved, cache) == ('1', False)

@@ -57,8 +57,8 @@ def test_interpreted_as_compiled(tmp_path: Path, group: str) -> None:
     assert failed == {}
     assert expected
     for name, value in expected.items():
-        # Rounding, amplified by the condition of mass matrices, in time steps by that of contacts too; scores
-        # are small differences of large numbers.
+        # Rounding, amplified by the condition of mass matrices, in time steps by that of contacts; rows of
+        # equations are differences of larger numbers.
         scale = max(1e-3, np.abs(value).max(initial=0.0))
         error = np.abs(found[name] - value).max(initial=0.0) / scale
         assert error < (1e-6 if group in ROUGH else 1e-9), name

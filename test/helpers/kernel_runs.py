@@ -123,7 +123,7 @@ def whitened(name: str, mode: str) -> Any:
     columns = make_columns(model)
     made = Equations(samples, columns, mode, first_noise(columns, mode == 'projection'))
     rows = made._gather(samples.all()[:2])
-    return made._sums.add(rows, None), made._sums.add(rows, x), made._sums.scores(rows, x, x)
+    return made._sums.add(rows, None), made._sums.add(rows, x), made._sums.scores(rows, x, 1.1 * x)
 
 
 SIMULATIONS: dict[str, dict[str, Any]] = {

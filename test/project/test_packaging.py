@@ -103,7 +103,7 @@ def test_changelog_has_the_version(manifest: ET.Element) -> None:
 def test_dependencies_agree(manifest: ET.Element) -> None:
     """runtime.in, setup.py and package.xml name the same; in package.xml they have the names of rosdep."""
     runtime = requirement_names(ROOT / 'requirements' / 'runtime.in')
-    assert set(setup_arguments()['install_requires']) == runtime
+    assert {re.split('[<>=]', one)[0] for one in setup_arguments()['install_requires']} == runtime
     rosdep = {
         'pillow': 'python3-pil',
         'pyyaml': 'python3-yaml',
@@ -117,6 +117,21 @@ def test_dependencies_agree(manifest: ET.Element) -> None:
     expected |= {name.removeprefix('ros-jazzy-').replace('-', '_') for name in wheels} | ONLY_IN_ROS
     expected.add('python3-collada')  # viser, which the viewer needs beside it, has no key of rosdep
     assert {element.text for element in manifest.findall('exec_depend')} == expected
+
+
+@pytest.mark.parametrize('name', ['numba', 'numpy'])
+def test_versions_are_bounded(manifest: ET.Element, name: str) -> None:
+    """setup.py and package.xml agree, and what is locked, with which tests run, is within."""
+    asked = [one for one in setup_arguments()['install_requires'] if re.match(rf'{name}[<>=]', one)]
+    (element,) = [one for one in manifest.findall('exec_depend') if one.text == f'python3-{name}']
+    assert asked == [f'{name}>={element.get("version_gte")},<{element.get("version_lt")}']
+    lock = (ROOT / 'requirements' / 'lock.txt').read_text()
+    for version in re.findall(rf'^{name}==([\d.]+)', lock, re.MULTILINE):
+        low, found, high = (
+            tuple(map(int, text.split('.')))
+            for text in (element.get('version_gte', ''), version, element.get('version_lt', ''))
+        )
+        assert low <= found < high
 
 
 @pytest.mark.parametrize(

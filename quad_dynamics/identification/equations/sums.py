@@ -87,16 +87,16 @@ class Summation:
     def add(self, rows: Rows, x_robust: Floats | None) -> Floats:
         """(width, width) upper triangle of [Y y]^T W [Y y] of some samples; the sum goes to `spread`."""
         YtY = np.zeros((self.width, self.width))
-        self._run(rows, x_robust, None, YtY, np.empty((0, 0)))
+        self._run(rows, x_robust, None, YtY, None)
         return YtY
 
     def scores(self, rows: Rows, x_robust: Floats | None, x: Floats) -> Floats:
         """(n, size) Y^T W (y - Y x) of each sample."""
         out = np.empty((len(rows), self.width))
-        self._run(rows, x_robust, x, np.empty((0, 0)), out)
+        self._run(rows, x_robust, x, None, out)
         return out[:, : self.size]
 
-    def _run(self, rows: Rows, x_robust: Floats | None, x: Floats | None, *results: Floats) -> None:
+    def _run(self, rows: Rows, x_robust: Floats | None, x: Floats | None, *results: Floats | None) -> None:
         packed = self._columns.model._packed
         nv, p = packed.nv, self.width
         room = np.empty(nv * (2 * p + nv + 1) + 12 * p)
