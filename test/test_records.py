@@ -238,6 +238,15 @@ def pass_table(A: Address) -> Int:
     return 0
 
 
+@routine
+def first(x: Address) -> Number:
+    return x[0]
+
+
+def pass_record_as_numbers(A: Address) -> Int:
+    return int(first(spring_at(A, 0)))  # type: ignore[arg-type]
+
+
 def misspell(A: Address) -> Int:
     spring_at(A, 0).stifness = 1.0
     return 0
@@ -253,6 +262,7 @@ def misspell_when_reading(A: Address) -> Int:
         (pass_mount, "weaken got Mount as 'spring'; expected Spring"),
         (pass_mount_to_formula, "stretch got Mount as 'spring'; expected Spring"),
         (pass_table, r"weaken got Table\[Spring\] as 'spring'; expected Spring"),
+        (pass_record_as_numbers, "first got Spring as 'x'; expected plain numbers"),
         (misspell, "Spring has no field 'stifness'; it has index, stiffness, axis"),
         (misspell_when_reading, "Spring has no field 'indx'"),
     ],

@@ -266,7 +266,7 @@ def accelerate_base(A: Address, at: Int, f: Vec3, n_B: Vec3) -> None:
     """a_0 = (I^A)^-1 (f - p^A), in all lanes."""
     bias = [lane_sum(x) for x in load6(A, at + L.FORCE_F)]
     wrench = f + rotate(base_rotation(A), n_B)
-    store6(A, at + L.ACC_V, solve_factored_base(A, [w - b for w, b in zip(wrench, bias, strict=True)]))
+    store6(A, at + L.ACC_V, solve_factored_base(A, tuple(w - b for w, b in zip(wrench, bias))))
 
 
 @formula

@@ -109,7 +109,7 @@ def store_factor(A: Address, at: Int) -> None:
     turned = [cross(w, column) for column in sigma]
     trace = dot(v, h)  # of P: that of [w] Sigma is zero
     D = [(trace if i == j else 0.0) - (v[i] * h[j] + turned[j][i]) for i in range(3) for j in range(3)]
-    store9(A, at + L.CORIOLIS_D, D)
+    store9(A, at + L.CORIOLIS_D, tuple(D))
     S_v, S_w = load3(A, at + L.AXIS_V), load3(A, at + L.AXIS_W)
     store6(A, at + L.DAXIS_V, add(cross(w, S_v), cross(v, S_w)) + cross(w, S_w))
 

@@ -200,7 +200,7 @@ def store_base_motions(A: Address) -> None:
 def write_base_row(A: Address, at: Int, row: Int) -> None:
     """The row of one coordinate of the base, for the bodies of a pack."""
     motion = load_int(A, L.SCRATCH) + L.BASE_MOTION + 6 * row
-    S = [A[motion + i] for i in range(6)]
+    S = tuple(A[motion + i] for i in range(6))
     power_row(A, at, S[:3], S[3:])
 
 
