@@ -56,7 +56,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats
-from quad_dynamics.compiler.types import LANES, Int, Mat3, Number, Quat, Sym3, Upper3, Vec3, Vec6
+from quad_dynamics.compiler.types import LANES, Address, Int, Mat3, Number, Quat, Sym3, Upper3, Vec3, Vec6
 
 T = TypeVar('T')
 R = TypeVar('R', bound='Record')
@@ -105,7 +105,7 @@ class _Float(Kind[Number]):
         return np.dtype(np.float64)
 
     def read(self, record: Record, at: Any) -> Number:
-        return record.memory[at]
+        return cast(Number, record.memory[at])
 
     def write(self, record: Record, at: Any, value: Number) -> None:
         record.memory[at] = value
@@ -469,7 +469,7 @@ class Numbers(Place):
     __slots__ = ()
 
     def __getitem__(self, i: Int) -> Number:
-        return self.memory[self.at + i]
+        return cast(Number, self.memory[self.at + i])
 
     def __setitem__(self, i: Int, value: Number) -> None:
         self.memory[self.at + i] = value
@@ -516,6 +516,8 @@ def wrong_record(function: Callable[..., Any], kinds: Sequence[Any]) -> str:
             expected = f'Table[{wanted.__name__}]' if origin is Table else wanted.__name__
             if str(kind) != expected and not (origin is None and _is_record(kind, wanted)):
                 return f"{function.__name__} got {kind} as '{name}'; expected {expected}"
+        elif hint is Address and hasattr(kind, 'record'):
+            return f"{function.__name__} got {kind} as '{name}'; expected plain numbers"
     return ''
 
 

@@ -104,7 +104,7 @@ def open_contact(A: Address, scene: Scene, contact: Contact) -> None:
     f0, m0 = unit_wrenches(contact)
     f, m = f0, m0
     zero = zero_lanes(A)
-    inertia = (zero, zero, zero)
+    inertia: Vec3 = (zero, zero, zero)
     speed = zero
     while joint >= 0:
         entry = table + joint * L.JOINT_WORDS

@@ -29,6 +29,7 @@ def place_and_move(A: Address, scene: Scene) -> None:
 def start_bodies(A: Address, scene: Scene) -> Number:
     """Inertias and bias wrenches of the bodies alone, less external forces; returns the kinetic energy."""
     apart(A)
+    momentum: Vec3
     zero = zero_lanes(A)
     energy, momentum = zero, (zero, zero, zero)
     for k in range(load_int(A, L.PACKS)):

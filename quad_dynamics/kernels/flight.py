@@ -70,6 +70,10 @@ def in_base_axes(A: Address, w: Vec3) -> Vec3:
 @routine
 def momentum(A: Address) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
     """Mass, G and momentum l as seen from the base's origin; inertia and angular momentum about G."""
+    h: Vec3
+    J: Sym3
+    l: Vec3
+    k: Vec3
     zero = zero_lanes(A)
     m, h, J = zero, (zero, zero, zero), (zero, zero, zero, zero, zero, zero)
     l, k = (zero, zero, zero), (zero, zero, zero)
@@ -122,7 +126,8 @@ def about_centre(m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3) -> tuple[Number,
 def external_forces(A: Address, scene: Scene) -> tuple[Vec3, Vec3]:
     """Sum of the external forces over this step, and their moment about the origin of A."""
     forces, dt = scene.forces, scene.settings.dt
-    f, t = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    f: Vec3 = (0.0, 0.0, 0.0)
+    t: Vec3 = (0.0, 0.0, 0.0)
     for i in range(MAX_FORCES):
         wrench = forces[i]
         if wrench.time_left > 0.0:

@@ -40,8 +40,8 @@ def residual(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
         largest = max(largest, x)
     for i in range(n_stops):
         stop = stops[i]
-        v = stop_velocity(scene, stop, y) - stop.target
-        x = stop_residual(stop.impulse, v, stop.inertia, stop.lowest, stop.highest)
+        speed = stop_velocity(scene, stop, y) - stop.target
+        x = stop_residual(stop.impulse, speed, stop.inertia, stop.lowest, stop.highest)
         largest = max(largest, x)
     return largest
 

@@ -199,12 +199,12 @@ def fill_reduced(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, e: Num
             F0, slope = stop_defect(stop, p[k], v[k], e)
             total += F0 * F0
             D = stop.inertia
-            inverse = 1.0 / (D - slope * D * (1.0 - soft))
-            blocks[_BLOCK // 3 * k] = inverse * slope
-            step[k] = -inverse * F0
+            give = 1.0 / (D - slope * D * (1.0 - soft))
+            blocks[_BLOCK // 3 * k] = give * slope
+            step[k] = -give * F0
             drive = scene.drives[stop.joint]
             row, first, size = stop.row, drive.first, drive.blocks
-            add_reduced_stop(row, first, size, inverse * slope, step[k], H, length, nj)
+            add_reduced_stop(row, first, size, give * slope, step[k], H, length, nj)
     return math.sqrt(total)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import formula, routine, subroutine
 from quad_dynamics.compiler.types import Bool, Int, Number, Upper3, Vec3
 from quad_dynamics.kernels.constraints import add_contact, contact_velocity
@@ -26,7 +27,7 @@ _JAMMED = (
 
 
 @routine
-def settle_contact(scene: Scene, contact: Contact, y: Int, cone: Int) -> Number:
+def settle_contact(scene: Scene, contact: Contact, y: Numbers, cone: Int) -> Number:
     """The impulse of one contact with the others as they are; returns by how much its velocity changed."""
     v = contact_velocity(scene, contact, y)
     old = contact.impulse

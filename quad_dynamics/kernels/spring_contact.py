@@ -107,7 +107,7 @@ def press_springs(A: Address, scene: Scene, near: Int, h: Number, fade: Number) 
         distance, normal, mu, _ = ground_below(terrain, add(p, p_B), radius)
         p = add(p, scale(normal, -radius))
         delta = memory.deflection
-        force = (0.0, 0.0, 0.0)
+        force: Vec3 = (0.0, 0.0, 0.0)
         if distance < 0.0:
             v = add(v_B, point_velocity(A, lane, p))
             force, delta = spring_force(K, D, mu, -distance, normal, v, delta, h)
