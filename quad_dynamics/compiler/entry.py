@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from llvmlite import binding, ir
 from numba import types
@@ -21,6 +21,7 @@ from quad_dynamics.compiler.arrays import length
 from quad_dynamics.compiler.header import sizes_of
 from quad_dynamics.compiler.record_types import RootType
 from quad_dynamics.compiler.trace import AddressType, Memory, ObjectType, Placeholder, load_int
+from quad_dynamics.compiler.types import Address, Object
 
 # Arguments of a kernel by name, each a type of numba, or what is expected of an array.
 Arguments = Mapping[str, Any]
@@ -109,14 +110,16 @@ def _check(
 ) -> None:
     """Raise a TypeError where an array is not as it was declared, or there is no arena."""
     given = dict(zip(declared, arguments, strict=True))
-    names = {key: Placeholder(builder, value) for key, value in given.items() if value.type == _INT}
+    names: dict[str, Any] = {
+        key: Placeholder(builder, value) for key, value in given.items() if value.type == _INT
+    }
     for (key, kind), item in zip(declared.items(), items, strict=True):
         if isinstance(kind, AddressType | RootType):
             missing = builder.icmp_unsigned('==', builder.ptrtoint(given[key], _INT), ir.Constant(_INT, 0))
             with builder.if_then(missing, likely=False):
                 _refuse(builder, f'the kernel {name} needs memory at {key}, which is 0')
             if isinstance(kind, RootType):
-                memory, sizes = Memory(builder, given[key]), sizes_of(kind.record)
+                memory, sizes = cast(Address, Memory(builder, given[key])), sizes_of(kind.record)
                 names |= {size: load_int(memory, offset) for size, offset in sizes.items()}
             if 'n' in names:
                 n, one = names['n'].value, ir.Constant(_INT, 1)
@@ -131,7 +134,7 @@ def _check(
             else:
                 _demand(builder, is_good(builder, item, kind, names), message)
             if isinstance(kind, ArrayTuple) and not kind.optional:
-                names[f'len_{key}'] = length(Placeholder(builder, given[key]))
+                names[f'len_{key}'] = length(cast(Object, Placeholder(builder, given[key])))
 
 
 def _demand(builder: ir.IRBuilder, good: ir.Value, message: str) -> None:

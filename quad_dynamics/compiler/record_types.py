@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from llvmlite import ir
 from numba import types
@@ -240,7 +240,7 @@ def words(record: Any) -> Numbers:
 @formula
 def place(record: Any) -> Int:
     """Where a record stands in its memory: how many words behind the beginning."""
-    return record.at
+    return cast(Int, record.at)
 
 
 @formula

@@ -450,22 +450,26 @@ def nearest(x: Lanes) -> Lanes:
 @formula
 def fused(a: Lanes, b: Number, c: Lanes) -> Lanes:
     """a * b + c, rounded once."""
-    return _vector_function('fma', a, Placeholder(a.builder, as_type(a.builder, b, VECTOR)), c)
+    builder = cast(Placeholder, a).builder
+    return _vector_function('fma', a, _number(builder, as_type(builder, b, VECTOR)), c)
 
 
-def _vector_function(name: str, *args: Placeholder) -> Placeholder:
+def _vector_function(name: str, *args: Lanes) -> Lanes:
     """Call an LLVM function of lanes."""
-    builder = args[0].builder
-    function_type = ir.FunctionType(VECTOR, [VECTOR] * len(args))
+    lanes = cast(tuple[Placeholder, ...], args)
+    builder = lanes[0].builder
+    function_type = ir.FunctionType(VECTOR, [VECTOR] * len(lanes))
     function = cgutils.get_or_insert_function(builder.module, function_type, f'llvm.{name}.v{LANES}f64')
-    return Placeholder(builder, builder.call(function, [a.value for a in args]))
+    return _number(builder, builder.call(function, [one.value for one in lanes]))
 
 
 @formula
 def where_nonzero(mask: Lanes, a: Lanes, b: Lanes) -> Lanes:
     """a in the lanes where the mask is not zero, b elsewhere."""
-    nonzero = mask.builder.fcmp_unordered('!=', mask.value, ir.Constant(VECTOR, [0.0] * LANES))
-    return Placeholder(mask.builder, mask.builder.select(nonzero, a.value, b.value))
+    given, yes, no = (cast(Placeholder, one) for one in (mask, a, b))
+    builder = given.builder
+    nonzero = builder.fcmp_unordered('!=', given.value, ir.Constant(VECTOR, [0.0] * LANES))
+    return _number(builder, builder.select(nonzero, yes.value, no.value))
 
 
 @formula

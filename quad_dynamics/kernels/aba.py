@@ -317,12 +317,12 @@ def write_base_acceleration(robot: Robot, du: Address, i: Int) -> None:
 
 
 @formula
-def store_rigid(A: Address, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
+def store_rigid(robot: Robot, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
     """As `articulate_rigid`."""
-    articulate_rigid(Pack(A.memory, at), m, h, J)
+    articulate_rigid(Pack(robot.memory, at), m, h, J)
 
 
 @formula
-def load_articulated(A: Address, at: Int) -> tuple[Sym3, Mat3, Sym3]:
+def load_articulated(robot: Robot, at: Int) -> tuple[Sym3, Mat3, Sym3]:
     """As `articulated_inertia`."""
-    return articulated_inertia(Pack(A.memory, at))
+    return articulated_inertia(Pack(robot.memory, at))

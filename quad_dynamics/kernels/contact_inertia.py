@@ -172,7 +172,7 @@ def propagate_group(robot: Robot, frame: LinkFrame, p_K: Vec3, kind: Int, T: Add
 @formula
 def start_forces(body: Body, p_K: Vec3) -> tuple[Vec3, Vec3]:
     """Unit forces at a point, as wrenches about the origin of A; one in each lane."""
-    return place_force(body, p_K, unit_lanes(body), ZERO3)
+    return place_force(body, p_K, unit_lanes(body.memory), ZERO3)
 
 
 @formula
@@ -508,6 +508,6 @@ def write_base_response(robot: Robot, a_b: Vec6, du: Address, to: Int) -> None:
 
 
 @formula
-def pass_joint(A: Address, lane: Int, f: Vec3, n: Vec3) -> tuple[Number, Vec3, Vec3]:
+def pass_joint(robot: Robot, lane: Int, f: Vec3, n: Vec3) -> tuple[Number, Vec3, Vec3]:
     """As `pass_through`."""
-    return pass_through(Body(A.memory, lane), f, n)
+    return pass_through(Body(robot.memory, lane), f, n)

@@ -12,7 +12,9 @@ origin: the base has angular velocity only, and its spatial acceleration is the 
 from __future__ import annotations
 
 import math
+from typing import cast
 
+from quad_dynamics.compiler.record_types import place
 from quad_dynamics.compiler.trace import formula, join, routine
 from quad_dynamics.compiler.types import Address, Int, Lanes, Mat3, Number, Sym3, Vec3
 from quad_dynamics.kernels.sincos import SINCOS_LIMIT, sincos
@@ -93,7 +95,7 @@ def base_rotation(robot: Robot) -> Mat3:
 @formula
 def pick(pack: Pack, x: Address, start: Int) -> Lanes:
     """x[start + joint] for each body of a pack; empty lanes get that of joint 0."""
-    return join(*[x[start + joint] for joint in pack.joint])
+    return join(*[x[start + joint] for joint in cast(tuple[Int, ...], pack.joint)])
 
 
 # ---------------------------------------------------------------- positions
@@ -310,51 +312,51 @@ def friction(robot: Robot, j: Int, qd: Number) -> Number:
 
 
 @formula
-def pack_at(A: Address, k: Int) -> Int:
+def pack_at(robot: Robot, k: Int) -> Int:
     """Place of pack k."""
-    return A.packs[k].at
+    return place(robot.packs[k])
 
 
 @formula
-def parent_of(A: Address, k: Int) -> Int:
+def parent_of(robot: Robot, k: Int) -> Int:
     """Place of the pack that holds the parents of pack k."""
-    return A.packs[k].parent.at
+    return place(robot.packs[k].parent)
 
 
 @formula
-def joint_entry(A: Address, j: Int) -> Int:
+def joint_entry(robot: Robot, j: Int) -> Int:
     """Place of joint j in the joint table."""
-    return A.joints[j].at
+    return place(robot.joints[j])
 
 
 @formula
-def lane_of(A: Address, j: Int) -> Int:
+def lane_of(robot: Robot, j: Int) -> Int:
     """Place of the body of joint j."""
-    return A.joints[j].place
+    return robot.joints[j].place
 
 
 @formula
-def take(A: Address, at: Int, x: Address, start: Int) -> Lanes:
+def take(robot: Robot, at: Int, x: Address, start: Int) -> Lanes:
     """As `pick`."""
-    return pick(Pack(A.memory, at), x, start)
+    return pick(Pack(robot.memory, at), x, start)
 
 
 @routine
-def gather(A: Address, row: Int, x: Address, start: Int) -> None:
+def gather(robot: Robot, row: Int, x: Address, start: Int) -> None:
     """Copy a row's number of each joint to x[start], x[start + 1], ..."""
     # In local variables, or they would be read again after every number that is written.
-    nj, joints = A.nj, A.joints
+    nj, joints = robot.nj, robot.joints
     for j in range(nj):
-        x[start + j] = A[joints[j].place + row]
+        x[start + j] = robot[joints[j].place + row]
 
 
 @formula
-def point_of_body(A: Address, lane: Int, p_K: Vec3) -> Vec3:
+def point_of_body(robot: Robot, lane: Int, p_K: Vec3) -> Vec3:
     """As `position_of_point`."""
-    return position_of_point(Body(A.memory, lane), p_K)
+    return position_of_point(Body(robot.memory, lane), p_K)
 
 
 @formula
-def inertia_in_A(A: Address, at: Int) -> tuple[Number, Vec3, Sym3]:
+def inertia_in_A(robot: Robot, at: Int) -> tuple[Number, Vec3, Sym3]:
     """As `rigid_inertia`."""
-    return rigid_inertia(Pack(A.memory, at))
+    return rigid_inertia(Pack(robot.memory, at))
