@@ -516,7 +516,7 @@ def wrong_record(function: Callable[..., Any], kinds: Sequence[Any]) -> str:
             expected = f'Table[{wanted.__name__}]' if origin is Table else wanted.__name__
             if str(kind) != expected and not (origin is None and _is_record(kind, wanted)):
                 return f"{function.__name__} got {kind} as '{name}'; expected {expected}"
-        elif hint is Address and hasattr(kind, 'record'):
+        elif hint is Address and hasattr(kind, 'record') and not hasattr(kind.record, 'pointer'):
             return f"{function.__name__} got {kind} as '{name}'; expected plain numbers"
     return ''
 

@@ -171,7 +171,7 @@ class Robot(Header, root=True):
     base = reference(BaseFactor, "workspace: the base's system of equations")
     base_motions = table(BaseMotion, (6,), "workspace: for each of the base's coordinates")
 
-    # Kernels of the simulator use it as plain numbers, too.
+    # Kernels of the simulator use it as plain numbers, too: what has `pointer` may stand for an `Address`.
 
     def __getitem__(self, at: Any) -> Any:
         return self.memory[at]
