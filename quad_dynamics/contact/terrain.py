@@ -21,7 +21,6 @@ from quad_dynamics.contact.terrain_names import NAMES, unknown_name
 from quad_dynamics.contact.terrain_reader import read_file, read_shapes
 from quad_dynamics.contact.terrain_shapes import Box, HeightMap, Plane, Shape, Stairs
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels import height_map as H
 from quad_dynamics.kernels import terrain as K
 
 __all__ = ['Box', 'HeightMap', 'Plane', 'Stairs', 'Terrain', 'TerrainSource']
@@ -127,16 +126,16 @@ class Terrain:
         if problems or None in kept.values():
             raise error_of('Terrain.pack', problems or ['mu or restitution is None; expected a number'])
         parts = self.parts
-        at = 1 + len(parts) * K.SHAPE_WORDS
-        pieces = [np.array([float(len(parts))])]
-        for part in parts:
-            words = _words(part, at)
-            words[K.MU] = kept['mu'] if part.mu is None else part.mu
-            words[K.RESTITUTION] = kept['restitution'] if part.restitution is None else part.restitution
-            pieces.append(words)
+        at = K.Ground.words + len(parts) * K.Shape.words
+        words = np.zeros(at)
+        K.Ground.array(words)['count'] = len(parts)
+        for to, part in zip(K.Shape.array(words, K.Ground.words, len(parts)), parts, strict=True):
+            _fill(to, part, at)
+            to['mu'] = kept['mu'] if part.mu is None else part.mu
+            to['restitution'] = kept['restitution'] if part.restitution is None else part.restitution
             at += part.grid.size if isinstance(part, HeightMap) else 0
         heights = [part.grid.ravel() for part in parts if isinstance(part, HeightMap)]
-        return np.concatenate(pieces + heights)
+        return np.concatenate([words, *heights])
 
     @cached_property
     def _packed(self) -> Floats:
@@ -210,23 +209,19 @@ class Terrain:
 TerrainSource = str | os.PathLike[str] | Mapping[str, Any] | Terrain | Shape | Sequence[Any]
 
 
-def _words(part: Plane | Box | HeightMap, heights_at: int) -> Floats:
-    """A shape as the kernels read it, without friction and restitution."""
-    words = np.zeros(K.SHAPE_WORDS)
+def _fill(to: Any, part: Plane | Box | HeightMap, heights_at: int) -> None:
+    """Fill a `kernels.terrain.Shape`, without friction and restitution."""
     origin = np.array(part.point if isinstance(part, Plane) else part.position)
-    words[K.ORIGIN : K.ORIGIN + 3] = origin
-    words[K.AXES : K.AXES + 9] = part.R_WS.ravel()
-    words[K.BOUND] = K.FAR
+    to['origin'], to['axes'], to['bound'] = origin, part.R_WS.ravel(), K.FAR
     if isinstance(part, Plane):
-        words[K.KIND], words[K.SIZE] = K.PLANE, part.R_WS[:, 2] @ origin
+        to['kind'], to['level'] = K.PLANE, part.R_WS[:, 2] @ origin
     elif isinstance(part, Box):
         half = 0.5 * np.array(part.size)
-        words[K.KIND], words[K.SIZE : K.SIZE + 3], words[K.BOUND] = K.BOX, half, np.linalg.norm(half)
+        to['kind'], to['half'], to['bound'] = K.BOX, half, np.linalg.norm(half)
     else:
-        words[K.KIND] = K.HEIGHTS
-        words[K.SIZE + H.COLUMNS], words[K.SIZE + H.ROWS] = part.grid.shape[::-1]
-        words[K.SIZE + H.SPACING], words[K.SIZE + H.HEIGHTS] = part.spacing, heights_at
-    return words
+        to['kind'] = K.HEIGHTS
+        to['map']['columns'], to['map']['rows'] = part.grid.shape[::-1]
+        to['map']['spacing'], to['map']['heights'] = part.spacing, heights_at
 
 
 def _top(part: Plane | Box | HeightMap, x: Floats, y: Floats) -> Floats:

@@ -2,19 +2,28 @@
 """Distance from a point to a height map, a part of the ground (see `terrain`).
 
 A map is the block below a surface that is bilinear between the points of a grid. It has walls at its rim and
-no bottom. The numbers of a map stand in the ground's array M from `at` on.
+no bottom.
 """
 
 from __future__ import annotations
 
 import math
 
-from quad_dynamics.compiler.trace import routine, subroutine
-from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
+from quad_dynamics.compiler.records import FLOAT, INT, Numbers, Record, field
+from quad_dynamics.compiler.trace import formula, routine, subroutine
+from quad_dynamics.compiler.types import Bool, Int, Number, Vec3
 
-# Offsets.
-COLUMNS, ROWS, SPACING = 0, 1, 2  # points along x and y, distance between them [m]
-HEIGHTS = 3  # where the heights stand in the array, row by row; the first is at the lowest x and y
+
+class HeightMap(Record):
+    """A height map."""
+
+    columns = field(FLOAT, 'points along x')
+    rows = field(FLOAT, 'points along y')
+    spacing = field(FLOAT, 'distance between them', 'm')
+    heights = field(
+        INT, "where the heights stand in the ground's array, row by row, from the lowest x and y on"
+    )
+
 
 SKIN = 1e-9  # a point this near to a surface counts as inside, so that rounding opens no seams [m]
 NEAR = 0.02  # distances of spheres up to this one are exact; beyond, they may be too long [m]
@@ -24,13 +33,13 @@ EDGE = 1e-6  # nearer to an edge than this, the direction from it is rounding; t
 
 
 @subroutine
-def heights_distance(M: Address, at: Int, x: Vec3, radius: Number) -> tuple[Number, Vec3]:
+def heights_distance(M: HeightMap, x: Vec3, radius: Number) -> tuple[Number, Vec3]:
     """Distance of a point in the map's frame, whose origin is in the middle of the grid, and the normal."""
-    half_x = 0.5 * (M[at + COLUMNS] - 1.0) * M[at + SPACING]
-    half_y = 0.5 * (M[at + ROWS] - 1.0) * M[at + SPACING]
+    half_x = 0.5 * (M.columns - 1.0) * M.spacing
+    half_y = 0.5 * (M.rows - 1.0) * M.spacing
     sx, sy = math.copysign(1.0, x[0]), math.copysign(1.0, x[1])
     dx, dy = abs(x[0]) - half_x, abs(x[1]) - half_y
-    d, n = surface_distance(M, at, x, radius)
+    d, n = surface_distance(M, x, radius)
     if d > SKIN:
         return d, n
     if max(dx, dy) <= SKIN:  # inside: up, or out through a wall
@@ -45,23 +54,23 @@ def heights_distance(M: Address, at: Int, x: Vec3, radius: Number) -> tuple[Numb
 
 
 @subroutine
-def surface_distance(M: Address, at: Int, x: Vec3, radius: Number) -> tuple[Number, Vec3]:
+def surface_distance(M: HeightMap, x: Vec3, radius: Number) -> tuple[Number, Vec3]:
     """Distance to the bilinear surface of a height map; negative below it, also beside the map.
 
     Beside the cell below, those are searched that a sphere can touch soon.
     """
-    columns, rows, spacing = int(M[at + COLUMNS]), int(M[at + ROWS]), M[at + SPACING]
+    columns, rows, spacing = int(M.columns), int(M.rows), M.spacing
     u, v = x[0] / spacing + 0.5 * (columns - 1), x[1] / spacing + 0.5 * (rows - 1)
     i, j = cell_of(u, columns), cell_of(v, rows)
-    sign = 1.0 if x[2] >= cell_height(M, at, i, j, u - i, v - j)[0] else -1.0
+    sign = 1.0 if x[2] >= cell_height(M, i, j, u - i, v - j)[0] else -1.0
     reach = radius + NEAR
     w = reach / spacing
-    iterations = ITERATIONS if is_within(M, at, i, j, x[2], reach) else 1
-    best, normal = cell_distance(M, at, i, j, u, v, x[2], sign, iterations)
+    iterations = ITERATIONS if is_within(M, i, j, x[2], reach) else 1
+    best, normal = cell_distance(M, i, j, u, v, x[2], sign, iterations)
     for k in range(cell_of(v - w, rows), cell_of(v + w, rows) + 1):
         for c in range(cell_of(u - w, columns), cell_of(u + w, columns) + 1):
-            if (c != i or k != j) and is_within(M, at, c, k, x[2], min(best, reach)):
-                d, n = cell_distance(M, at, c, k, u, v, x[2], sign, ITERATIONS)
+            if (c != i or k != j) and is_within(M, c, k, x[2], min(best, reach)):
+                d, n = cell_distance(M, c, k, u, v, x[2], sign, ITERATIONS)
                 if d < best:
                     best, normal = d, n
     return sign * best, normal
@@ -73,22 +82,28 @@ def cell_of(u: Number, count: Int) -> Int:
     return int(min(max(u, 0.0), count - 2.0))
 
 
+@formula
+def cell_corner(M: HeightMap, i: Int) -> Numbers:
+    """The heights of a map from the i-th on."""
+    return Numbers(M.memory, M.heights + i)
+
+
 @routine
-def is_within(M: Address, at: Int, i: Int, j: Int, z: Number, reach: Number) -> Bool:
+def is_within(M: HeightMap, i: Int, j: Int, z: Number, reach: Number) -> Bool:
     """Whether a cell comes as near to the height z as `reach`."""
-    columns = int(M[at + COLUMNS])
-    h = int(M[at + HEIGHTS]) + j * columns + i
-    a, b, c, d = M[h], M[h + 1], M[h + columns], M[h + columns + 1]
+    columns = int(M.columns)
+    h = cell_corner(M, j * columns + i)
+    a, b, c, d = h[0], h[1], h[columns], h[columns + 1]
     return max(a, b, c, d) > z - reach and min(a, b, c, d) < z + reach
 
 
 @routine
-def cell_height(M: Address, at: Int, i: Int, j: Int, a: Number, b: Number) -> tuple[Number, Number, Number]:
+def cell_height(M: HeightMap, i: Int, j: Int, a: Number, b: Number) -> tuple[Number, Number, Number]:
     """Height of a cell at (a, b) in [0, 1], to which they are limited, and its slopes."""
-    columns, spacing = int(M[at + COLUMNS]), M[at + SPACING]
+    columns, spacing = int(M.columns), M.spacing
     a, b = min(max(a, 0.0), 1.0), min(max(b, 0.0), 1.0)
-    h = int(M[at + HEIGHTS]) + j * columns + i
-    h00, h10, h01, h11 = M[h], M[h + 1], M[h + columns], M[h + columns + 1]
+    h = cell_corner(M, j * columns + i)
+    h00, h10, h01, h11 = h[0], h[1], h[columns], h[columns + 1]
     height = (1.0 - b) * ((1.0 - a) * h00 + a * h10) + b * ((1.0 - a) * h01 + a * h11)
     slope_x = ((1.0 - b) * (h10 - h00) + b * (h11 - h01)) / spacing
     slope_y = ((1.0 - a) * (h01 - h00) + a * (h11 - h10)) / spacing
@@ -97,20 +112,20 @@ def cell_height(M: Address, at: Int, i: Int, j: Int, a: Number, b: Number) -> tu
 
 @subroutine
 def cell_distance(
-    M: Address, at: Int, i: Int, j: Int, u: Number, v: Number, z: Number, sign: Number, iterations: Int
+    M: HeightMap, i: Int, j: Int, u: Number, v: Number, z: Number, sign: Number, iterations: Int
 ) -> tuple[Number, Vec3]:
     """Distance to one cell, not negative, and the normal there; sign: -1 for a point below the surface.
 
     A point at an edge of the cell gets the normal from the edge, which so is rounded.
     """
-    spacing, twist = M[at + SPACING], cell_twist(M, at, i, j)
+    spacing, twist = M.spacing, cell_twist(M, i, j)
     x, y = (u - i) * spacing, (v - j) * spacing
     s, t = min(max(x, 0.0), spacing), min(max(y, 0.0), spacing)
-    h, gx, gy = cell_height(M, at, i, j, s / spacing, t / spacing)
+    h, gx, gy = cell_height(M, i, j, s / spacing, t / spacing)
     for _ in range(iterations):
         ds, dt = step_to_nearest(x - s, y - t, z - h, gx, gy, twist, s, t, spacing)
         s, t = s + ds, t + dt
-        h, gx, gy = cell_height(M, at, i, j, s / spacing, t / spacing)
+        h, gx, gy = cell_height(M, i, j, s / spacing, t / spacing)
         if abs(ds) + abs(dt) < TOLERANCE:
             break
     ex, ey, ez = x - s, y - t, z - h
@@ -122,11 +137,11 @@ def cell_distance(
 
 
 @routine
-def cell_twist(M: Address, at: Int, i: Int, j: Int) -> Number:
+def cell_twist(M: HeightMap, i: Int, j: Int) -> Number:
     """Change of the slope along x with y, the only curvature that a bilinear cell has [1/m]."""
-    columns, spacing = int(M[at + COLUMNS]), M[at + SPACING]
-    h = int(M[at + HEIGHTS]) + j * columns + i
-    return (M[h] - M[h + 1] - M[h + columns] + M[h + columns + 1]) / (spacing * spacing)
+    columns, spacing = int(M.columns), M.spacing
+    h = cell_corner(M, j * columns + i)
+    return (h[0] - h[1] - h[columns] + h[columns + 1]) / (spacing * spacing)
 
 
 @routine

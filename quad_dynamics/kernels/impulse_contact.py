@@ -29,7 +29,7 @@ from quad_dynamics.kernels.flight import keep_momentum
 from quad_dynamics.kernels.scene import IMPULSE, Contact, ContactPoint, Scene
 from quad_dynamics.kernels.solve_step import add_impulses, solve_step
 from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale, sub
-from quad_dynamics.kernels.terrain import gather_near, ground_below, second_surface
+from quad_dynamics.kernels.terrain import gather_near, ground_below, second_surface, shape_count
 from quad_dynamics.kernels.tree import point_of_body
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import Robot
@@ -90,7 +90,7 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     farthest = NEAR + FASTEST * h
     whole = memory_at(scene.terrain)
     terrain, exact = whole, math.inf
-    several = anticipates and whole[0] > 1.0
+    several = anticipates and shape_count(whole) > 1.0
     n = 0
     for i in range(count):
         if i % GROUP == 0 and scene.near_terrain != 0:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distance from a point to the ground, which is made of solid shapes: half spaces, boxes and height maps.
 
-The ground T is an array: the number of shapes, then SHAPE_WORDS numbers for each (the offsets are below),
-then the heights of height maps. `Terrain.pack` makes it.
+The ground T is an array: `Ground`, then a `Shape` for each shape, then the heights of height maps.
+`Terrain.pack` makes it.
 
 Outside, the nearest shape counts. Inside, the way out must lead out of all shapes: where two boxes stand side
 by side, a point below their common top is not pushed through the seam, from one into the other. A way out
@@ -16,22 +16,41 @@ import math
 
 from quad_dynamics.compiler.arguments import array, table
 from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.record_types import record_at
+from quad_dynamics.compiler.records import FLOAT as NUMBER
+from quad_dynamics.compiler.records import INT as COUNT
+from quad_dynamics.compiler.records import MAT3, VEC3, Record, Table, embedded, field
 from quad_dynamics.compiler.registry import FLOAT, INT, kernel
 from quad_dynamics.compiler.trace import apart, formula, load, routine, store, subroutine
-from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Mat3, Number, Object, Vec3
-from quad_dynamics.kernels.height_map import HEIGHTS as HEIGHTS_AT
-from quad_dynamics.kernels.height_map import SKIN, heights_distance, surface_distance
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Number, Object, Vec3
+from quad_dynamics.kernels.height_map import SKIN, HeightMap, heights_distance, surface_distance
 from quad_dynamics.kernels.spatial import add, dot, rotate, scale, sub, unrotate
 
 PLANE, BOX, HEIGHTS = 0, 1, 2
 
-# Offsets within a shape.
-KIND, MU, RESTITUTION = 0, 1, 2
-ORIGIN = 3  # 3: p_WS [m]; a height map has its origin in its middle, a box too
-AXES = 6  # 9: R_WS, row by row; the normal of a plane is its z axis
-SIZE = 15  # 1 of a plane: normal . origin [m]; 3 of a box: half lengths [m]; 4 of a map: see `height_map`
-BOUND = 19  # radius about the origin that holds all of the shape [m]; FAR where there is none
-SHAPE_WORDS = 20  # a multiple of LANES
+
+class Shape(Record):
+    """A shape of the ground; of `level`, `half` and `map`, it has one."""
+
+    kind = field(COUNT, 'PLANE, BOX or HEIGHTS')
+    mu = field(NUMBER, 'friction')
+    restitution = field(NUMBER, 'restitution')
+    origin = field(VEC3, 'p_WS; a height map has its origin in its middle, a box too', 'm')
+    axes = field(MAT3, 'R_WS; the normal of a plane is its z axis')
+    level = field(NUMBER, 'of a plane: normal . origin', 'm')
+    half = field(VEC3, 'of a box: half lengths', 'm')
+    map = embedded(HeightMap, 'of a height map')
+    bound = field(NUMBER, 'radius about the origin that holds all of the shape; FAR where there is none', 'm')
+
+
+class Ground(Record):
+    """The beginning of the ground's array; shapes follow, and then the heights of height maps."""
+
+    count = field(NUMBER, 'number of shapes')
+
+
+ground_at = record_at(Ground)
+
 
 FAR = 1e30
 LIFT = 5e-3  # a second surface is at least this high [m]
@@ -66,10 +85,24 @@ def ground_below(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, Num
 
     Where the ground is one plane, this is all; everything else is kept apart, so that this stays short.
     """
-    if T[0] == 1.0 and T[1 + KIND] == PLANE:
-        return plane_distance(T, 1, p) - radius, plane_normal(T, 1), T[1 + MU], T[1 + RESTITUTION]
-    distance, normal, at = nearest_shape(T, p, radius)
-    return distance - radius, normal, T[at + MU], T[at + RESTITUTION]
+    shape = shape_of(T, 0, 0)
+    if shape_count(T) == 1.0 and shape.kind == PLANE:
+        return plane_distance(shape, p) - radius, plane_normal(shape), shape.mu, shape.restitution
+    distance, normal, i = nearest_shape(T, p, radius)
+    shape = shape_of(T, 0, i)
+    return distance - radius, normal, shape.mu, shape.restitution
+
+
+@formula
+def shape_count(T: Address) -> Number:
+    """Number of shapes of the ground."""
+    return ground_at(T, 0).count
+
+
+@formula
+def shape_of(T: Address, start: Int, i: Int) -> Shape:
+    """Shape i of the ground that begins at T[start]."""
+    return Table(Shape, T, start + Ground.words)[i]
 
 
 @subroutine
@@ -79,65 +112,66 @@ def second_surface(T: Address, p: Vec3, radius: Number, first: Vec3) -> tuple[Nu
     It belongs to another shape, and rises above the first surface: an edge that is level with it is none.
     """
     apart(T)
-    distance, normal, at = FAR, first, 1
+    distance, normal, found = FAR, first, 0
     lifted = add(p, scale(first, LIFT))
-    for i in range(int(T[0])):
-        to = 1 + i * SHAPE_WORDS
-        if is_beyond(T, to, p, LIFT + radius):
+    for i in range(int(shape_count(T))):
+        shape = shape_of(T, 0, i)
+        if is_beyond(shape, p, LIFT + radius):
             continue
-        d, n = shape_distance(T, to, p, radius)
+        d, n = shape_distance(shape, p, radius)
         if d > -SKIN and d < distance and dot(n, first) < ACROSS:
-            _, n_lifted = shape_distance(T, to, lifted, radius)
+            _, n_lifted = shape_distance(shape, lifted, radius)
             if dot(n_lifted, first) < ACROSS:
-                distance, normal, at = d, n, to
-    return distance - radius, normal, T[at + MU], T[at + RESTITUTION]
+                distance, normal, found = d, n, i
+    shape = shape_of(T, 0, found)
+    return distance - radius, normal, shape.mu, shape.restitution
 
 
 @subroutine
 def nearest_shape(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, Int]:
-    """Distance of a point, normal, and where the shape stands in T."""
+    """Distance of a point, normal, and the index of the shape."""
     apart(T)
     normal: Vec3
     normal_inside: Vec3
     outside, inside, count = FAR, -FAR, 0
     normal, normal_inside = (0.0, 0.0, 1.0), (0.0, 0.0, 1.0)
-    at, at_inside = 1, 1
-    for i in range(int(T[0])):
-        to = 1 + i * SHAPE_WORDS
+    at, at_inside = 0, 0
+    for i in range(int(shape_count(T))):
+        shape = shape_of(T, 0, i)
         limit = 0.0 if count > 0 else outside
-        if is_beyond(T, to, p, limit) or is_box_beyond(T, to, p, limit):
+        if is_beyond(shape, p, limit) or is_box_beyond(shape, p, limit):
             continue
-        d, n = shape_distance(T, to, p, radius)
+        d, n = shape_distance(shape, p, radius)
         if d <= SKIN:
             count += 1
             if d > inside:
-                inside, normal_inside, at_inside = d, n, to
+                inside, normal_inside, at_inside = d, n, i
         elif d < outside:
-            outside, normal, at = d, n, to
+            outside, normal, at = d, n, i
     if count == 0:
         return outside, normal, at
-    if T[0] == 1.0 or is_way_out(T, at_inside, p, -inside, normal_inside, radius):
+    if shape_count(T) == 1.0 or is_way_out(T, at_inside, p, -inside, normal_inside, radius):
         return inside, normal_inside, at_inside
     return best_way_out(T, p, radius, -inside, normal_inside, at_inside)
 
 
 @routine
-def is_beyond(T: Address, at: Int, p: Vec3, reach: Number) -> Bool:
+def is_beyond(shape: Shape, p: Vec3, reach: Number) -> Bool:
     """Whether a shape has nothing nearer to a point than `reach`, by its bounding sphere alone."""
-    r = sub(p, (T[at + ORIGIN], T[at + ORIGIN + 1], T[at + ORIGIN + 2]))
-    bound = T[at + BOUND] + reach
+    r = sub(p, shape.origin)
+    bound = shape.bound + reach
     return bound < FAR and dot(r, r) > (bound + SKIN) * (bound + SKIN)
 
 
 @routine
-def is_box_beyond(T: Address, at: Int, p: Vec3, reach: Number) -> Bool:
+def is_box_beyond(shape: Shape, p: Vec3, reach: Number) -> Bool:
     """Whether a shape is a box no part of which is nearer to a point than `reach`; without its normal."""
-    if int(T[at + KIND]) != BOX:
+    if shape.kind != BOX:
         return False
-    x = unrotate(rotation(T, at), from_origin(T, at, p))
-    dx = max(abs(x[0]) - T[at + SIZE], 0.0)
-    dy = max(abs(x[1]) - T[at + SIZE + 1], 0.0)
-    dz = max(abs(x[2]) - T[at + SIZE + 2], 0.0)
+    x, half = unrotate(shape.axes, from_origin(shape, p)), shape.half
+    dx = max(abs(x[0]) - half[0], 0.0)
+    dy = max(abs(x[1]) - half[1], 0.0)
+    dz = max(abs(x[2]) - half[2], 0.0)
     nearest = max(reach, SKIN)
     return dx * dx + dy * dy + dz * dz > nearest * nearest
 
@@ -151,28 +185,28 @@ def gather_near(T: Address, to: Int, low: Vec3, high: Vec3, reach: Number) -> No
     """
     apart(T)
     n = 0
-    for i in range(int(T[0])):
-        at = 1 + i * SHAPE_WORDS
-        x, y, z = T[at + ORIGIN], T[at + ORIGIN + 1], T[at + ORIGIN + 2]
+    for i in range(int(shape_count(T))):
+        shape = shape_of(T, 0, i)
+        x, y, z = shape.origin
         nearest = (
             min(max(x, low[0]), high[0]),
             min(max(y, low[1]), high[1]),
             min(max(z, low[2]), high[2]),
         )
-        if not is_beyond(T, at, nearest, reach):
-            new = to + 1 + n * SHAPE_WORDS
-            copy_shape(T, at, new)
-            if T[new + KIND] == HEIGHTS:
-                T[new + SIZE + HEIGHTS_AT] -= to
+        if not is_beyond(shape, nearest, reach):
+            new = shape_of(T, to, n)
+            copy_shape(shape, new)
+            if new.kind == HEIGHTS:
+                new.map.heights -= to
             n += 1
-    T[to] = n
+    ground_at(T, to).count = n
 
 
 @formula
-def copy_shape(T: Address, at: Int, to: Int) -> None:
-    """T[to : to + SHAPE_WORDS] = T[at : at + SHAPE_WORDS]."""
-    for k in range(0, SHAPE_WORDS, LANES):
-        store(T, to + k, load(T, at + k))
+def copy_shape(shape: Shape, to: Shape) -> None:
+    """Copy a shape."""
+    for k in range(0, Shape.words, LANES):
+        store(to.memory, to.at + k, load(shape.memory, shape.at + k))
 
 
 # ---------------------------------------------------------------- the way out of all shapes
@@ -194,14 +228,14 @@ def best_way_out(
     """
     apart(T)
     best = FAR
-    for i in range(int(T[0])):
-        to = 1 + i * SHAPE_WORDS
-        if depth_in(T, to, p, (0.0, 0.0, 0.0), radius)[0] < -SKIN:
+    for i in range(int(shape_count(T))):
+        shape = shape_of(T, 0, i)
+        if depth_in(shape, p, (0.0, 0.0, 0.0), radius)[0] < -SKIN:
             continue
-        for face in range(face_count(T, to)):
-            d, n = way_to_face(T, to, p, face, radius)
+        for face in range(face_count(shape)):
+            d, n = way_to_face(shape, p, face, radius)
             if d < best:
-                length, d, n, last = walk_out(T, p, radius, d, n, to, best)
+                length, d, n, last = walk_out(T, p, radius, d, n, i, best)
                 if length < best:
                     best, depth, normal, at = length, d, n, last
     return -depth, normal, at
@@ -238,24 +272,23 @@ def way_left(T: Address, leaving: Int, p: Vec3, n: Vec3, radius: Number) -> tupl
     """How deep a point that has left a shape along n is in the others (-FAR if in none), below which face."""
     apart(T)
     deepest, normal, at = -FAR, n, leaving
-    for i in range(int(T[0])):
-        to = 1 + i * SHAPE_WORDS
-        if to != leaving:
-            d, n_next = depth_in(T, to, p, n, radius)
+    for i in range(int(shape_count(T))):
+        if i != leaving:
+            d, n_next = depth_in(shape_of(T, 0, i), p, n, radius)
             if d >= -SKIN and d > deepest:
-                deepest, normal, at = d, n_next, to
+                deepest, normal, at = d, n_next, i
     return deepest, normal, at
 
 
 @subroutine
-def depth_in(T: Address, at: Int, p: Vec3, n: Vec3, radius: Number) -> tuple[Number, Vec3]:
+def depth_in(shape: Shape, p: Vec3, n: Vec3, radius: Number) -> tuple[Number, Vec3]:
     """How deep a point is in one shape, without ways back against n; negative outside. The face's normal."""
-    apart(T)
+    apart(shape)
     depth, normal = FAR, n
-    if is_beyond(T, at, p, 0.0):
+    if is_beyond(shape, p, 0.0):
         return -depth, normal
-    for face in range(face_count(T, at)):
-        d, n_face = way_to_face(T, at, p, face, radius)
+    for face in range(face_count(shape)):
+        d, n_face = way_to_face(shape, p, face, radius)
         if d < depth and (d < -SKIN or dot(n_face, n) > -0.5):
             depth, normal = d, n_face
     return depth, normal
@@ -268,76 +301,84 @@ def step_beyond(p: Vec3, n: Vec3, depth: Number) -> Vec3:
 
 
 @routine
-def face_count(T: Address, at: Int) -> Int:
+def face_count(shape: Shape) -> Int:
     """Number of faces through which a point can leave a shape."""
-    kind = int(T[at + KIND])
+    kind = shape.kind
     if kind == PLANE:
         return 1
     return 6 if kind == BOX else 5
 
 
 @subroutine
-def way_to_face(T: Address, at: Int, p: Vec3, face: Int, radius: Number) -> tuple[Number, Vec3]:
+def way_to_face(shape: Shape, p: Vec3, face: Int, radius: Number) -> tuple[Number, Vec3]:
     """How deep a point is below a face of a shape (negative beyond it), and the face's normal.
 
     The faces of a box are +x, -x, +y, -y, +z, -z. Of a height map, face 4 is the surface.
     """
-    apart(T)
-    kind = int(T[at + KIND])
+    apart(shape)
+    kind = shape.kind
     if kind == PLANE:
-        return -plane_distance(T, at, p), plane_normal(T, at)
+        return -plane_distance(shape, p), plane_normal(shape)
     if kind == HEIGHTS and face == 4:
-        R = rotation(T, at)
-        d, n = surface_distance(T, at + SIZE, unrotate(R, from_origin(T, at, p)), radius)
+        R = shape.axes
+        d, n = surface_distance(shape.map, unrotate(R, from_origin(shape, p)), radius)
         return -d, rotate(R, n)
     axis, sign = face // 2, 1.0 - 2.0 * (face % 2)
-    half = T[at + SIZE + axis]
+    half = half_along(shape, axis)
     if kind == HEIGHTS:
-        half = 0.5 * (half - 1.0) * T[at + SIZE + 2]
-    n = (sign * T[at + AXES + axis], sign * T[at + AXES + 3 + axis], sign * T[at + AXES + 6 + axis])
-    return half - dot(n, from_origin(T, at, p)), n
+        half = 0.5 * ((shape.map.columns if axis == 0 else shape.map.rows) - 1.0) * shape.map.spacing
+    n = axis_of(shape, axis, sign)
+    return half - dot(n, from_origin(shape, p)), n
+
+
+@formula
+def half_along(shape: Shape, axis: Int) -> Number:
+    """Half length of a box along an axis."""
+    return Shape.half.numbers(shape)[axis]
+
+
+@formula
+def axis_of(shape: Shape, axis: Int, sign: Number) -> Vec3:
+    """An axis of a shape, times a sign."""
+    R = Shape.axes.numbers(shape)
+    return sign * R[axis], sign * R[3 + axis], sign * R[6 + axis]
 
 
 # ---------------------------------------------------------------- one shape
 
 
 @routine
-def shape_distance(T: Address, at: Int, p: Vec3, radius: Number) -> tuple[Number, Vec3]:
+def shape_distance(shape: Shape, p: Vec3, radius: Number) -> tuple[Number, Vec3]:
     """Distance of a point to one shape, and the outward normal there, in world axes."""
-    kind = int(T[at + KIND])
+    kind = shape.kind
     if kind == PLANE:
-        return plane_distance(T, at, p), plane_normal(T, at)
-    R = rotation(T, at)
-    x = unrotate(R, from_origin(T, at, p))
+        return plane_distance(shape, p), plane_normal(shape)
+    R = shape.axes
+    x = unrotate(R, from_origin(shape, p))
     if kind == BOX:
-        d, n = box_distance(x, (T[at + SIZE], T[at + SIZE + 1], T[at + SIZE + 2]))
+        d, n = box_distance(x, shape.half)
     else:
-        d, n = heights_distance(T, at + SIZE, x, radius)
+        d, n = heights_distance(shape.map, x, radius)
     return d, rotate(R, n)
 
 
 @formula
-def from_origin(T: Address, at: Int, p: Vec3) -> Vec3:
+def from_origin(shape: Shape, p: Vec3) -> Vec3:
     """p_SP in world axes."""
-    return sub(p, (T[at + ORIGIN], T[at + ORIGIN + 1], T[at + ORIGIN + 2]))
+    return sub(p, shape.origin)
 
 
 @formula
-def rotation(T: Address, at: Int) -> Mat3:
-    """R_WS."""
-    return tuple(T[at + AXES + k] for k in range(9))
-
-
-@formula
-def plane_normal(T: Address, at: Int) -> Vec3:
+def plane_normal(shape: Shape) -> Vec3:
     """The z axis of a plane."""
-    return T[at + AXES + 2], T[at + AXES + 5], T[at + AXES + 8]
+    R = Shape.axes.numbers(shape)
+    return R[2], R[5], R[8]
 
 
 @formula
-def plane_distance(T: Address, at: Int, p: Vec3) -> Number:
+def plane_distance(shape: Shape, p: Vec3) -> Number:
     """Distance to a plane."""
-    return dot(plane_normal(T, at), p) - T[at + SIZE]
+    return dot(plane_normal(shape), p) - shape.level
 
 
 @routine

@@ -21,7 +21,7 @@ from quad_dynamics.kernels import scene as records
 from quad_dynamics.kernels.delassus import workspace_sizes
 from quad_dynamics.kernels.drives import LOCK
 from quad_dynamics.kernels.scene import BASE_COLUMNS, MOST_UNKNOWNS
-from quad_dynamics.kernels.terrain import SHAPE_WORDS
+from quad_dynamics.kernels.terrain import Ground, Shape
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.model import Model
@@ -66,9 +66,10 @@ class Scene:
         self.packed = Packed(model)
         self.terrain = terrain.pack(settings.mu, settings.restitution)
         near = 0
-        if self.terrain[0] >= MANY_SHAPES and settings.contact == 'impulse':
+        count = int(Ground.array(self.terrain)[0]['count'])
+        if count >= MANY_SHAPES and settings.contact == 'impulse':
             near = len(self.terrain)
-            self.terrain = np.append(self.terrain, np.zeros(1 + int(self.terrain[0]) * SHAPE_WORDS))
+            self.terrain = np.append(self.terrain, np.zeros(Ground.words + count * Shape.words))
         nq, nv, nj, n, feet = model.nq, model.nv, model.nj, len(points), len(model.foot_names)
         firsts, blocks = limbs(model)
         row_length = BASE_COLUMNS + LANES * max(blocks, default=1)

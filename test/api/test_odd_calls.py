@@ -15,8 +15,9 @@ from slow_variants import slow_but
 
 @pytest.mark.parametrize(('calls', 'seed'), slow_but([(400, 1)], [(400, 1), (20_000, 0)]))
 def test_odd_calls(calls: int, seed: int) -> None:
-    folder = Path(__file__).parent
-    paths = os.pathsep.join([str(folder.parent), str(folder), os.environ.get('PYTHONPATH', '')])
+    root = Path(__file__).resolve().parents[2]
+    folder = root / 'test' / 'helpers'
+    paths = os.pathsep.join([str(root), str(folder), os.environ.get('PYTHONPATH', '')])
     done = subprocess.run(
         [sys.executable, str(folder / 'odd_calls.py'), '--calls', str(calls), '--seed', str(seed)],
         env=os.environ | {'PYTHONPATH': paths},

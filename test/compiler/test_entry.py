@@ -16,8 +16,9 @@ import quad_dynamics.compiler
 from quad_dynamics.compiler import self_test
 from quad_dynamics.compiler.arguments import Array, ArrayTuple, array, each, table, tuple_of
 from quad_dynamics.compiler.arrays import check_layout, data, extent, is_array, item, length
-from quad_dynamics.compiler.registry import ARENA, FLOAT, INT, KERNELS, OBJECT, Kernel
-from quad_dynamics.compiler.types import SIZES
+from quad_dynamics.compiler.record_types import type_of_record
+from quad_dynamics.compiler.registry import FLOAT, INT, KERNELS, OBJECT, Kernel
+from quad_dynamics.model.layout import Robot
 
 COMPILER = r'quad_dynamics\.compiler\.(?!types)'
 PACKAGE = Path(quad_dynamics.compiler.__file__).parents[1]
@@ -31,7 +32,7 @@ def own_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def made(function: Any, *kinds: Any) -> Any:
     """The entry of a function as a kernel."""
-    kernel = Kernel(function, kinds)
+    kernel = Kernel(function, tuple(type_of_record(x) if isinstance(x, type) else x for x in kinds))
     kernel.load(announce=False)
     return kernel.run
 
@@ -178,9 +179,9 @@ def robot(A: Any, n: int, x: Any) -> int:
 
 
 def test_sizes_of_the_robot_and_of_the_batch() -> None:
-    arena = np.zeros(32)
-    arena.view(np.int64)[SIZES['nv']] = 4
-    run = made(robot, ARENA, INT, array(lambda states, nv: states * nv))
+    arena = np.zeros(Robot.words)
+    Robot.array(arena)['nv'] = 4
+    run = made(robot, Robot, INT, array(lambda states, nv: states * nv))
     for n, least in ((0, 4), (1, 4), (3, 12)):
         assert run(arena.ctypes.data, n, np.zeros(least)) == n
         with pytest.raises(TypeError, match='as x'):
@@ -198,7 +199,7 @@ def test_any_object_may_be_looked_at() -> None:
     from quad_dynamics.model.loading import load_model
 
     model = load_model('two_link_arm')
-    address, run = model._packed.address, made(look, ARENA, OBJECT)
+    address, run = model._packed.address, made(look, Robot, OBJECT)
     assert run(address, np.zeros(3)) == 1
     for thing in (*NOT_ARRAYS.values(), object(), 2**100, type, sys, lambda: None, b'', iter([])):
         assert run(address, thing) == int(thing is NOT_ARRAYS['too small'])

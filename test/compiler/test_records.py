@@ -34,7 +34,7 @@ from quad_dynamics.compiler.registry import ARENA, Kernel
 from quad_dynamics.compiler.trace import formula, load, routine, store
 from quad_dynamics.compiler.types import Address, Int, Number, Vec3
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Spring(Record):
