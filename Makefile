@@ -77,8 +77,9 @@ figures: $(READY)  ## draw the pictures of the docs, with the figures of the las
 nodes: $(READY)  ## measure the pace of the nodes; ARGS='--page --seconds 60'
 	$(RUN)python -m benchmarks.nodes $(ARGS)
 
-docs: $(READY)  ## write the pages about the nodes, from their code
+docs: $(READY)  ## write the pages about the nodes and the records, from their code
 	$(RUN)python docs/node_pages.py
+	$(RUN)python docs/memory_page.py
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(RUN)ruff check

@@ -22,7 +22,6 @@ import pinocchio as pin
 import simple_robots as robots
 from reference_contact import Point, bias, bodies_of, full_q
 
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.drives import STUCK
 
 ROBOTS = ('mini_cheetah', 'a1', 'go2', 'anymal_c', 'block', 'sled', 'chain')
@@ -232,7 +231,7 @@ def next_step(sim: Any, reference: Any, family: Family, tau: np.ndarray) -> Resu
         settled=0.0,
         residual=sim.residual,
         converged=sim.converged,
-        locked=sim._scene.memory[:, S_.K_MODE] == STUCK,
+        locked=sim._scene.joint_memory['mode'] == STUCK,
         M=reference.mass_matrix(q),
         h=bias(reference, q, u),
         J=J,

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from cases import load
 
-from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.scene import ExternalForce, State
 
 
 @pytest.fixture(scope='module')
@@ -202,10 +202,10 @@ def test_every_number_of_a_snapshot(qd: Any, model: Any) -> None:
 @pytest.mark.parametrize(
     ('at', 'value', 'message'),
     [
-        (S_.STEP, -3, 'the number of steps'),
-        (S_.STEP, 2**63 - 1, 'the number of steps'),
-        (S_.HAS_GAINS, 2, 'gains'),
-        (S_.LDLT_STEPS, 11, 'LDLT'),
+        (State.step.offset, -3, 'the number of steps'),
+        (State.step.offset, 2**63 - 1, 'the number of steps'),
+        (State.has_gains.offset, 2, 'gains'),
+        (State.ldlt_steps.offset, 11, 'LDLT'),
     ],
 )
 def test_whole_numbers_of_a_snapshot(sim: Any, at: int, value: int, message: str) -> None:
@@ -226,7 +226,7 @@ def test_whole_numbers_of_a_snapshot(sim: Any, at: int, value: int, message: str
 def test_force_of_a_snapshot_on_no_link(sim: Any, lane: int) -> None:
     """The kernel would write there."""
     sim.apply_force('FL_foot', np.ones(6), 1.0)
-    at = (sim._scene.forces.ctypes.data - sim._scene.state.ctypes.data) // 8 + S_.F_LANE
+    at = (sim._scene.forces.ctypes.data - sim._scene.state.ctypes.data) // 8 + ExternalForce.lane.offset
 
     def change(state: np.ndarray, ints: np.ndarray) -> None:
         ints[at] = lane

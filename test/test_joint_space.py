@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from cases import SOME, TREES, Case, load, model_of
 
-from quad_dynamics.kernels.scene import K_STOP
-
 AGREEMENT = 1e-9  # of q and u after one step [m, rad, m/s, rad/s]
 GO2, MINI_CHEETAH = Case('go2', True), 'mini_cheetah'
 METHODS = ('aba', 'cholesky')
@@ -50,7 +48,7 @@ class Pair:
                 self.sensitive += 1
                 if not is_sensitive(self.aba, before):
                     differs.append(k)
-            self.stopped |= bool(np.any(self.aba._scene.memory[:, K_STOP]))
+            self.stopped |= bool(np.any(self.aba._scene.joint_memory['limit_impulse']))
         return differs
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,8 @@ from quad_dynamics.compiler.records import (
 from quad_dynamics.compiler.registry import ARENA, Kernel
 from quad_dynamics.compiler.trace import formula, load, routine, store
 from quad_dynamics.compiler.types import Address, Int, Number, Vec3
+
+ROOT = Path(__file__).parents[1]
 
 
 class Spring(Record):
@@ -133,6 +137,43 @@ def test_parts_are_contiguous() -> None:
     assert all(at % 8 == 0 for at in placement.at.values())
 
 
+class Workspace(Record):
+    """A record elsewhere that has references of its own."""
+
+    x = numbers(('n',), 'numbers')
+    y = numbers(('n',), 'more of them')
+
+
+class Owner(Record, root=True):
+    """Refers to a record with references."""
+
+    work = reference(Workspace, 'workspace', part='room')
+    after = numbers((1,), 'what follows it', part='room')
+
+
+owner_at = record_at(Owner)
+
+
+def fill_workspace(A: Address) -> Int:
+    owner = owner_at(A, 0)
+    owner.work.x[1] = 1.0
+    owner.work.y[2] = 2.0
+    owner.after[0] = 3.0
+    return 0
+
+
+def test_references_of_references() -> None:
+    placement = Placement(Owner, {'n': 3})
+    memory = np.zeros(placement.words)
+    placement.fill(memory)
+    assert run(fill_workspace, memory) == 0
+    work = Workspace.array(memory, placement.at['work'])[0]
+    assert memory[placement.at['work'] + work['x'] + 1] == 1.0
+    assert memory[placement.at['work'] + work['y'] + 2] == 2.0
+    assert placement.at['after'] >= placement.at['work'] + work['y'] + 3
+    assert memory[-1] == 3.0
+
+
 @formula
 def stretch(spring: Spring, by: Number) -> Vec3:
     spring.stiffness = spring.stiffness * by
@@ -153,6 +194,11 @@ def add_one(x: Numbers) -> None:
     store(x, 0, load(x, 0) + 1.0)
 
 
+@formula
+def set_axis(spring: Spring, i: Int, x: Number) -> None:
+    Spring.axis.numbers(spring)[i] = x
+
+
 def use_frame(A: Address) -> Int:
     frame = frame_at(A, 0)
     grow(frame.springs, 6)
@@ -165,6 +211,9 @@ def use_frame(A: Address) -> Int:
     words(frame.main)[1] += 1.0
     part(frame.q, 1)[0] += frame.room[0]
     add_one(frame.room)
+    set_axis(frame.main, 1, 9.0)
+    frame.kept = part(frame.q, 1)
+    frame.kept[1] += 100.0
     return frame.other.index
 
 
@@ -177,14 +226,15 @@ def test_routine_and_formula_read_and_write() -> None:
     springs['axis'] = [1.0, 2.0, 3.0]
     springs['index'] = np.arange(6).reshape(3, 2)
     assert run(use_frame, memory) == 15
-    assert placement.view(memory, 'q').tolist() == [2.0, 4.5, 6.0]
+    assert placement.view(memory, 'q').tolist() == [2.0, 4.5, 106.0]
+    assert frame['kept'] == placement.at['q'] + 1
     assert placement.view(memory, 'room').tolist() == [1.5, 1.0, 1.0, 1.0]
     assert springs.reshape(-1)[1:]['stiffness'].tolist() == [4.0, 6.0, 8.0, 10.0, 12.0]
     assert springs[2, 1]['axis'].tolist() == [2.0, 3.0, 1.0]
     assert springs[2, 1]['index'] == 15
     assert springs[0, 0].tobytes() == bytes(8 * Spring.words)
     assert frame['main']['stiffness'] == 6.0
-    assert frame['main']['axis'].tolist() == [1.0, 2.0, 7.0]
+    assert frame['main']['axis'].tolist() == [1.0, 9.0, 7.0]
     assert Mount.array(memory, placement.at['other'])[0]['index'] == 15
 
 
@@ -234,6 +284,15 @@ def pass_table(A: Address) -> Int:
     return 0
 
 
+@routine
+def first(x: Address) -> Number:
+    return x[0]
+
+
+def pass_record_as_numbers(A: Address) -> Int:
+    return int(first(spring_at(A, 0)))  # type: ignore[arg-type]
+
+
 def misspell(A: Address) -> Int:
     spring_at(A, 0).stifness = 1.0
     return 0
@@ -249,6 +308,7 @@ def misspell_when_reading(A: Address) -> Int:
         (pass_mount, "weaken got Mount as 'spring'; expected Spring"),
         (pass_mount_to_formula, "stretch got Mount as 'spring'; expected Spring"),
         (pass_table, r"weaken got Table\[Spring\] as 'spring'; expected Spring"),
+        (pass_record_as_numbers, "first got Spring as 'x'; expected plain numbers"),
         (misspell, "Spring has no field 'stifness'; it has index, stiffness, axis"),
         (misspell_when_reading, "Spring has no field 'indx'"),
     ],
@@ -285,3 +345,9 @@ def test_plain_python() -> None:
 def test_names_are_unique() -> None:
     with pytest.raises(TypeError, match='two records are called Spring'):
         type('Spring', (Record,), {})
+
+
+def test_page_about_the_records_is_as_the_code() -> None:
+    command = [sys.executable, str(ROOT / 'docs' / 'memory_page.py'), '--check']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=False)
+    assert done.returncode == 0, f'{done.stdout}{done.stderr}'

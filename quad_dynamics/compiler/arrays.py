@@ -54,7 +54,8 @@ def is_none(header: Header, obj: Object) -> Bool:
 @formula
 def obj_address(obj: Object) -> Int:
     """The address of an object, as an integer."""
-    return obj + 0
+    address: Int = obj + 0
+    return address
 
 
 @routine

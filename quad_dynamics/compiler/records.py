@@ -56,7 +56,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats
-from quad_dynamics.compiler.types import LANES, Int, Mat3, Number, Quat, Sym3, Upper3, Vec3, Vec6
+from quad_dynamics.compiler.types import LANES, Address, Int, Mat3, Number, Quat, Sym3, Upper3, Vec3, Vec6
 
 T = TypeVar('T')
 R = TypeVar('R', bound='Record')
@@ -105,7 +105,7 @@ class _Float(Kind[Number]):
         return np.dtype(np.float64)
 
     def read(self, record: Record, at: Any) -> Number:
-        return record.memory[at]
+        return cast(Number, record.memory[at])
 
     def write(self, record: Record, at: Any, value: Number) -> None:
         record.memory[at] = value
@@ -259,6 +259,11 @@ class _Reference(Kind[T]):
             found = Table(target, record.memory, place)
         return cast(T, found)
 
+    def write(self, record: Record, at: Any, value: T) -> None:
+        from quad_dynamics.compiler.trace import store_int
+
+        store_int(record.memory, at, cast(Place, value).at - record.at)
+
     def count(self, sizes: Mapping[str, int]) -> int:
         """Number of targets, with the values of the names in the shape."""
         return math.prod(lengths(self.shape or (), sizes))
@@ -309,6 +314,10 @@ class Field(Generic[T]):
 
     def __get__(self, record: Record | None, owner: type[Record]) -> Field[T] | T:
         return self if record is None else self.kind.read(record, record.at + self.offset)
+
+    def numbers(self, record: Record) -> Numbers:
+        """The numbers of the field, for formulas that read or write single ones."""
+        return Numbers(record.memory, record.at + self.offset)
 
     def __set__(self, record: Record, value: T) -> None:
         self.kind.write(record, record.at + self.offset, value)
@@ -460,7 +469,7 @@ class Numbers(Place):
     __slots__ = ()
 
     def __getitem__(self, i: Int) -> Number:
-        return self.memory[self.at + i]
+        return cast(Number, self.memory[self.at + i])
 
     def __setitem__(self, i: Int, value: Number) -> None:
         self.memory[self.at + i] = value
@@ -507,6 +516,8 @@ def wrong_record(function: Callable[..., Any], kinds: Sequence[Any]) -> str:
             expected = f'Table[{wanted.__name__}]' if origin is Table else wanted.__name__
             if str(kind) != expected and not (origin is None and _is_record(kind, wanted)):
                 return f"{function.__name__} got {kind} as '{name}'; expected {expected}"
+        elif hint is Address and hasattr(kind, 'record'):
+            return f"{function.__name__} got {kind} as '{name}'; expected plain numbers"
     return ''
 
 
@@ -555,11 +566,13 @@ class Placement:
             if kind.shape is None:
                 Placement(kind.target, self._sizes).fill(memory[at:])
 
-    def view(self, memory: Floats, name: str) -> npt.NDArray[Any]:
-        """NumPy's view of the target of one reference."""
+    def view(self, memory: Floats, name: str, start: int = 0) -> npt.NDArray[Any]:
+        """NumPy's view of the target of one reference, in an array that begins with the word `start`."""
         kind = getattr(self._record, name).kind
         assert isinstance(kind, _Reference)
-        at, shape = self.at[name], lengths(kind.shape or (), self._sizes)
+        at, shape = self.at[name] - start, lengths(kind.shape or (), self._sizes)
+        if kind.shape is None:
+            shape = (1,)
         if kind.target is None:
             return memory[at : at + math.prod(shape)].reshape(shape)
         return kind.target.array(memory, at, shape)

@@ -284,6 +284,16 @@ def as_type(builder: ir.IRBuilder, number: Any, kind: ir.Type) -> ir.Value:
     raise TypeError(f'a formula mixes {number.value.type} and {kind}')
 
 
+def _number(builder: ir.IRBuilder, value: ir.Value) -> Number:
+    """A number of a formula; to mypy it is what it stands for."""
+    return cast(Number, Placeholder(builder, value))
+
+
+def _int(builder: ir.IRBuilder, value: ir.Value) -> Int:
+    """A whole number of a formula."""
+    return cast(Int, Placeholder(builder, value))
+
+
 # ---------------------------------------------------------------- reading and writing
 
 
@@ -332,7 +342,7 @@ def fill_zero(x: Address, start: Int, count: Int) -> None:
 @formula
 def load(A: Address, at: Int) -> Lanes:
     """Four lanes from A[at : at + 4]."""
-    return Placeholder(A.builder, A.builder.load(A.pointer(at, VECTOR), align=8))
+    return _number(A.builder, A.builder.load(A.pointer(at, VECTOR), align=8))
 
 
 @formula
@@ -344,11 +354,11 @@ def store(A: Address, at: Int, value: Number) -> None:
 @formula
 def load_int(A: Address, at: Int) -> Int:
     """The int64 that has the bits of A[at]."""
-    return Placeholder(A.builder, A.builder.load(A.pointer(at, _INT), align=8))
+    return _int(A.builder, A.builder.load(A.pointer(at, _INT), align=8))
 
 
 @formula
-def apart(A: Address) -> None:
+def apart(A: Address | Place) -> None:
     """Keep the subroutine that begins with this out of its callers; the memory only says where it stands."""
     attributes = A.builder.function.attributes
     attributes.discard('alwaysinline')
@@ -358,9 +368,9 @@ def apart(A: Address) -> None:
 @formula
 def load_byte(address: Int) -> Int:
     """The byte at an address that is given as an integer."""
-    builder = address.builder
-    pointer = builder.inttoptr(address.value, ir.IntType(8).as_pointer())
-    return Placeholder(builder, builder.zext(builder.load(pointer, align=1), _INT))
+    at: Any = address
+    pointer = at.builder.inttoptr(at.value, ir.IntType(8).as_pointer())
+    return _int(at.builder, at.builder.zext(at.builder.load(pointer, align=1), _INT))
 
 
 @formula
@@ -372,24 +382,24 @@ def store_int(A: Address, at: Int, value: Int) -> None:
 @formula
 def square_root(x: Number) -> Number:
     """The root of a float or of four lanes."""
-    kind = x.value.type
+    number: Any = x
+    builder, kind = number.builder, number.value.type
     name = 'llvm.sqrt.f64' if kind == _FLOAT else f'llvm.sqrt.v{LANES}f64'
-    root = cgutils.get_or_insert_function(x.builder.module, ir.FunctionType(kind, [kind]), name)
-    return Placeholder(x.builder, x.builder.call(root, [x.value]))
+    root = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), name)
+    return _number(builder, builder.call(root, [number.value]))
 
 
 @formula
 def zero_lanes(A: Address) -> Lanes:
     """Four zeros; the memory only says where they are used."""
-    return Placeholder(A.builder, ir.Constant(VECTOR, [0.0] * LANES))
+    return _number(A.builder, ir.Constant(VECTOR, [0.0] * LANES))
 
 
 @formula
 def unit_lanes(A: Address) -> tuple[Lanes, Lanes, Lanes]:
     """Lanes (1 0 0 0), (0 1 0 0) and (0 0 1 0); the memory only says where they are used."""
     x, y, z = (
-        Placeholder(A.builder, ir.Constant(VECTOR, [float(i == lane) for lane in range(LANES)]))
-        for i in range(3)
+        _number(A.builder, ir.Constant(VECTOR, [float(i == lane) for lane in range(LANES)])) for i in range(3)
     )
     return x, y, z
 
@@ -397,8 +407,9 @@ def unit_lanes(A: Address) -> tuple[Lanes, Lanes, Lanes]:
 @formula
 def split(value: Lanes) -> tuple[Number, Number, Number, Number]:
     """Four lanes as floats."""
+    lanes: Any = value
     a, b, c, d = (
-        Placeholder(value.builder, value.builder.extract_element(value.value, ir.Constant(ir.IntType(32), i)))
+        _number(lanes.builder, lanes.builder.extract_element(lanes.value, ir.Constant(ir.IntType(32), i)))
         for i in range(LANES)
     )
     return a, b, c, d
@@ -407,17 +418,18 @@ def split(value: Lanes) -> tuple[Number, Number, Number, Number]:
 @formula
 def join(*numbers: Number) -> Lanes:
     """Four floats as lanes."""
-    builder = numbers[0].builder
-    lanes = ir.Constant(VECTOR, ir.Undefined)
-    for i, number in enumerate(numbers):
+    placeholders: Any = numbers
+    builder, lanes = placeholders[0].builder, ir.Constant(VECTOR, ir.Undefined)
+    for i, number in enumerate(placeholders):
         lanes = builder.insert_element(lanes, number.value, ir.Constant(ir.IntType(32), i))
-    return Placeholder(builder, lanes)
+    return _number(builder, lanes)
 
 
 @formula
 def memory_at(address: Int) -> Address:
     """The memory at an address that is given as an integer."""
-    return Memory(address.builder, address.builder.inttoptr(address.value, POINTER))
+    at: Any = address
+    return cast(Address, Memory(at.builder, at.builder.inttoptr(at.value, POINTER)))
 
 
 @formula

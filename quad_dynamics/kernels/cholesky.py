@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.record_types import part
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Int, Object
@@ -80,9 +81,9 @@ def solve_symmetric(n: Int, count: Int, M: Object, b: Object, work: Object, fail
             solve(work, 0, n, b, i * n)
             continue
         copy_matrix(M, i * n * n, n, work)
-        if not factor_ldlt(work, 0, n, n * n):
+        if not factor_ldlt(part(work, 0), n, part(work, n * n)):
             return 1 + i
-        solve_ldlt(work, 0, n, n * n, b, i * n)
+        solve_ldlt(part(work, 0), n, part(work, n * n), part(b, i * n))
     return 0
 
 
@@ -154,9 +155,9 @@ def forward_dynamics_cholesky(
             continue
         status = -row if status == 0 else status
         write_mass_matrix(robot, work, 0)
-        if not factor_ldlt(work, 0, nv, nv * nv):
+        if not factor_ldlt(part(work, 0), nv, part(work, nv * nv)):
             return -1 - nv
-        solve_ldlt(work, 0, nv, nv * nv, du, i * nv)
+        solve_ldlt(part(work, 0), nv, part(work, nv * nv), part(du, i * nv))
     return status
 
 

@@ -15,6 +15,8 @@ body and the base are among them. y has the same columns, for all joints.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.record_types import part
+from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import (
     apart,
     fill_zero,
@@ -27,14 +29,12 @@ from quad_dynamics.compiler.trace import (
     split,
     square_root,
     store,
-    store_int,
     subroutine,
     zero_lanes,
 )
 from quad_dynamics.compiler.types import LANES, Address, Int, Lanes, Number, Vec3
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.contact_inertia import pass_joint
-from quad_dynamics.kernels.scene import BASE_COLUMNS
+from quad_dynamics.kernels.scene import BASE_COLUMNS, Contact, Scene, Stop
 from quad_dynamics.kernels.spatial import (
     add,
     cross,
@@ -93,54 +93,54 @@ def root_base(A: Address) -> None:
 
 
 @subroutine
-def open_contact(A: Address, S: Address, c: Int) -> None:
-    """Rows, free velocity and inertia of the active contact at c, when the robot moves with S[V]."""
+def open_contact(A: Address, scene: Scene, contact: Contact) -> None:
+    """Rows, free velocity and inertia of an active contact, when the robot moves with `velocity`."""
     apart(A)
-    length, v = load_int(S, S_.ROW_LENGTH), load_int(S, S_.V)
-    first, joint = load_int(S, c + S_.A_FIRST), load_int(S, c + S_.A_JOINT)
+    length, v = scene.row_length, scene.velocity
+    first, joint = contact.first, contact.joint
     skip, table = base_rows(A), load_int(A, L.JOINTS)
-    to = load_int(S, c + S_.A_ROW)
-    fill_zero(S, to, 3 * length)
-    f0, m0 = unit_wrenches(S, c)
+    to = contact.rows
+    fill_zero(to, 0, 3 * length)
+    f0, m0 = unit_wrenches(contact)
     f, m = f0, m0
     zero = zero_lanes(A)
-    inertia = (zero, zero, zero)
+    inertia: Vec3 = (zero, zero, zero)
     speed = zero
     while joint >= 0:
         entry = table + joint * L.JOINT_WORDS
-        at = to + BASE_COLUMNS + joint - first
+        column = part(to, BASE_COLUMNS + joint - first)
         f, m, inertia, speed = leave_joint(
-            A, load_int(A, entry + L.J_LANE), f, m, f0, m0, S[v + skip + joint], inertia, speed, S, at, length
+            A, load_int(A, entry + L.J_LANE), f, m, f0, m0, v[skip + joint], inertia, speed, column, length
         )
         joint = load_int(A, entry + L.J_PARENT)
     if skip > 0:
-        inertia, speed = leave_base(A, f, m, f0, m0, inertia, speed, S, v, to, length)
-    write_inertia(S, c, inertia, speed)
-    invert_inertia(S, c)
+        inertia, speed = leave_base(A, f, m, f0, m0, inertia, speed, v, to, length)
+    write_inertia(contact, inertia, speed)
+    invert_inertia(contact)
 
 
 @formula
-def unit_wrenches(S: Address, c: Int) -> tuple[Vec3, Vec3]:
+def unit_wrenches(contact: Contact) -> tuple[Vec3, Vec3]:
     """Unit forces along normal and tangents as wrenches about the origin of A: a lane for each direction."""
-    n, t1 = row3(S, c + S_.A_NORMAL), row3(S, c + S_.A_TANGENT)
+    n, t1 = contact.normal, contact.tangent
     t2 = cross(n, t1)
-    p = row3(S, c + S_.A_PLACE)
+    p = contact.place
     zero = n[0] * 0.0
     f = tuple(join(n[k], t1[k], t2[k], zero) for k in range(3))
     return f, cross(p, f)
 
 
 @formula
-def row3(S: Address, at: Int) -> Vec3:
+def row3(x: Numbers, at: Int) -> Vec3:
     """Three numbers that stand one after the other."""
-    return S[at], S[at + 1], S[at + 2]
+    return x[at], x[at + 1], x[at + 2]
 
 
 @formula
-def write3(S: Address, at: Int, a: Vec3) -> None:
+def write3(x: Numbers, at: Int, a: Vec3) -> None:
     """Write three numbers one after the other."""
     for k in range(3):
-        S[at + k] = a[k]
+        x[at + k] = a[k]
 
 
 @formula
@@ -154,24 +154,23 @@ def leave_joint(
     qd: Number,
     inertia: Vec3,
     speed: Lanes,
-    S: Address,
-    to: Int,
+    column: Numbers,
     length: Int,
 ) -> tuple[Vec3, Vec3, Vec3, Lanes]:
     """What three impulses leave at a joint, on their way to the base; what the joint's speed does to them."""
     # J = S . F_0 with the impulse as it was given
     speed = speed + (dot(read3(A, lane + L.AXIS_V), f0) + dot(read3(A, lane + L.AXIS_W), m0)) * qd
     left, f, m = pass_joint(A, lane, f, m)
-    inertia = write_column(left * A[lane + L.D_ROOT], inertia, S, to, length)
+    inertia = write_column(left * A[lane + L.D_ROOT], inertia, column, length)
     return f, m, inertia, speed
 
 
 @formula
-def write_column(left: Lanes, inertia: Vec3, S: Address, to: Int, length: Int) -> Vec3:
+def write_column(left: Lanes, inertia: Vec3, column: Numbers, length: Int) -> Vec3:
     """One column of three rows, and its part in the product of these rows with each other."""
     parts = split(left)
     for k in range(3):
-        S[to + k * length] = parts[k]
+        column[k * length] = parts[k]
     return tuple(inertia[k] + left * parts[k] for k in range(3))
 
 
@@ -184,79 +183,89 @@ def leave_base(
     m0: Vec3,
     inertia: Vec3,
     speed: Lanes,
-    S: Address,
-    v: Int,
-    to: Int,
+    v: Numbers,
+    rows: Numbers,
     length: Int,
 ) -> tuple[Vec3, Lanes]:
     """What three impulses leave at the base."""
-    w = rotate(base_rotation(A), row3(S, v + 3))
-    speed = speed + dot(f0, row3(S, v)) + dot(m0, w)
+    w = rotate(base_rotation(A), row3(v, 3))
+    speed = speed + dot(f0, row3(v, 0)) + dot(m0, w)
     at = load_int(A, L.SCRATCH)
     x = list(f + m)
     for i in range(6):
         for k in range(i):
             x[i] = x[i] - x[k] * A[at + L.BASE_L + 6 * i + k]
     for i in range(6):
-        inertia = write_column(x[i] * A[at + L.BASE_D_ROOT + i], inertia, S, to + i, length)
+        inertia = write_column(x[i] * A[at + L.BASE_D_ROOT + i], inertia, part(rows, i), length)
     return inertia, speed
 
 
 @formula
-def write_inertia(S: Address, c: Int, inertia: Vec3, speed: Lanes) -> None:
+def write_inertia(contact: Contact, inertia: Vec3, speed: Lanes) -> None:
     """Free velocity and inertia of a contact."""
-    write3(S, c + S_.A_FREE, split(speed)[:3])
+    contact.free_velocity = split(speed)[:3]
     nn, n1, n2, _ = split(inertia[0])
     _, d11, d12, _ = split(inertia[1])
     d22 = split(inertia[2])[2]
-    for k, x in enumerate((nn, n1, n2, d11, d12, d22)):
-        S[c + S_.A_INERTIA + k] = x
+    contact.inertia = (nn, n1, n2, d11, d12, d22)
 
 
 @routine
-def invert_inertia(S: Address, c: Int) -> None:
+def invert_inertia(contact: Contact) -> None:
     """The inverse of a contact's inertia; zero where the contact cannot move at all.
 
     On a fixed robot with few joints it is singular: some directions do not move. Then the contact is taken to
     give way a little in each sweep, so that a direction that does not move gets no impulse.
     """
-    at, to = c + S_.A_INERTIA, c + S_.A_INVERSE
-    mean = (S[at] + S[at + 3] + S[at + 5]) / 3.0
-    if not determinant_of(S, at) > _REGULAR * mean * mean * mean:
+    D, inverse = inertia_of(contact), inverse_of(contact)
+    mean = (D[0] + D[3] + D[5]) / 3.0
+    if not determinant_of(D) > _REGULAR * mean * mean * mean:
         for k in (0, 3, 5):
-            S[at + k] += _SOFT * mean
-    a, b, d, e, f, g = S[at], S[at + 1], S[at + 2], S[at + 3], S[at + 4], S[at + 5]
-    determinant = determinant_of(S, at)
+            D[k] += _SOFT * mean
+    a, b, d, e, f, g = D[0], D[1], D[2], D[3], D[4], D[5]
+    determinant = determinant_of(D)
     x = 0.0
     if determinant > 0.0:
         x = 1.0 / determinant
-    S[to] = (e * g - f * f) * x
-    S[to + 1] = (d * f - b * g) * x
-    S[to + 2] = (b * f - d * e) * x
-    S[to + 3] = (a * g - d * d) * x
-    S[to + 4] = (b * d - a * f) * x
-    S[to + 5] = (a * e - b * b) * x
+    inverse[0] = (e * g - f * f) * x
+    inverse[1] = (d * f - b * g) * x
+    inverse[2] = (b * f - d * e) * x
+    inverse[3] = (a * g - d * d) * x
+    inverse[4] = (b * d - a * f) * x
+    inverse[5] = (a * e - b * b) * x
 
 
 @formula
-def determinant_of(S: Address, at: Int) -> Number:
-    """The determinant of a symmetric matrix: nn n1 n2 11 12 22."""
-    a, b, d, e, f, g = (S[at + k] for k in range(6))
+def inertia_of(contact: Contact) -> Numbers:
+    """The entries of a contact's inertia."""
+    return Contact.inertia.numbers(contact)
+
+
+@formula
+def inverse_of(contact: Contact) -> Numbers:
+    """The entries of the inverse of a contact's inertia."""
+    return Contact.inverse.numbers(contact)
+
+
+@formula
+def determinant_of(D: Numbers) -> Number:
+    """The determinant of a symmetric matrix, given by its upper triangle."""
+    a, b, d, e, f, g = (D[k] for k in range(6))
     return a * (e * g - f * f) + b * (d * f - b * g) + d * (b * f - d * e)
 
 
 @subroutine
-def open_stop(A: Address, S: Address, s: Int) -> None:
-    """The row of the stop at s: what a unit torque of its joint leaves."""
+def open_stop(A: Address, scene: Scene, stop: Stop) -> None:
+    """The row of a stop: what a unit torque of its joint leaves."""
     apart(A)
-    length, joint = load_int(S, S_.ROW_LENGTH), load_int(S, s + S_.L_JOINT)
-    entry = load_int(S, S_.JOINTS) + joint * S_.JOINT_WORDS
-    first, to, sign = load_int(S, entry + S_.J_FIRST), load_int(S, s + S_.L_ROW), S[s + S_.L_SIGN]
-    fill_zero(S, to, length)
+    length, joint = scene.row_length, stop.joint
+    drive = scene.drives[joint]
+    first, to, sign = drive.first, stop.row, stop.sign
+    fill_zero(to, 0, length)
     lane = lane_of(A, joint)
-    S[s + S_.L_FREE] = sign * S[load_int(S, S_.V) + base_rows(A) + joint]
+    stop.free_velocity = sign * scene.velocity[base_rows(A) + joint]
     own = sign * A[lane + L.D_ROOT]
-    S[to + BASE_COLUMNS + joint - first] = own
+    to[BASE_COLUMNS + joint - first] = own
     inertia = own * own
     x = -sign * A[lane + L.D_INV]
     f, m = scale(read3(A, lane + L.U_F), x), scale(read3(A, lane + L.U_N), x)
@@ -265,16 +274,16 @@ def open_stop(A: Address, S: Address, s: Int) -> None:
         lane = lane_of(A, joint)
         left, f, m = pass_joint(A, lane, f, m)
         left *= A[lane + L.D_ROOT]
-        S[to + BASE_COLUMNS + joint - first] = left
+        to[BASE_COLUMNS + joint - first] = left
         inertia += left * left
         joint = load_int(A, joint_entry(A, joint) + L.J_PARENT)
     if base_rows(A) > 0:
-        inertia += leave_torque_at_base(A, f, m, S, to)
-    S[s + S_.L_INERTIA] = inertia
+        inertia += leave_torque_at_base(A, f, m, to)
+    stop.inertia = inertia
 
 
 @formula
-def leave_torque_at_base(A: Address, f: Vec3, m: Vec3, S: Address, to: Int) -> Number:
+def leave_torque_at_base(A: Address, f: Vec3, m: Vec3, row: Numbers) -> Number:
     """What an impulse leaves at the base; returns the product with itself."""
     at = load_int(A, L.SCRATCH)
     x = list(f + m)
@@ -283,7 +292,7 @@ def leave_torque_at_base(A: Address, f: Vec3, m: Vec3, S: Address, to: Int) -> N
             x[i] = x[i] - x[k] * A[at + L.BASE_L + 6 * i + k]
     left = [x[i] * A[at + L.BASE_D_ROOT + i] for i in range(6)]
     for i in range(6):
-        S[to + i] = left[i]
+        row[i] = left[i]
     return sum(left[i] * left[i] for i in range(6))
 
 
@@ -291,205 +300,206 @@ def leave_torque_at_base(A: Address, f: Vec3, m: Vec3, S: Address, to: Int) -> N
 
 
 @routine
-def row_velocity(S: Address, row: Int, y: Int, first: Int, blocks: Int) -> Number:
+def row_velocity(row: Numbers, y: Numbers, first: Int, blocks: Int) -> Number:
     """row . y."""
-    total = short_product(S, row, y, y + BASE_COLUMNS + first)
+    total = short_product(row, y, part(part(y, BASE_COLUMNS), first))
     for b in range(1, blocks):
         at = BASE_COLUMNS + LANES * b
-        total += block_product(S, row + at, y + at + first)
+        total += block_product(part(row, at), part(part(y, at), first))
     return total
 
 
 @formula
-def short_product(S: Address, row: Int, y: Int, joints: Int) -> Number:
+def short_product(row: Numbers, y: Numbers, joints: Numbers) -> Number:
     """row . y over the base and the first block of joints."""
-    total = load(S, row) * load(S, y) + load(S, row + LANES) * load(S, y + LANES)
-    return lane_sum(total + load(S, row + BASE_COLUMNS) * load(S, joints))
+    total = load(row, 0) * load(y, 0) + load(row, LANES) * load(y, LANES)
+    return lane_sum(total + load(row, BASE_COLUMNS) * load(joints, 0))
 
 
 @formula
-def block_product(S: Address, a: Int, b: Int) -> Number:
+def block_product(a: Numbers, b: Numbers) -> Number:
     """The product of four numbers with four numbers."""
-    return lane_sum(load(S, a) * load(S, b))
+    return lane_sum(load(a, 0) * load(b, 0))
 
 
 @routine
-def add_row(S: Address, row: Int, impulse: Number, y: Int, first: Int, blocks: Int) -> None:
+def add_row(scene: Scene, row: Numbers, impulse: Number, y: Numbers, first: Int, blocks: Int) -> None:
     """Add row times impulse to y."""
-    signs = load_int(S, S_.SIGNS)
-    add_signed_block(S, row, impulse, signs, y)
-    add_signed_block(S, row + LANES, impulse, signs + LANES, y + LANES)
+    signs = scene.signs
+    add_signed_block(row, impulse, signs, y)
+    add_signed_block(part(row, LANES), impulse, part(signs, LANES), part(y, LANES))
     for b in range(blocks):
         at = BASE_COLUMNS + LANES * b
-        add_signed_block(S, row + at, impulse, signs + at + first, y + at + first)
+        add_signed_block(part(row, at), impulse, part(part(signs, at), first), part(part(y, at), first))
 
 
 @formula
-def add_signed_block(S: Address, a: Int, x: Number, signs: Int, to: Int) -> None:
+def add_signed_block(a: Numbers, x: Number, signs: Numbers, to: Numbers) -> None:
     """Add four numbers times x and their signs."""
-    store(S, to, load(S, to) + load(S, a) * load(S, signs) * x)
+    store(to, 0, load(to, 0) + load(a, 0) * load(signs, 0) * x)
 
 
 @formula
-def add_block(S: Address, a: Int, x: Number, to: Int) -> None:
+def add_block(a: Numbers, x: Number, to: Numbers) -> None:
     """Add four numbers times x."""
-    store(S, to, load(S, to) + load(S, a) * x)
+    store(to, 0, load(to, 0) + load(a, 0) * x)
 
 
 @routine
-def contact_velocity(S: Address, c: Int, y: Int) -> Vec3:
+def contact_velocity(scene: Scene, contact: Contact, y: Numbers) -> Vec3:
     """Velocity of a contact: normal, first and second tangent."""
-    length, row = load_int(S, S_.ROW_LENGTH), load_int(S, c + S_.A_ROW)
-    first, blocks = load_int(S, c + S_.A_FIRST), load_int(S, c + S_.A_BLOCKS)
-    v = three_products(S, c + S_.A_FREE, row, length, y, y + BASE_COLUMNS + first)
+    length, rows = scene.row_length, contact.rows
+    first, blocks = contact.first, contact.blocks
+    v = three_products(contact, rows, length, y, part(part(y, BASE_COLUMNS), first))
     for b in range(1, blocks):
         at = BASE_COLUMNS + LANES * b
-        v = add(v, block_products(S, row + at, length, y + at + first))
+        v = add(v, block_products(part(rows, at), length, part(part(y, at), first)))
     return v
 
 
 @formula
-def three_products(S: Address, free: Int, row: Int, length: Int, y: Int, joints: Int) -> Vec3:
+def three_products(contact: Contact, rows: Numbers, length: Int, y: Numbers, joints: Numbers) -> Vec3:
     """Free velocity plus row . y over the base and the first block of joints, for three rows."""
-    y0, y1, y2 = load(S, y), load(S, y + LANES), load(S, joints)
+    y0, y1, y2 = load(y, 0), load(y, LANES), load(joints, 0)
+    free = Contact.free_velocity.numbers(contact)
     out = []
     for k in range(3):
-        at = row + k * length
-        total = load(S, at) * y0 + load(S, at + LANES) * y1 + load(S, at + BASE_COLUMNS) * y2
-        out.append(S[free + k] + lane_sum(total))
+        row = part(rows, k * length)
+        total = load(row, 0) * y0 + load(row, LANES) * y1 + load(row, BASE_COLUMNS) * y2
+        out.append(free[k] + lane_sum(total))
     return tuple(out)
 
 
 @formula
-def block_products(S: Address, row: Int, length: Int, y: Int) -> Vec3:
+def block_products(rows: Numbers, length: Int, y: Numbers) -> Vec3:
     """The products of one block of three rows."""
-    return tuple(lane_sum(load(S, row + k * length) * load(S, y)) for k in range(3))
+    return tuple(lane_sum(load(rows, k * length) * load(y, 0)) for k in range(3))
 
 
 @routine
-def add_contact(S: Address, c: Int, change: Vec3, y: Int) -> None:
+def add_contact(scene: Scene, contact: Contact, change: Vec3, y: Numbers) -> None:
     """Add three rows times the change of their impulses to y."""
-    length, row = load_int(S, S_.ROW_LENGTH), load_int(S, c + S_.A_ROW)
-    first, blocks = load_int(S, c + S_.A_FIRST), load_int(S, c + S_.A_BLOCKS)
-    signs = load_int(S, S_.SIGNS)
-    add_blocks(S, row, length, change, signs, y)
-    add_blocks(S, row + LANES, length, change, signs + LANES, y + LANES)
+    length, rows = scene.row_length, contact.rows
+    first, blocks = contact.first, contact.blocks
+    signs = scene.signs
+    add_blocks(rows, length, change, signs, y)
+    add_blocks(part(rows, LANES), length, change, part(signs, LANES), part(y, LANES))
     for b in range(blocks):
         at = BASE_COLUMNS + LANES * b
-        add_blocks(S, row + at, length, change, signs + at + first, y + at + first)
+        add_blocks(part(rows, at), length, change, part(part(signs, at), first), part(part(y, at), first))
 
 
 @formula
-def add_blocks(S: Address, row: Int, length: Int, x: Vec3, signs: Int, to: Int) -> None:
+def add_blocks(rows: Numbers, length: Int, x: Vec3, signs: Numbers, to: Numbers) -> None:
     """Add one block of three rows times three numbers and the signs of the columns."""
-    total = load(S, row) * x[0]
+    total = load(rows, 0) * x[0]
     for k in range(1, 3):
-        total = total + load(S, row + k * length) * x[k]
-    store(S, to, load(S, to) + total * load(S, signs))
+        total = total + load(rows, k * length) * x[k]
+    store(to, 0, load(to, 0) + total * load(signs, 0))
 
 
 # ---------------------------------------------------------------- Gauss-Seidel
 
 
 @routine
-def start(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
+def start(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     """y of the impulses that the sweeps start with."""
-    contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.Y)
-    fill_zero(S, y, BASE_COLUMNS + load_int(A, L.NJ) + LANES)
+    contacts, stops, y = scene.contacts, scene.stops, scene.y
+    fill_zero(y, 0, BASE_COLUMNS + load_int(A, L.NJ) + LANES)
     for i in range(n_contacts):
-        c = contacts + i * S_.ACTIVE_WORDS
-        add_contact(S, c, row3(S, c + S_.A_IMPULSE), y)
+        contact = contacts[i]
+        add_contact(scene, contact, contact.impulse, y)
     for i in range(n_stops):
-        s = stops + i * S_.STOP_WORDS
-        add_stop(S, s, S[s + S_.L_IMPULSE], y)
+        stop = stops[i]
+        add_stop(scene, stop, stop.impulse, y)
 
 
 @routine
-def add_stop(S: Address, s: Int, impulse: Number, y: Int) -> None:
+def add_stop(scene: Scene, stop: Stop, impulse: Number, y: Numbers) -> None:
     """Add the row of a stop times an impulse to y."""
-    entry = load_int(S, S_.JOINTS) + load_int(S, s + S_.L_JOINT) * S_.JOINT_WORDS
-    row = load_int(S, s + S_.L_ROW)
-    add_row(S, row, impulse, y, load_int(S, entry + S_.J_FIRST), load_int(S, entry + S_.J_BLOCKS))
+    drive = scene.drives[stop.joint]
+    row = stop.row
+    add_row(scene, row, impulse, y, drive.first, drive.blocks)
 
 
 @routine
-def stop_velocity(S: Address, s: Int, y: Int) -> Number:
+def stop_velocity(scene: Scene, stop: Stop, y: Numbers) -> Number:
     """Velocity of a stop."""
-    entry = load_int(S, S_.JOINTS) + load_int(S, s + S_.L_JOINT) * S_.JOINT_WORDS
-    first, blocks = load_int(S, entry + S_.J_FIRST), load_int(S, entry + S_.J_BLOCKS)
-    return S[s + S_.L_FREE] + row_velocity(S, load_int(S, s + S_.L_ROW), y, first, blocks)
+    drive = scene.drives[stop.joint]
+    first, blocks = drive.first, drive.blocks
+    return stop.free_velocity + row_velocity(stop.row, y, first, blocks)
 
 
 @routine
-def settle_stop(S: Address, s: Int, y: Int) -> Number:
+def settle_stop(scene: Scene, stop: Stop, y: Numbers) -> Number:
     """The impulse of one stop; returns by how much its velocity changed."""
-    if not S[s + S_.L_INERTIA] > 0.0:
+    if not stop.inertia > 0.0:
         return 0.0
-    v = stop_velocity(S, s, y)
-    old = S[s + S_.L_IMPULSE]
-    new = old - (v - S[s + S_.L_TARGET]) / S[s + S_.L_INERTIA]
-    new = min(max(new, S[s + S_.L_LOW]), S[s + S_.L_HIGH])
-    S[s + S_.L_IMPULSE] = new
-    add_stop(S, s, new - old, y)
-    return abs(new - old) * S[s + S_.L_INERTIA]
+    v = stop_velocity(scene, stop, y)
+    old = stop.impulse
+    new = old - (v - stop.target) / stop.inertia
+    new = min(max(new, stop.lowest), stop.highest)
+    stop.impulse = new
+    add_stop(scene, stop, new - old, y)
+    return abs(new - old) * stop.inertia
 
 
 # ---------------------------------------------------------------- penetration
 
 
 @subroutine
-def push_out(A: Address, S: Address, n_contacts: Int, n_stops: Int, slop: Number, fastest: Number) -> bool:
+def push_out(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, slop: Number, fastest: Number) -> bool:
     """Find displacements, as velocities that are forgotten, that remove penetration; whether there are any.
 
-    y of them goes to S[PUSH]. Friction does not act against them.
+    y of them goes to `y_push`. Friction does not act against them.
     """
     apart(A)
-    contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.PUSH)
-    rate = S[S_.CORRECTION] / S[S_.DT]
+    contacts, stops, y = scene.contacts, scene.stops, scene.y_push
+    rate = scene.settings.correction / scene.settings.dt
     deepest = 0.0
     for i in range(n_contacts):
-        c = contacts + i * S_.ACTIVE_WORDS
-        depth = max(-S[c + S_.A_DISTANCE] - slop, 0.0)
+        contact = contacts[i]
+        depth = max(-contact.distance - slop, 0.0)
         deepest = max(deepest, depth)
-        S[c + S_.A_TARGET] = min(rate * depth, fastest)
-        S[c + S_.A_PUSH] = 0.0
+        contact.target = min(rate * depth, fastest)
+        contact.push = 0.0
     for i in range(n_stops):
-        s = stops + i * S_.STOP_WORDS
-        depth = max(-S[s + S_.L_DISTANCE] - slop, 0.0)
+        stop = stops[i]
+        depth = max(-stop.distance - slop, 0.0)
         deepest = max(deepest, depth)
-        S[s + S_.L_TARGET] = min(rate * depth, fastest)
-        S[s + S_.L_FREE] = 0.0
-        S[s + S_.L_IMPULSE] = 0.0
-        if S[s + S_.L_LOW] < 0.0:  # friction does not act against displacements
-            S[s + S_.L_LOW] = 0.0
-            S[s + S_.L_HIGH] = 0.0
+        stop.target = min(rate * depth, fastest)
+        stop.free_velocity = 0.0
+        stop.impulse = 0.0
+        if stop.lowest < 0.0:  # friction does not act against displacements
+            stop.lowest = 0.0
+            stop.highest = 0.0
     if deepest <= 0.0 or rate <= 0.0:
         return False
-    fill_zero(S, y, BASE_COLUMNS + load_int(A, L.NJ) + LANES)
-    small = max(S[S_.TOLERANCE], _PUSH_PRECISION * min(rate * deepest, fastest))
-    for _ in range(load_int(S, S_.MAX_SWEEPS)):
+    fill_zero(y, 0, BASE_COLUMNS + load_int(A, L.NJ) + LANES)
+    small = max(scene.settings.tolerance, _PUSH_PRECISION * min(rate * deepest, fastest))
+    for _ in range(scene.settings.max_sweeps):
         change = 0.0
         for i in range(n_contacts):
-            change = max(change, push_contact(S, contacts + i * S_.ACTIVE_WORDS, y))
+            change = max(change, push_contact(scene, contacts[i], y))
         for i in range(n_stops):
-            change = max(change, settle_stop(S, stops + i * S_.STOP_WORDS, y))
+            change = max(change, settle_stop(scene, stops[i], y))
         if change <= small:
             break
     return True
 
 
 @routine
-def push_contact(S: Address, c: Int, y: Int) -> Number:
+def push_contact(scene: Scene, contact: Contact, y: Numbers) -> Number:
     """The push of one contact along its normal; returns by how much its velocity changed."""
-    first, blocks = load_int(S, c + S_.A_FIRST), load_int(S, c + S_.A_BLOCKS)
-    row, d = load_int(S, c + S_.A_ROW), S[c + S_.A_INERTIA]
+    first, blocks = contact.first, contact.blocks
+    row, d = contact.rows, contact.inertia[0]
     if not d > 0.0:
         return 0.0
-    v = row_velocity(S, row, y, first, blocks)
-    old = S[c + S_.A_PUSH]
-    new = max(old + (S[c + S_.A_TARGET] - v) / d, 0.0)
-    S[c + S_.A_PUSH] = new
-    add_row(S, row, new - old, y, first, blocks)
+    v = row_velocity(row, y, first, blocks)
+    old = contact.push
+    new = max(old + (contact.target - v) / d, 0.0)
+    contact.push = new
+    add_row(scene, row, new - old, y, first, blocks)
     return abs(new - old) * d
 
 
@@ -497,32 +507,32 @@ def push_contact(S: Address, c: Int, y: Int) -> Number:
 
 
 @subroutine
-def respond(A: Address, S: Address, y: Int, to: Int) -> None:
-    """S[to : to + nv] = M^-1 J^T of the impulses in y."""
+def respond(A: Address, y: Numbers, to: Numbers) -> None:
+    """to = M^-1 J^T of the impulses in y, nv numbers."""
     apart(A)
     skip = base_rows(A)
     if skip > 0:
-        respond_base(A, pack_at(A, 0), S, y, to)
+        respond_base(A, pack_at(A, 0), y, to)
     else:
         stop_root(A, pack_at(A, 0))
     for k in range(1, load_int(A, L.PACKS)):
-        respond_pack(A, pack_at(A, k), parent_of(A, k), S, y + BASE_COLUMNS)
-    gather(A, L.QDD, S, to + skip)
+        respond_pack(A, pack_at(A, k), parent_of(A, k), y, BASE_COLUMNS)
+    gather(A, L.QDD, to, skip)
 
 
 @formula
-def respond_base(A: Address, at: Int, S: Address, y: Int, to: Int) -> None:
+def respond_base(A: Address, at: Int, y: Numbers, to: Numbers) -> None:
     """Velocity of the base from y: L^-T (root of 1/D) y, in world axes for the bodies, then as in u."""
     scratch = load_int(A, L.SCRATCH)
-    x = [S[y + k] * A[scratch + L.BASE_D_ROOT + k] for k in range(6)]
+    x = [y[k] * A[scratch + L.BASE_D_ROOT + k] for k in range(6)]
     for row in reversed(range(6)):
         for k in range(row + 1, 6):
             x[row] = x[row] - A[scratch + L.BASE_L + 6 * k + row] * x[k]
     store6(A, at + L.ACC_V, tuple(x))
     w_B = unrotate(base_rotation(A), tuple(x[3:]))
     for k in range(3):
-        S[to + k] = x[k]
-        S[to + 3 + k] = w_B[k]
+        to[k] = x[k]
+        to[3 + k] = w_B[k]
 
 
 @formula
@@ -532,23 +542,24 @@ def stop_root(A: Address, at: Int) -> None:
 
 
 @formula
-def respond_pack(A: Address, at: Int, up: Int, S: Address, y: Int) -> None:
+def respond_pack(A: Address, at: Int, up: Int, y: Numbers, start: Int) -> None:
     """Joint speeds that impulses cause: qd = (t - U . v_parent) / d, and what the bodies move with."""
     a, alpha = load3(A, up + L.ACC_V), load3(A, up + L.ACC_W)
     lost = dot(load3(A, at + L.U_F), a) + dot(load3(A, at + L.U_N), alpha)
-    qd = take(A, at, S, y) * load(A, at + L.D_ROOT) - lost * load(A, at + L.D_INV)
+    qd = take(A, at, y, start) * load(A, at + L.D_ROOT) - lost * load(A, at + L.D_INV)
     store(A, at + L.QDD, qd)
     store3(A, at + L.ACC_V, add(a, scale(load3(A, at + L.AXIS_V), qd)))
     store3(A, at + L.ACC_W, add(alpha, scale(load3(A, at + L.AXIS_W), qd)))
 
 
 @routine
-def number_rows(S: Address, n_contacts: Int, n_stops: Int) -> None:
+def number_rows(scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     """Give every constraint its rows."""
-    at, length = load_int(S, S_.ROWS), load_int(S, S_.ROW_LENGTH)
+    rows, length = scene.rows, scene.row_length
+    at = scene.zero
     for i in range(n_contacts):
-        store_int(S, load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS + S_.A_ROW, at)
+        scene.contacts[i].rows = part(rows, at)
         at += 3 * length
     for i in range(n_stops):
-        store_int(S, load_int(S, S_.STOPS) + i * S_.STOP_WORDS + S_.L_ROW, at)
+        scene.stops[i].row = part(rows, at)
         at += length

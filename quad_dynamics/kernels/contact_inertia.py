@@ -458,7 +458,7 @@ def unit_response(
 def respond(robot: Robot, work: Address, to_W: Int, to_Q: Int, du: Address, to: Int) -> None:
     """qdd_i = sum_j Q_ij (S_j . F) / d_j + W_i a_b, with S . F at the front of the workspace."""
     nj, skip, T = robot.nj, base_rows(robot), work
-    a_b = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    a_b: Vec6 = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     if skip > 0:
         a_b = solve_factored_base(robot, (T[0], T[1], T[2], T[3], T[4], T[5]))
         write_base_response(robot, a_b, du, to)

@@ -5,78 +5,36 @@ Sweeps never need it (see `constraints`), Newton's method does. It is built for 
 contacts and stops that push, or would be violated without an impulse. The others get none. Once the working
 set is solved, `list_unknowns` adds what it violates; nothing is ever taken off, so this ends.
 
-The workspace S[NEWTON] has `capacity` unknowns: tables of the rows, vectors, then G and one more matrix, or
-what the reduced equations need. A contact has three unknowns (normal, first and second tangent), a stop has
-one.
+The workspace (`NewtonWorkspace`) has room for `capacity` unknowns. A contact has three (normal, first and
+second tangent), a stop has one.
 """
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.trace import apart, fill_zero, load_int, routine, store_int, subroutine
+from quad_dynamics.compiler.record_types import part
+from quad_dynamics.compiler.records import Numbers
+from quad_dynamics.compiler.trace import apart, fill_zero, load_int, routine, subroutine
 from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Number
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import (
     block_product,
     contact_velocity,
-    row3,
     short_product,
     stop_velocity,
     write3,
 )
 from quad_dynamics.kernels.natural_map import mean_inertia
-from quad_dynamics.kernels.scene import BASE_COLUMNS, contact_at
+from quad_dynamics.kernels.scene import BASE_COLUMNS, Contact, Scene, Stop
 from quad_dynamics.model import layout as L
 
-# Vectors of the workspace: impulses, velocities (less targets), the same without impulses, the Newton step
-# and what it does to the velocities, the best impulses so far; D of each unknown, and what `proximal_point`
-# needs beside.
-P, V, FREE, STEP, CHANGE, BEST, INERTIA, CENTRE, KEPT = range(9)
-_TABLES, _VECTORS, _PER_UNKNOWN = 3, 9, 6
+_PER_UNKNOWN = 6  # numbers of the blocks of reduced equations
 # More unknowns than this are never solved for with G, but in the reduced way (see `newton_step`).
 MOST_DENSE = 64
-_ROW, _FIRST, _BLOCKS = range(3)  # ints: of each unknown, its row and the limb of that (see `constraints`)
-
-
-@routine
-def vector(S: Address, which: Int) -> Int:
-    """Where a vector of the workspace stands."""
-    return load_int(S, S_.NEWTON) + (_TABLES + which) * load_int(S, S_.CAPACITY)
-
-
-@routine
-def table(S: Address, which: Int) -> Int:
-    """Where a table of the workspace stands."""
-    return load_int(S, S_.NEWTON) + which * load_int(S, S_.CAPACITY)
-
-
-@routine
-def delassus(S: Address) -> Int:
-    """Where G stands; its rows have `row_length(n)` numbers."""
-    return load_int(S, S_.NEWTON) + (_TABLES + _VECTORS) * load_int(S, S_.CAPACITY)
-
-
-@routine
-def jacobian(S: Address, n: Int) -> Int:
-    """Where the other matrix stands, behind G."""
-    return delassus(S) + n * row_length(n)
 
 
 @routine
 def row_length(n: Int) -> Int:
     """Numbers in a row of a matrix of n columns and a right-hand side: a multiple of LANES."""
     return (n // LANES + 1) * LANES
-
-
-@routine
-def blocks_at(S: Address) -> Int:
-    """Where the blocks of the reduced equations stand: six numbers for each unknown, in place of G."""
-    return delassus(S)
-
-
-@routine
-def reduced_matrix(S: Address) -> Int:
-    """Where the matrix of the reduced equations stands, behind the blocks."""
-    return blocks_at(S) + _PER_UNKNOWN * load_int(S, S_.CAPACITY)
 
 
 @routine
@@ -91,63 +49,62 @@ def reduced_length(m: Int) -> Int:
     return row_length(m + LANES)
 
 
-@routine
-def reduced_vector(A: Address, S: Address) -> Int:
-    """Where the solution of the reduced equations stands, behind their matrix; it has the columns of y."""
-    m = reduced_size(A)
-    return reduced_matrix(S) + m * reduced_length(m)
-
-
-def workspace_size(capacity: int, nj: int) -> int:
-    """Numbers that the workspace needs for a capacity, which is a multiple of LANES, and so many joints."""
+def workspace_sizes(capacity: int, nj: int) -> dict[str, int]:
+    """Sizes of `NewtonWorkspace` for a capacity, which is a multiple of LANES, and so many joints."""
     dense = min(capacity, MOST_DENSE + LANES)
-    columns = BASE_COLUMNS + nj + 3 * LANES
-    reduced = _PER_UNKNOWN * capacity + columns * (columns + 1)
-    return (_TABLES + _VECTORS) * capacity + max(2 * dense * (dense + LANES), reduced)
+    columns = BASE_COLUMNS + nj
+    row = ((columns + LANES) // LANES + 1) * LANES  # reduced_length
+    return {
+        'capacity': capacity,
+        'dense': dense * (dense + LANES),
+        'blocks': _PER_UNKNOWN * capacity,
+        'reduced': columns * row,
+        'reduced_row': row,
+    }
 
 
 # ---------------------------------------------------------------- working set
 
 
 @routine
-def forget_unknowns(S: Address, n_contacts: Int, n_stops: Int) -> None:
+def forget_unknowns(scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     """Empty the working set."""
     for i in range(n_contacts):
-        store_int(S, load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS + S_.A_UNKNOWN, -1)
+        scene.contacts[i].unknown = -1
     for i in range(n_stops):
-        store_int(S, load_int(S, S_.STOPS) + i * S_.STOP_WORDS + S_.L_UNKNOWN, -1)
+        scene.stops[i].unknown = -1
 
 
 @subroutine
-def list_unknowns(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> tuple[Int, Bool]:
+def list_unknowns(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> tuple[Int, Bool]:
     """Add to the working set what acts or is violated; returns its unknowns, and whether any is new.
 
     Unknowns are numbered anew, their impulses and velocities without impulses are written.
     """
     apart(A)
-    n, added = load_int(S, S_.NONE), False
-    y = load_int(S, S_.Y)
+    n, added = scene.zero, False
+    y = scene.y
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        listed = load_int(S, c + S_.A_UNKNOWN) >= 0
+        contact = scene.contacts[i]
+        listed = contact.unknown >= 0
         if not listed:
-            v = contact_velocity(S, c, y)
-            if S[c + S_.A_IMPULSE] > 0.0 or v[0] < S[c + S_.A_TARGET]:
+            v = contact_velocity(scene, contact, y)
+            if contact.impulse[0] > 0.0 or v[0] < contact.target:
                 listed = added = True
         if listed:
-            store_int(S, c + S_.A_UNKNOWN, n)
-            list_contact(S, c, n)
+            contact.unknown = n
+            list_contact(scene, contact, n)
             n += 3
     for i in range(n_stops):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        listed = load_int(S, s + S_.L_UNKNOWN) >= 0
+        stop = scene.stops[i]
+        listed = stop.unknown >= 0
         if not listed:
-            pushes = S[s + S_.L_IMPULSE] != 0.0 or S[s + S_.L_LOW] < 0.0
-            if pushes or stop_velocity(S, s, y) < S[s + S_.L_TARGET]:
+            pushes = stop.impulse != 0.0 or stop.lowest < 0.0
+            if pushes or stop_velocity(scene, stop, y) < stop.target:
                 listed = added = True
         if listed:
-            store_int(S, s + S_.L_UNKNOWN, n)
-            list_stop(S, s, n)
+            stop.unknown = n
+            list_stop(scene, stop, n)
             n += 1
     return n, added
 
@@ -159,100 +116,103 @@ def count_unknowns(n_contacts: Int, n_stops: Int) -> Int:
 
 
 @routine
-def list_contact(S: Address, c: Int, n: Int) -> None:
+def list_contact(scene: Scene, contact: Contact, n: Int) -> None:
     """The three unknowns of a contact, from n on."""
-    row, length = load_int(S, c + S_.A_ROW), load_int(S, S_.ROW_LENGTH)
+    rows, length, newton = contact.rows, scene.row_length, scene.newton
     for k in range(3):
-        store_int(S, table(S, _ROW) + n + k, row + k * length)
-        store_int(S, table(S, _FIRST) + n + k, load_int(S, c + S_.A_FIRST))
-        store_int(S, table(S, _BLOCKS) + n + k, load_int(S, c + S_.A_BLOCKS))
-    write3(S, vector(S, P) + n, row3(S, c + S_.A_IMPULSE))
-    write3(S, vector(S, FREE) + n, row3(S, c + S_.A_FREE))
-    S[vector(S, FREE) + n] -= S[c + S_.A_TARGET]
+        unknown = newton.unknowns[n + k]
+        unknown.row = part(rows, k * length)
+        unknown.first = contact.first
+        unknown.blocks = contact.blocks
+    write3(newton.impulse, n, contact.impulse)
+    write3(newton.free_velocity, n, contact.free_velocity)
+    newton.free_velocity[n] -= contact.target
 
 
 @routine
-def list_stop(S: Address, s: Int, n: Int) -> None:
+def list_stop(scene: Scene, stop: Stop, n: Int) -> None:
     """The unknown of a stop."""
-    entry = load_int(S, S_.JOINTS) + load_int(S, s + S_.L_JOINT) * S_.JOINT_WORDS
-    store_int(S, table(S, _ROW) + n, load_int(S, s + S_.L_ROW))
-    store_int(S, table(S, _FIRST) + n, load_int(S, entry + S_.J_FIRST))
-    store_int(S, table(S, _BLOCKS) + n, load_int(S, entry + S_.J_BLOCKS))
-    S[vector(S, P) + n] = S[s + S_.L_IMPULSE]
-    S[vector(S, FREE) + n] = S[s + S_.L_FREE] - S[s + S_.L_TARGET]
+    drive = scene.drives[stop.joint]
+    newton = scene.newton
+    unknown = newton.unknowns[n]
+    unknown.row = stop.row
+    unknown.first = drive.first
+    unknown.blocks = drive.blocks
+    newton.impulse[n] = stop.impulse
+    newton.free_velocity[n] = stop.free_velocity - stop.target
 
 
 @routine
-def list_inertias(S: Address, n_contacts: Int, n_stops: Int) -> None:
-    """INERTIA = D of each unknown of the working set."""
-    to = vector(S, INERTIA)
+def list_inertias(scene: Scene, n_contacts: Int, n_stops: Int) -> None:
+    """inertia = D of each unknown of the working set."""
+    to = scene.newton.inertia
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        k = load_int(S, c + S_.A_UNKNOWN)
+        contact = scene.contacts[i]
+        k = contact.unknown
         if k >= 0:
-            D = mean_inertia(contact_at(S, c))
-            write3(S, to + k, (D, D, D))
+            D = mean_inertia(contact)
+            write3(to, k, (D, D, D))
     for i in range(n_stops):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        k = load_int(S, s + S_.L_UNKNOWN)
+        stop = scene.stops[i]
+        k = stop.unknown
         if k >= 0:
-            S[to + k] = S[s + S_.L_INERTIA]
+            to[k] = stop.inertia
 
 
 @routine
-def take_impulses(S: Address, n_contacts: Int, n_stops: Int, at: Int) -> None:
-    """Let the constraints of the working set have the impulses of the vector at `at`."""
+def take_impulses(scene: Scene, n_contacts: Int, n_stops: Int, p: Numbers) -> None:
+    """Let the constraints of the working set have the impulses p."""
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        k = load_int(S, c + S_.A_UNKNOWN)
+        contact = scene.contacts[i]
+        k = contact.unknown
         impulse = (0.0, 0.0, 0.0)
         if k >= 0:
-            impulse = (S[at + k], S[at + k + 1], S[at + k + 2])
-        write3(S, c + S_.A_IMPULSE, impulse)
+            impulse = (p[k], p[k + 1], p[k + 2])
+        contact.impulse = impulse
     for i in range(n_stops):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        k = load_int(S, s + S_.L_UNKNOWN)
-        S[s + S_.L_IMPULSE] = S[at + k] if k >= 0 else 0.0
+        stop = scene.stops[i]
+        k = stop.unknown
+        stop.impulse = p[k] if k >= 0 else 0.0
 
 
 # ---------------------------------------------------------------- the matrix
 
 
 @subroutine
-def fill_delassus(A: Address, S: Address, n: Int) -> None:
+def fill_delassus(A: Address, scene: Scene, n: Int) -> None:
     """G = J M^-1 J^T of the n unknowns: the products of their rows."""
     apart(A)
-    G, length = delassus(S), row_length(n)
-    rows, firsts, sizes = table(S, _ROW), table(S, _FIRST), table(S, _BLOCKS)
+    G, length, unknowns = scene.newton.delassus, row_length(n), scene.newton.unknowns
     for i in range(n):
-        row, first, blocks = load_int(S, rows + i), load_int(S, firsts + i), load_int(S, sizes + i)
+        row, first, blocks = unknowns[i].row, unknowns[i].first, unknowns[i].blocks
         for j in range(i + 1):
             shared = 0
-            if first == load_int(S, firsts + j):
-                shared = min(blocks, load_int(S, sizes + j))
-            x = row_product(S, row, load_int(S, rows + j), shared)
-            S[G + i * length + j] = x
-            S[G + j * length + i] = x
-        fill_zero(S, G + i * length + n, length - n)
+            if first == unknowns[j].first:
+                shared = min(blocks, unknowns[j].blocks)
+            x = row_product(row, unknowns[j].row, shared)
+            G[i * length + j] = x
+            G[j * length + i] = x
+        fill_zero(G, i * length + n, length - n)
 
 
 @routine
-def row_product(S: Address, a: Int, b: Int, blocks: Int) -> Number:
+def row_product(a: Numbers, b: Numbers, blocks: Int) -> Number:
     """The product of two rows: the base, and the joints that both have."""
     if blocks == 0:
-        return block_product(S, a, b) + block_product(S, a + LANES, b + LANES)
-    total = short_product(S, a, b, b + BASE_COLUMNS)
+        return block_product(a, b) + block_product(part(a, LANES), part(b, LANES))
+    total = short_product(a, b, part(b, BASE_COLUMNS))
     for k in range(1, blocks):
-        total += block_product(S, a + BASE_COLUMNS + LANES * k, b + BASE_COLUMNS + LANES * k)
+        at = BASE_COLUMNS + LANES * k
+        total += block_product(part(a, at), part(b, at))
     return total
 
 
 @routine
-def multiply(S: Address, n: Int, x: Int, to: Int) -> None:
-    """S[to : to + n] = G times the vector at x, which is zero from n on up to a multiple of LANES."""
-    G, length = delassus(S), row_length(n)
+def multiply(scene: Scene, n: Int, x: Numbers, to: Numbers) -> None:
+    """to = G times the vector x, which is zero from n on up to a multiple of LANES."""
+    G, length = scene.newton.delassus, row_length(n)
     for i in range(n):
         total = 0.0
         for b in range(length // LANES):
-            total += block_product(S, G + i * length + LANES * b, x + LANES * b)
-        S[to + i] = total
+            total += block_product(part(part(G, i * length), LANES * b), part(x, LANES * b))
+        to[i] = total

@@ -17,9 +17,10 @@ time step h.
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.trace import apart, load_int, routine, subroutine
+from quad_dynamics.compiler.record_types import part
+from quad_dynamics.compiler.trace import apart, formula, load_int, routine, subroutine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number
-from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.scene import EXPLICIT_FRICTION, STICKING_FRICTION, DriveCommand, JointDrive, Scene
 from quad_dynamics.kernels.stops import list_friction
 from quad_dynamics.kernels.tree import base_rows, lane_of
 from quad_dynamics.model import layout as L
@@ -29,7 +30,7 @@ FREE, UP, DOWN, STUCK = 0.0, 1.0, -1.0, 2.0
 # A joint whose friction was solved for counts up from SOLVED; until FORGET, that is how the next step begins.
 SOLVED, FORGET = 3.0, 19.0
 
-# A joint that is stuck gets this many times its inertia in the neutral pose: J_LOCK.
+# A joint that is stuck gets this many times its inertia in the neutral pose: `JointDrive.lock`.
 LOCK = 1e8
 # Friction that is above F_c by this share is still taken for F_c: rounding must not change a mode.
 _ROUNDING = 1.0 + 1e-9
@@ -47,66 +48,72 @@ _CAREFUL_ROUND = 4
 
 
 @subroutine
-def give_torques(A: Address, S: Address) -> None:
-    """Torques of the motors in this step, to S[TAU]; they are constant over the step."""
+def give_torques(A: Address, scene: Scene) -> None:
+    """Torques of the motors in this step, to `tau`; they are constant over the step."""
     apart(A)
     nj = load_int(A, L.NJ)
-    state, tau, command = load_int(S, S_.STATE), load_int(S, S_.TAU), load_int(S, S_.COMMAND)
-    gains = load_int(S, state + S_.HAS_GAINS)
-    length = load_int(S, S_.QUEUE_LENGTH)
+    state, tau, command = scene.state, scene.tau, scene.command
+    gains = state.has_gains
+    length = scene.queue_length
     if length == 0:
         for j in range(nj):
-            S[tau + j] = wanted_torque(A, S, command, j, gains)
+            tau[j] = wanted_torque(A, scene, command[j], j, gains)
     else:
-        delay_command(A, S, nj, length)
-    if load_int(S, S_.MOTOR_LIMITS) != 0:
-        qd = load_int(S, S_.U) + base_rows(A)
-        table = load_int(S, S_.JOINTS)
+        delay_command(A, scene, nj, length)
+    if scene.settings.motor_limits != 0:
+        qd = part(scene.u, base_rows(A))
+        drives = scene.drives
         for j in range(nj):
-            S[tau + j] = limit_torque(S, table + j * S_.JOINT_WORDS, S[tau + j], S[qd + j])
+            tau[j] = limit_torque(drives[j], tau[j], qd[j])
 
 
 @routine
-def wanted_torque(A: Address, S: Address, command: Int, j: Int, gains: Int) -> Number:
+def wanted_torque(A: Address, scene: Scene, command: DriveCommand, j: Int, gains: Int) -> Number:
     """What a command asks of joint j: tau + kp (q - q_j) + kd (qd - qd_j)."""
-    nj = load_int(A, L.NJ)
-    torque = S[command + S_.COMMAND_TAU * nj + j]
+    torque = command.tau
     if gains != 0:
-        q = S[load_int(S, S_.Q) + load_int(A, L.NQ) - nj + j]
-        qd = S[load_int(S, S_.U) + base_rows(A) + j]
-        torque += S[command + S_.COMMAND_KP * nj + j] * (S[command + S_.COMMAND_Q * nj + j] - q)
-        torque += S[command + S_.COMMAND_KD * nj + j] * (S[command + S_.COMMAND_QD * nj + j] - qd)
+        q = scene.q[load_int(A, L.NQ) - load_int(A, L.NJ) + j]
+        qd = scene.u[base_rows(A) + j]
+        torque += command.kp * (command.q - q)
+        torque += command.kd * (command.qd - qd)
     return torque
 
 
 @routine
-def delay_command(A: Address, S: Address, nj: Int, length: Int) -> None:
+def delay_command(A: Address, scene: Scene, nj: Int, length: Int) -> None:
     """Put the command into the queue, and take the one that arrives now.
 
     If the latency is no multiple of the time step, a command arrives within a step: the torque is the mean
     over it.
     """
-    tau, command, queue = load_int(S, S_.TAU), load_int(S, S_.COMMAND), load_int(S, S_.QUEUE)
-    step, words = load_int(S, load_int(S, S_.STATE) + S_.STEP), S_.COMMAND_ROWS * nj
-    newest = queue + (step % length) * words
-    for i in range(words):
-        S[newest + i] = S[command + i]
-    delay, share = load_int(S, S_.DELAY), S[S_.DELAY_SHARE]
-    # a row of the queue that was never written is zero: no torque
-    now = queue + ((step - delay + length) % length) * words
-    before = queue + ((step - delay - 1 + length) % length) * words
+    tau, command, queue = scene.tau, scene.command, scene.queue
+    step = scene.state.step
+    newest = (step % length) * nj
     for j in range(nj):
-        torque = (1.0 - share) * wanted_torque(A, S, now, j, 1)
+        copy_command(command[j], queue[newest + j])
+    delay, share = scene.settings.delay, scene.settings.delay_share
+    # a command of the queue that was never written is zero: no torque
+    now = ((step - delay + length) % length) * nj
+    before = ((step - delay - 1 + length) % length) * nj
+    for j in range(nj):
+        torque = (1.0 - share) * wanted_torque(A, scene, queue[now + j], j, 1)
         if share > 0.0:
-            torque += share * wanted_torque(A, S, before, j, 1)
-        S[tau + j] = torque
+            torque += share * wanted_torque(A, scene, queue[before + j], j, 1)
+        tau[j] = torque
+
+
+@formula
+def copy_command(command: DriveCommand, to: DriveCommand) -> None:
+    """Copy the command of one joint."""
+    to.tau, to.kp, to.q = command.tau, command.kp, command.q
+    to.kd, to.qd = command.kd, command.qd
 
 
 @routine
-def limit_torque(S: Address, entry: Int, torque: Number, qd: Number) -> Number:
+def limit_torque(drive: JointDrive, torque: Number, qd: Number) -> Number:
     """What the motor can give: within the torque-speed line, then within the largest torque."""
-    back = S[entry + S_.J_SLOPE] * qd
-    stall, effort = S[entry + S_.J_STALL], S[entry + S_.J_EFFORT]
+    back = drive.slope * qd
+    stall, effort = drive.stall, drive.effort
     torque = min(max(torque, -stall - back), stall - back)
     return min(max(torque, -effort), effort)
 
@@ -115,152 +122,151 @@ def limit_torque(S: Address, entry: Int, torque: Number, qd: Number) -> Number:
 
 
 @subroutine
-def guess_modes(A: Address, S: Address, h: Number) -> None:
+def guess_modes(A: Address, scene: Scene, h: Number) -> None:
     """What joints do in this step, as it looks at its beginning."""
     apart(A)
-    nj, modes, table = load_int(A, L.NJ), load_int(S, S_.MODES), load_int(S, S_.JOINTS)
-    qd, memory = load_int(S, S_.U) + base_rows(A), load_int(S, S_.MEMORY)
-    sticks = load_int(S, S_.JOINT_FRICTION) == S_.STICKING_FRICTION
+    nj, modes, drives = load_int(A, L.NJ), scene.modes, scene.drives
+    qd, memory = part(scene.u, base_rows(A)), scene.joint_memory
+    sticks = scene.settings.joint_friction == STICKING_FRICTION
     for j in range(nj):
-        mode, entry, last = FREE, table + j * S_.JOINT_WORDS, memory + j * S_.MEMORY_WORDS
-        S[modes + S_.M_CHANGES * nj + j] = 0.0
-        if sticks and S[entry + S_.J_COULOMB] > 0.0:
-            if S[last + S_.K_MODE] >= SOLVED:
-                S[modes + S_.M_CHANGES * nj + j] = S[last + S_.K_MODE]
-                list_friction(S, j, h * S[entry + S_.J_COULOMB], S[last + S_.K_FRICTION])
+        mode, drive, last = FREE, drives[j], memory[j]
+        modes[j].changes = 0.0
+        modes[j].solved = 0.0
+        if sticks and drive.coulomb > 0.0:
+            if last.mode >= SOLVED:
+                modes[j].solved = last.mode
+                list_friction(scene, j, h * drive.coulomb, last.friction_impulse)
             else:
-                mode = UP if S[qd + j] > 0.0 else DOWN
-                if is_slow(S, entry, S[qd + j], _SLOW * h) and not (
-                    S[last + S_.K_MODE] == mode and S[qd + j] != 0.0
-                ):
+                mode = UP if qd[j] > 0.0 else DOWN
+                if is_slow(drive, qd[j], _SLOW * h) and not (last.mode == mode and qd[j] != 0.0):
                     mode = STUCK
-        S[modes + j] = mode
+        modes[j].mode = mode
 
 
 @routine
-def is_slow(S: Address, entry: Int, speed: Number, time: Number) -> Bool:
+def is_slow(drive: JointDrive, speed: Number, time: Number) -> Bool:
     """Whether dry friction alone would stop a joint within a time, in the neutral pose."""
-    return abs(speed) * S[entry + S_.J_LOCK] <= LOCK * time * S[entry + S_.J_COULOMB]
+    return abs(speed) * drive.lock <= LOCK * time * drive.coulomb
 
 
 @subroutine
-def load_joints(A: Address, S: Address, h: Number) -> None:
+def load_joints(A: Address, scene: Scene, h: Number) -> None:
     """Put torques, friction and inertias of the joints into the arena, for a step of length h."""
     apart(A)
-    modes, table, tau = load_int(S, S_.MODES), load_int(S, S_.JOINTS), load_int(S, S_.TAU)
-    qd, kind = load_int(S, S_.U) + base_rows(A), load_int(S, S_.JOINT_FRICTION)
+    modes, drives, tau = scene.modes, scene.drives, scene.tau
+    qd, kind = part(scene.u, base_rows(A)), scene.settings.joint_friction
     for j in range(load_int(A, L.NJ)):
-        entry, lane = table + j * S_.JOINT_WORDS, lane_of(A, j)
-        inertia, torque = S[entry + S_.J_INERTIA], S[tau + j]
-        mode, speed = S[modes + j], S[qd + j]
-        if kind == S_.STICKING_FRICTION:
+        drive, lane = drives[j], lane_of(A, j)
+        inertia, torque = drive.rotor_inertia, tau[j]
+        mode, speed = modes[j].mode, qd[j]
+        if kind == STICKING_FRICTION:
             if mode == STUCK:
                 # the inertia alone would keep the speed: it is taken away as well
-                inertia += S[entry + S_.J_LOCK]
-                torque -= S[entry + S_.J_LOCK] / h * speed
+                inertia += drive.lock
+                torque -= drive.lock / h * speed
             else:
-                inertia += h * S[entry + S_.J_VISCOUS]
-                torque -= S[entry + S_.J_VISCOUS] * speed + mode * S[entry + S_.J_COULOMB]
-        elif kind == S_.EXPLICIT_FRICTION:
-            torque -= explicit_friction(S, entry, speed)
+                inertia += h * drive.viscous
+                torque -= drive.viscous * speed + mode * drive.coulomb
+        elif kind == EXPLICIT_FRICTION:
+            torque -= explicit_friction(drive, speed)
         A[lane + L.TAU] = torque
         A[lane + L.ROTOR_KK] = inertia
 
 
 @routine
-def explicit_friction(S: Address, entry: Int, speed: Number) -> Number:
+def explicit_friction(drive: JointDrive, speed: Number) -> Number:
     """F_v qd + F_c sgn(qd)."""
     sign = 1.0 if speed > 0.0 else (-1.0 if speed < 0.0 else 0.0)
-    return S[entry + S_.J_VISCOUS] * speed + S[entry + S_.J_COULOMB] * sign
+    return drive.viscous * speed + drive.coulomb * sign
 
 
 @subroutine
-def change_modes(A: Address, S: Address, h: Number, round_: Int) -> Int:
-    """Change the modes that the solved step S[V] contradicts; returns how many."""
+def change_modes(A: Address, scene: Scene, h: Number, round_: Int) -> Int:
+    """Change the modes that the solved `velocity` contradicts; returns how many."""
     apart(A)
-    nj, modes, table = load_int(A, L.NJ), load_int(S, S_.MODES), load_int(S, S_.JOINTS)
-    v = load_int(S, S_.V) + base_rows(A)
+    nj, modes, drives = load_int(A, L.NJ), scene.modes, scene.drives
+    v = part(scene.velocity, base_rows(A))
     changed = 0
     for j in range(nj):
-        mode, speed = S[modes + j], S[v + j]
-        entry = table + j * S_.JOINT_WORDS
-        limit = h * S[entry + S_.J_COULOMB]
+        mode, speed = modes[j].mode, v[j]
+        drive = drives[j]
+        limit = h * drive.coulomb
         new = mode
         if mode == STUCK:
             # friction is what the large inertia took: lock qd / h
-            if abs(speed) * S[entry + S_.J_LOCK] > limit * _ROUNDING:
+            if abs(speed) * drive.lock > limit * _ROUNDING:
                 new = UP if speed > 0.0 else DOWN
         elif mode * speed < 0.0:
             new = STUCK
         if new != mode:
-            if round_ >= _CAREFUL_ROUND or S[modes + S_.M_CHANGES * nj + j] > 0.0:
-                list_friction(S, j, limit, -limit * (mode if new == STUCK else new))
+            if round_ >= _CAREFUL_ROUND or modes[j].changes > 0.0:
+                list_friction(scene, j, limit, -limit * (mode if new == STUCK else new))
                 new = FREE
-            S[modes + S_.M_CHANGES * nj + j] += 1.0
-            S[modes + j] = new
+            modes[j].changes += 1.0
+            modes[j].mode = new
             changed += 1
     return changed
 
 
 @subroutine
-def solve_all_friction(A: Address, S: Address, h: Number) -> Int:
+def solve_all_friction(A: Address, scene: Scene, h: Number) -> Int:
     """Solve for the friction of all joints with the contacts; returns how many had a mode until now."""
     apart(A)
-    nj, modes, table = load_int(A, L.NJ), load_int(S, S_.MODES), load_int(S, S_.JOINTS)
-    v = load_int(S, S_.V) + base_rows(A)
+    nj, modes, drives = load_int(A, L.NJ), scene.modes, scene.drives
+    v = part(scene.velocity, base_rows(A))
     changed = 0
     for j in range(nj):
-        mode = S[modes + j]
+        mode = modes[j].mode
         if mode != FREE:
-            limit = h * S[table + j * S_.JOINT_WORDS + S_.J_COULOMB]
+            limit = h * drives[j].coulomb
             if mode == STUCK:
-                mode = S[v + j] * S[table + j * S_.JOINT_WORDS + S_.J_LOCK] / limit  # the share that it took
-            list_friction(S, j, limit, -limit * min(max(mode, -1.0), 1.0))
-            S[modes + j] = FREE
+                mode = v[j] * drives[j].lock / limit  # the share that it took
+            list_friction(scene, j, limit, -limit * min(max(mode, -1.0), 1.0))
+            modes[j].mode = FREE
             changed += 1
     return changed
 
 
 @routine
-def has_dry_friction(A: Address, S: Address) -> Bool:
+def has_dry_friction(A: Address, scene: Scene) -> Bool:
     """Whether any joint can be stuck."""
     found = False
     for j in range(load_int(A, L.NJ)):
-        found |= S[load_int(S, S_.JOINTS) + j * S_.JOINT_WORDS + S_.J_COULOMB] > 0.0
-    return found and load_int(S, S_.JOINT_FRICTION) == S_.STICKING_FRICTION
+        found |= scene.drives[j].coulomb > 0.0
+    return found and scene.settings.joint_friction == STICKING_FRICTION
 
 
 @routine
-def any_stuck(A: Address, S: Address) -> Bool:
+def any_stuck(A: Address, scene: Scene) -> Bool:
     """Whether any joint is stuck."""
-    modes = load_int(S, S_.MODES)
+    modes = scene.modes
     found = False
     for j in range(load_int(A, L.NJ)):
-        found |= S[modes + j] == STUCK
+        found |= modes[j].mode == STUCK
     return found
 
 
 @routine
-def stop_stuck(A: Address, S: Address, h: Number) -> None:
+def stop_stuck(A: Address, scene: Scene, h: Number) -> None:
     """A stuck joint has no speed at all; one whose friction was solved for is stuck if that is below F_c."""
-    nj, modes, v = load_int(A, L.NJ), load_int(S, S_.MODES), load_int(S, S_.V) + base_rows(A)
-    for i in range(load_int(S, S_.N_STOPS)):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        if S[s + S_.L_LOW] < 0.0:
-            j, impulse = load_int(S, s + S_.L_JOINT), S[s + S_.L_IMPULSE]
-            S[load_int(S, S_.MEMORY) + j * S_.MEMORY_WORDS + S_.K_FRICTION] = impulse
+    nj, modes, v = load_int(A, L.NJ), scene.modes, part(scene.velocity, base_rows(A))
+    for i in range(scene.n_stops):
+        stop = scene.stops[i]
+        if stop.lowest < 0.0:
+            j, impulse = stop.joint, stop.impulse
+            scene.joint_memory[j].friction_impulse = impulse
             # the impulse is known to the tolerance only: one at the limit may be just below it
-            slides = abs(impulse) >= _AT_LIMIT * S[s + S_.L_HIGH] or abs(S[v + j]) > S[S_.TOLERANCE]
-            sure = slides and not is_slow(S, load_int(S, S_.JOINTS) + j * S_.JOINT_WORDS, S[v + j], h)
-            steps = max(S[modes + S_.M_CHANGES * nj + j], SOLVED) + 1.0  # since it was solved for anew
+            slides = abs(impulse) >= _AT_LIMIT * stop.highest or abs(v[j]) > scene.settings.tolerance
+            sure = slides and not is_slow(scene.drives[j], v[j], h)
+            steps = max(modes[j].solved, SOLVED) + 1.0  # since it was solved for anew
             if steps < FORGET and not sure:
-                S[modes + j] = steps
+                modes[j].mode = steps
             elif slides:
-                S[modes + j] = DOWN if impulse > 0.0 else UP
+                modes[j].mode = DOWN if impulse > 0.0 else UP
             else:
-                S[modes + j] = STUCK
+                modes[j].mode = STUCK
             if not slides:
-                S[v + j] = 0.0
+                v[j] = 0.0
     for j in range(nj):
-        if S[modes + j] == STUCK:
-            S[v + j] = 0.0
+        if modes[j].mode == STUCK:
+            v[j] = 0.0

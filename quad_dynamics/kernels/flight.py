@@ -24,9 +24,9 @@ from quad_dynamics.compiler.trace import (
     zero_lanes,
 )
 from quad_dynamics.compiler.types import Address, Int, Number, Sym3, Vec3
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.fall import place_and_move
+from quad_dynamics.kernels.scene import MAX_FORCES, Scene
 from quad_dynamics.kernels.spatial import (
     add,
     cross,
@@ -44,21 +44,21 @@ from quad_dynamics.model import layout as L
 
 
 @subroutine
-def keep_momentum(A: Address, S: Address, h: Number) -> None:
+def keep_momentum(A: Address, scene: Scene, h: Number) -> None:
     """Correct the base's velocity in u after a step in flight; A has the bodies as before the step."""
     apart(A)
     m, c, _, l, L_G = momentum(A)
-    f, t = external_forces(A, S)
+    f, t = external_forces(A, scene)
     gravity = (A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2])
     L_G = add(L_G, scale(sub(t, cross(c, f)), h))
-    v_G = add(row3(S, load_int(S, S_.LAST_U)), scale(l, 1.0 / m))
+    v_G = add(row3(scene.last_u, 0), scale(l, 1.0 / m))
     v_G = add(v_G, scale(add(gravity, scale(f, 1.0 / m)), h))
-    place_and_move(A, S)
+    place_and_move(A, scene)
     m, c, I_G, l, spin = momentum(A)
     w = solve3(I_G, sub(L_G, spin))
-    u = load_int(S, S_.U)
-    write3(S, u, sub(sub(v_G, scale(l, 1.0 / m)), cross(w, c)))
-    write3(S, u + 3, add(row3(S, u + 3), in_base_axes(A, w)))
+    u = scene.u
+    write3(u, 0, sub(sub(v_G, scale(l, 1.0 / m)), cross(w, c)))
+    write3(u, 3, add(row3(u, 3), in_base_axes(A, w)))
 
 
 @formula
@@ -70,6 +70,10 @@ def in_base_axes(A: Address, w: Vec3) -> Vec3:
 @routine
 def momentum(A: Address) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
     """Mass, G and momentum l as seen from the base's origin; inertia and angular momentum about G."""
+    h: Vec3
+    J: Sym3
+    l: Vec3
+    k: Vec3
     zero = zero_lanes(A)
     m, h, J = zero, (zero, zero, zero), (zero, zero, zero, zero, zero, zero)
     l, k = (zero, zero, zero), (zero, zero, zero)
@@ -119,18 +123,19 @@ def about_centre(m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3) -> tuple[Number,
 
 
 @routine
-def external_forces(A: Address, S: Address) -> tuple[Vec3, Vec3]:
+def external_forces(A: Address, scene: Scene) -> tuple[Vec3, Vec3]:
     """Sum of the external forces over this step, and their moment about the origin of A."""
-    forces, dt = load_int(S, S_.FORCES), S[S_.DT]
-    f, t = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-    for i in range(S_.MAX_FORCES):
-        at = forces + i * S_.FORCE_WORDS
-        if S[at + S_.F_LEFT] > 0.0:
-            share = min(S[at + S_.F_LEFT] / dt, 1.0)
-            p = point_of_body(A, load_int(S, at + S_.F_LANE), row3(S, at + S_.F_POSITION))
-            force = scale(row3(S, at + S_.F_WRENCH), share)
+    forces, dt = scene.forces, scene.settings.dt
+    f: Vec3 = (0.0, 0.0, 0.0)
+    t: Vec3 = (0.0, 0.0, 0.0)
+    for i in range(MAX_FORCES):
+        wrench = forces[i]
+        if wrench.time_left > 0.0:
+            share = min(wrench.time_left / dt, 1.0)
+            p = point_of_body(A, wrench.lane, wrench.position)
+            force = scale(wrench.force, share)
             f = add(f, force)
-            t = add(t, add(scale(row3(S, at + S_.F_WRENCH + 3), share), cross(p, force)))
+            t = add(t, add(scale(wrench.moment, share), cross(p, force)))
     return f, t
 
 

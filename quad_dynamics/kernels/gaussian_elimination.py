@@ -8,8 +8,10 @@ are its numbers meant.
 
 from __future__ import annotations
 
+from quad_dynamics.compiler.record_types import part
+from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import apart, fill_zero, formula, load, routine, store, subroutine
-from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Number
+from quad_dynamics.compiler.types import LANES, Bool, Int, Number
 from quad_dynamics.kernels.constraints import add_block, block_product
 
 _SINGULAR = 1e-200  # a pivot below this is none
@@ -17,62 +19,62 @@ _SMALL = 1e-3  # the same without pivoting, beside the 1 that it was
 
 
 @subroutine
-def solve_equations(S: Address, matrix: Int, n: Int, length: Int, x: Int, pivoting: Bool) -> Bool:
-    """S[x : x + n] = the solution; zeros up to x + length. Whether there is one; the matrix is used up.
+def solve_equations(matrix: Numbers, n: Int, length: Int, x: Numbers, pivoting: Bool) -> Bool:
+    """x = the solution; zeros from n up to length. Whether there is one; the matrix is used up.
 
     Without pivoting the diagonal must not become small: it is for matrices like 1 + B with B about positive.
     """
-    apart(S)
+    apart(matrix)
     blocks = length // LANES
     for k in range(n):
-        first, top = k // LANES, matrix + k * length
+        first, top = k // LANES, part(matrix, k * length)
         if pivoting:
-            exchange_rows(S, matrix, n, length, k)
-        elif abs(S[top + k]) < _SMALL:
+            exchange_rows(matrix, n, length, k)
+        elif abs(top[k]) < _SMALL:
             return False
-        if not abs(S[top + k]) > _SINGULAR:
+        if not abs(top[k]) > _SINGULAR:
             return False
-        inverse = -1.0 / S[top + k]
+        inverse = -1.0 / top[k]
         for i in range(k + 1, n):
-            row = matrix + i * length
-            factor = S[row + k] * inverse
+            row = part(matrix, i * length)
+            factor = row[k] * inverse
             if factor != 0.0:
                 for b in range(first, blocks):
-                    add_block(S, top + LANES * b, factor, row + LANES * b)
-    fill_zero(S, x, length)
+                    add_block(part(top, LANES * b), factor, part(row, LANES * b))
+    fill_zero(x, 0, length)
     for k in range(n - 1, -1, -1):
-        row = matrix + k * length
-        S[x + k] = (S[row + n] - product(S, row, x, k // LANES, blocks)) / S[row + k]
+        row = part(matrix, k * length)
+        x[k] = (row[n] - product(row, x, k // LANES, blocks)) / row[k]
     return True
 
 
 @routine
-def exchange_rows(S: Address, matrix: Int, n: Int, length: Int, k: Int) -> None:
+def exchange_rows(matrix: Numbers, n: Int, length: Int, k: Int) -> None:
     """Bring the row with the largest number in column k, from row k on, to row k."""
-    top = matrix + k * length
-    pivot, largest = k, abs(S[top + k])
+    top = part(matrix, k * length)
+    pivot, largest = k, abs(top[k])
     for i in range(k + 1, n):
-        size = abs(S[matrix + i * length + k])
+        size = abs(matrix[i * length + k])
         if size > largest:
             pivot, largest = i, size
     if pivot != k:
-        other = matrix + pivot * length
+        other = part(matrix, pivot * length)
         for b in range(k // LANES, length // LANES):
-            exchange(S, top + LANES * b, other + LANES * b)
+            exchange(part(top, LANES * b), part(other, LANES * b))
 
 
 @formula
-def exchange(S: Address, a: Int, b: Int) -> None:
+def exchange(a: Numbers, b: Numbers) -> None:
     """Exchange four numbers with four others."""
-    x, y = load(S, a), load(S, b)
-    store(S, a, y)
-    store(S, b, x)
+    x, y = load(a, 0), load(b, 0)
+    store(a, 0, y)
+    store(b, 0, x)
 
 
 @routine
-def product(S: Address, row: Int, x: Int, first: Int, blocks: Int) -> Number:
+def product(row: Numbers, x: Numbers, first: Int, blocks: Int) -> Number:
     """The product of a row and x, from a block of four columns on."""
     total = 0.0
     for b in range(first, blocks):
-        total += block_product(S, row + LANES * b, x + LANES * b)
+        total += block_product(part(row, LANES * b), part(x, LANES * b))
     return total

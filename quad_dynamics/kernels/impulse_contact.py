@@ -7,8 +7,8 @@ ground, friction stays within its cone (or pyramid), and joints within their lim
 A point above the ground by z may approach it with z / h: it arrives, and does not dig in. What penetration
 there is (a robot that was put into the ground) is removed by displacing the robot, not by giving it a
 velocity, so that no motion comes from it. A point that hits the ground leaves it with the restitution times
-the velocity that it came with (see `impulses` for how far). With CORRECTION zero, none of this happens, as in
-the simulator of the MIT Cheetah: a point takes part when it is below the surface, and stays there.
+the velocity that it came with (see `impulses` for how far). With `correction` zero, none of this happens, as
+in the simulator of the MIT Cheetah: a point takes part when it is below the surface, and stays there.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from quad_dynamics.compiler.trace import (
     load_int,
     memory_at,
     routine,
-    store_int,
     subroutine,
 )
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
-from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.constraints import push_out, row3, write3
+from quad_dynamics.kernels.constraints import push_out, row3
 from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.flight import keep_momentum
+from quad_dynamics.kernels.scene import IMPULSE, Contact, ContactPoint, Scene
 from quad_dynamics.kernels.solve_step import add_impulses, solve_step
 from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale, sub
 from quad_dynamics.kernels.terrain import gather_near, ground_below, second_surface
@@ -50,31 +49,31 @@ PUSH_SPEED = 1.0  # penetration is removed at this speed at most [m/s, rad/s]
 
 
 @subroutine
-def step_impulse(A: Address, S: Address, h: Number) -> Number:
+def step_impulse(A: Address, scene: Scene, h: Number) -> Number:
     """Advance q and u by h with contact; returns the kinetic energy before."""
     apart(A)
-    place_and_move(A, S)
-    n_contacts = load_int(S, S_.NONE)
-    if load_int(S, S_.CONTACT) == S_.IMPULSE:
-        n_contacts = find_contacts(A, S, h)
-    energy = solve_step(A, S, h, n_contacts, load_int(S, S_.NONE))
-    take_velocity(A, S)
-    n_stops = load_int(S, S_.N_STOPS)
-    if n_contacts + n_stops > 0 and push_out(A, S, n_contacts, n_stops, SLOP, PUSH_SPEED):
-        add_impulses(A, S, load_int(S, S_.PUSH))
-    move_along(A, S, h)
-    if load_int(S, S_.MOMENTUM_CORRECTION) != 0 and not any_impulse(S, n_contacts):
-        keep_momentum(A, S, h)
-    write_impulses(S, n_contacts)
+    place_and_move(A, scene)
+    n_contacts = scene.zero
+    if scene.settings.contact == IMPULSE:
+        n_contacts = find_contacts(A, scene, h)
+    energy = solve_step(A, scene, h, n_contacts, scene.zero)
+    take_velocity(A, scene)
+    n_stops = scene.n_stops
+    if n_contacts + n_stops > 0 and push_out(A, scene, n_contacts, n_stops, SLOP, PUSH_SPEED):
+        add_impulses(A, scene, scene.y_push)
+    move_along(A, scene, h)
+    if scene.settings.momentum_correction != 0 and not any_impulse(scene, n_contacts):
+        keep_momentum(A, scene, h)
+    write_impulses(scene, n_contacts)
     return energy
 
 
 @routine
-def any_impulse(S: Address, n_contacts: Int) -> Bool:
+def any_impulse(scene: Scene, n_contacts: Int) -> Bool:
     """Whether any contact got an impulse."""
     found = False
     for i in range(n_contacts):
-        found |= S[load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS + S_.A_IMPULSE] > 0.0
+        found |= scene.contacts[i].impulse[0] > 0.0
     return found
 
 
@@ -82,50 +81,50 @@ def any_impulse(S: Address, n_contacts: Int) -> Bool:
 
 
 @subroutine
-def find_contacts(A: Address, S: Address, h: Number) -> Int:
+def find_contacts(A: Address, scene: Scene, h: Number) -> Int:
     """List the points that may touch the ground in this step; returns how many."""
     apart(A)
-    points, contacts, active = load_int(S, S_.POINTS), load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
-    count, anticipates = load_int(S, S_.N_POINTS), S[S_.CORRECTION] > 0.0
-    p_B, v_B = base_motion(A, S)
+    points, memories, contacts = scene.points, scene.point_memory, scene.contacts
+    count, anticipates = scene.n_points, scene.settings.correction > 0.0
+    p_B, v_B = base_motion(A, scene)
     farthest = NEAR + FASTEST * h
-    whole = memory_at(load_int(S, S_.TERRAIN))
+    whole = memory_at(scene.terrain)
     terrain, exact = whole, math.inf
     several = anticipates and whole[0] > 1.0
     n = 0
     for i in range(count):
-        if i % GROUP == 0 and load_int(S, S_.NEAR_TERRAIN) != 0:
-            exact = group_reach(S, i, min(i + GROUP, count), farthest)
-            terrain = near_terrain(A, S, p_B, i, min(i + GROUP, count), exact)
-        at, memory = points + i * S_.POINT_WORDS, contacts + i * S_.CONTACT_WORDS
-        lane, radius = load_int(S, at + S_.P_LANE), S[at + S_.P_RADIUS]
-        p = point_of_body(A, lane, row3(S, at + S_.P_POSITION))
+        if i % GROUP == 0 and scene.near_terrain != 0:
+            exact = group_reach(scene, i, min(i + GROUP, count), farthest)
+            terrain = near_terrain(A, scene, p_B, i, min(i + GROUP, count), exact)
+        point, memory = points[i], memories[i]
+        lane, radius = point.lane, point.radius
+        p = point_of_body(A, lane, point.position)
         distance, normal, mu, e = ground_below(terrain, add(p, p_B), radius)
         if distance >= exact:
             distance, normal, mu, e = ground_below(whole, add(p, p_B), radius)  # another shape may be nearer
-        S[memory + S_.C_DISTANCE] = distance
-        write3(S, memory + S_.C_NORMAL, normal)
+        memory.distance = distance
+        memory.normal = normal
         touches = False
         if distance < farthest:
             p = add(p, scale(normal, -radius))
             approach = -dot(normal, add(v_B, point_velocity(A, lane, p)))
             touches = distance < (reach(approach, h) if anticipates else 0.0)
             if touches:
-                c = active + n * S_.ACTIVE_WORDS
-                list_contact(S, c, at, i, normal, p)
-                aim_contact(S, c, distance, approach, mu, e, h, pull(A, normal), anticipates)
-                remember_impulse(S, c, sub(row3(S, memory + S_.C_IMPULSE), row3(S, memory + S_.C_CORNER)))
+                contact = contacts[n]
+                list_contact(contact, point, i, normal, p)
+                aim_contact(contact, distance, approach, mu, e, h, pull(A, normal), anticipates)
+                remember_impulse(contact, sub(memory.impulse, memory.corner_impulse))
                 n += 1
                 if several:
-                    n = add_corner(A, S, terrain, at, i, normal, n, h)
+                    n = add_corner(A, scene, terrain, point, i, normal, n, h)
         if not touches:
-            write3(S, memory + S_.C_IMPULSE, (0.0, 0.0, 0.0))
-            write3(S, memory + S_.C_CORNER, (0.0, 0.0, 0.0))
+            memory.impulse = (0.0, 0.0, 0.0)
+            memory.corner_impulse = (0.0, 0.0, 0.0)
     return n
 
 
 @routine
-def group_reach(S: Address, first: Int, last: Int, farthest: Number) -> Number:
+def group_reach(scene: Scene, first: Int, last: Int, farthest: Number) -> Number:
     """Up to which distance to the ground the shapes near some points are looked for.
 
     It is what they had before the last step, and some more: so the distance of points in the air, which is
@@ -133,33 +132,33 @@ def group_reach(S: Address, first: Int, last: Int, farthest: Number) -> Number:
     """
     distance = farthest
     for i in range(first, last):
-        distance = max(distance, S[load_int(S, S_.CONTACTS) + i * S_.CONTACT_WORDS + S_.C_DISTANCE] + LATELY)
+        distance = max(distance, scene.point_memory[i].distance + LATELY)
     return distance
 
 
 @routine
-def near_terrain(A: Address, S: Address, p_B: Vec3, first: Int, last: Int, reach: Number) -> Address:
+def near_terrain(A: Address, scene: Scene, p_B: Vec3, first: Int, last: Int, reach: Number) -> Address:
     """The ground with the shapes only that are nearer than `reach` to any of some contact points."""
-    address, near = load_int(S, S_.TERRAIN), load_int(S, S_.NEAR_TERRAIN)
+    address, near = scene.terrain, scene.near_terrain
     low, high, radius = (math.inf, math.inf, math.inf), (-math.inf, -math.inf, -math.inf), 0.0
     for i in range(first, last):
-        at = load_int(S, S_.POINTS) + i * S_.POINT_WORDS
-        p = add(p_B, point_of_body(A, load_int(S, at + S_.P_LANE), row3(S, at + S_.P_POSITION)))
+        point = scene.points[i]
+        p = add(p_B, point_of_body(A, point.lane, point.position))
         low = (min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2]))
         high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
-        radius = max(radius, S[at + S_.P_RADIUS])
+        radius = max(radius, point.radius)
     gather_near(memory_at(address), near, low, high, reach + radius)
     return memory_at(address + 8 * near)
 
 
 @routine
 def add_corner(
-    A: Address, S: Address, terrain: Address, at: Int, i: Int, first: Vec3, n: Int, h: Number
+    A: Address, scene: Scene, terrain: Address, point: ContactPoint, i: Int, first: Vec3, n: Int, h: Number
 ) -> Int:
     """List a second contact of a point, if it touches another surface too; returns how many there are."""
-    lane, radius = load_int(S, at + S_.P_LANE), S[at + S_.P_RADIUS]
-    p_B, v_B = base_motion(A, S)
-    p = point_of_body(A, lane, row3(S, at + S_.P_POSITION))
+    lane, radius = point.lane, point.radius
+    p_B, v_B = base_motion(A, scene)
+    p = point_of_body(A, lane, point.position)
     distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first)
     if distance > NEAR:
         return n
@@ -167,10 +166,10 @@ def add_corner(
     approach = -dot(normal, add(v_B, point_velocity(A, lane, p)))
     if distance >= reach(approach, h):
         return n
-    c = load_int(S, S_.ACTIVE) + n * S_.ACTIVE_WORDS
-    list_contact(S, c, at, i, normal, p)
-    aim_contact(S, c, distance, approach, mu, e, h, pull(A, normal), True)
-    remember_impulse(S, c, row3(S, load_int(S, S_.CONTACTS) + i * S_.CONTACT_WORDS + S_.C_CORNER))
+    contact = scene.contacts[n]
+    list_contact(contact, point, i, normal, p)
+    aim_contact(contact, distance, approach, mu, e, h, pull(A, normal), True)
+    remember_impulse(contact, scene.point_memory[i].corner_impulse)
     return n + 1
 
 
@@ -182,8 +181,7 @@ def reach(approach: Number, h: Number) -> Number:
 
 @routine
 def aim_contact(
-    S: Address,
-    c: Int,
+    contact: Contact,
     distance: Number,
     approach: Number,
     mu: Number,
@@ -193,15 +191,15 @@ def aim_contact(
     anticipates: Bool,
 ) -> None:
     """Friction and distance of a contact, and what velocity it aims at, with restitution and without."""
-    S[c + S_.A_MU] = mu
-    S[c + S_.A_DISTANCE] = distance
-    S[c + S_.A_CALM] = -distance / h if anticipates and distance > RESTING else 0.0
-    S[c + S_.A_BOUNCE] = 0.0
+    contact.mu = mu
+    contact.distance = distance
+    contact.calm_target = -distance / h if anticipates and distance > RESTING else 0.0
+    contact.bounce_target = 0.0
     if e > 0.0 and approach > 0.0:
         if anticipates:
-            S[c + S_.A_BOUNCE] = rebound(distance, approach, e, g, h)
+            contact.bounce_target = rebound(distance, approach, e, g, h)
         elif distance <= h * approach:
-            S[c + S_.A_BOUNCE] = e * approach
+            contact.bounce_target = e * approach
 
 
 @routine
@@ -235,10 +233,10 @@ def pull(A: Address, n: Vec3) -> Number:
 
 
 @routine
-def base_motion(A: Address, S: Address) -> tuple[Vec3, Vec3]:
+def base_motion(A: Address, scene: Scene) -> tuple[Vec3, Vec3]:
     """Position and velocity of the base's origin; zero for a fixed base."""
     if load_int(A, L.FLOATING) != 0:
-        return row3(S, load_int(S, S_.Q)), row3(S, load_int(S, S_.U))
+        return row3(scene.q, 0), row3(scene.u, 0)
     return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 
 
@@ -249,21 +247,21 @@ def point_velocity(A: Address, lane: Int, p: Vec3) -> Vec3:
 
 
 @routine
-def list_contact(S: Address, c: Int, point: Int, i: Int, normal: Vec3, p: Vec3) -> None:
+def list_contact(contact: Contact, point: ContactPoint, i: Int, normal: Vec3, p: Vec3) -> None:
     """Where an active contact is, and on which limb."""
-    copy_limb(S, c, point, i)
-    write3(S, c + S_.A_NORMAL, normal)
-    write3(S, c + S_.A_TANGENT, first_tangent(normal))
-    write3(S, c + S_.A_PLACE, p)
+    copy_limb(contact, point, i)
+    contact.normal = normal
+    contact.tangent = first_tangent(normal)
+    contact.place = p
 
 
 @formula
-def copy_limb(S: Address, c: Int, point: Int, i: Int) -> None:
+def copy_limb(contact: Contact, point: ContactPoint, i: Int) -> None:
     """Which point a contact is, and on which limb."""
-    store_int(S, c + S_.A_POINT, i)
-    store_int(S, c + S_.A_JOINT, load_int(S, point + S_.P_JOINT))
-    store_int(S, c + S_.A_FIRST, load_int(S, point + S_.P_FIRST))
-    store_int(S, c + S_.A_BLOCKS, load_int(S, point + S_.P_BLOCKS))
+    contact.point = i
+    contact.joint = point.joint
+    contact.first = point.first
+    contact.blocks = point.blocks
 
 
 @routine
@@ -279,35 +277,35 @@ def first_tangent(n: Vec3) -> Vec3:
 
 
 @formula
-def remember_impulse(S: Address, c: Int, impulse: Vec3) -> None:
+def remember_impulse(contact: Contact, impulse: Vec3) -> None:
     """Start with the impulse of the last step, in world axes; the first sweep brings it into the cone."""
-    n, t1 = row3(S, c + S_.A_NORMAL), row3(S, c + S_.A_TANGENT)
-    write3(S, c + S_.A_IMPULSE, (dot(n, impulse), dot(t1, impulse), dot(cross(n, t1), impulse)))
+    n, t1 = contact.normal, contact.tangent
+    contact.impulse = (dot(n, impulse), dot(t1, impulse), dot(cross(n, t1), impulse))
 
 
 @routine
-def write_impulses(S: Address, n_contacts: Int) -> None:
+def write_impulses(scene: Scene, n_contacts: Int) -> None:
     """Keep the impulses, in world axes."""
-    contacts, active = load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
+    memories, contacts = scene.point_memory, scene.contacts
     for i in range(n_contacts):
-        memory = contacts + load_int(S, active + i * S_.ACTIVE_WORDS + S_.A_POINT) * S_.CONTACT_WORDS
-        write3(S, memory + S_.C_IMPULSE, (0.0, 0.0, 0.0))
-        write3(S, memory + S_.C_CORNER, (0.0, 0.0, 0.0))
+        memory = memories[contacts[i].point]
+        memory.impulse = (0.0, 0.0, 0.0)
+        memory.corner_impulse = (0.0, 0.0, 0.0)
     last = -1
     for i in range(n_contacts):
-        c = active + i * S_.ACTIVE_WORDS
-        point = load_int(S, c + S_.A_POINT)
-        memory = contacts + point * S_.CONTACT_WORDS
-        add_impulse(S, c, memory + S_.C_IMPULSE)
+        contact = contacts[i]
+        point = contact.point
+        memory = memories[point]
+        impulse = world_impulse(contact)
+        memory.impulse = add(memory.impulse, impulse)
         if point == last:  # a second contact follows the first one of its point
-            add_impulse(S, c, memory + S_.C_CORNER)
+            memory.corner_impulse = add(memory.corner_impulse, impulse)
         last = point
 
 
 @formula
-def add_impulse(S: Address, c: Int, to: Int) -> None:
-    """Add the impulse of one contact to S[to ...], in world axes."""
-    n, t1 = row3(S, c + S_.A_NORMAL), row3(S, c + S_.A_TANGENT)
-    x = row3(S, c + S_.A_IMPULSE)
-    impulse = add(add(scale(n, x[0]), scale(t1, x[1])), scale(cross(n, t1), x[2]))
-    write3(S, to, add(row3(S, to), impulse))
+def world_impulse(contact: Contact) -> Vec3:
+    """The impulse of a contact in world axes."""
+    n, t1 = contact.normal, contact.tangent
+    x = contact.impulse
+    return add(add(scale(n, x[0]), scale(t1, x[1])), scale(cross(n, t1), x[2]))

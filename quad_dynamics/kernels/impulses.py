@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.compiler.trace import apart, load_int, routine, subroutine
+from quad_dynamics.compiler.trace import apart, routine, subroutine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import (
     contact_velocity,
-    row3,
     settle_stop,
     start,
     stop_velocity,
-    write3,
 )
 from quad_dynamics.kernels.drives import any_stuck
 from quad_dynamics.kernels.natural_map import residual
 from quad_dynamics.kernels.one_contact import settle_contact
+from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.smoothing_newton import newton, refine
 from quad_dynamics.kernels.spatial import add, dot, scale
 from quad_dynamics.kernels.stops import has_friction_rows
@@ -40,93 +38,97 @@ _FINE = 1e-12  # velocity of a contact, beside its target, that is rounding [m/s
 
 
 @subroutine
-def find_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
+def find_impulses(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """Find the impulses, which together add no energy; whether they meet the tolerance."""
     apart(A)
-    bounces = aim(S, n_contacts, True)
-    converged = solve(A, S, n_contacts, n_stops)
-    if bounces and work(S, n_contacts, n_stops) > 0.0:
-        converged = temper(A, S, n_contacts, n_stops)
+    bounces = aim(scene, n_contacts, True)
+    converged = solve(A, scene, n_contacts, n_stops)
+    if bounces and work(scene, n_contacts, n_stops) > 0.0:
+        converged = temper(A, scene, n_contacts, n_stops)
     if not converged:
-        start(A, S, n_contacts, n_stops)  # impulses that grew large and small again left their rounding in y
-        if not is_loss(S, n_contacts, n_stops):
-            leave_out_friction(A, S, n_contacts, n_stops)
+        start(
+            A, scene, n_contacts, n_stops
+        )  # impulses that grew large and small again left their rounding in y
+        if not is_loss(scene, n_contacts, n_stops):
+            leave_out_friction(A, scene, n_contacts, n_stops)
     return converged
 
 
 @routine
-def is_loss(S: Address, n_contacts: Int, n_stops: Int) -> Bool:
+def is_loss(scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """Whether the impulses take energy for certain, whatever is lost by rounding."""
     size = 0.0
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
+        contact = scene.contacts[i]
         for k in range(3):
-            size += abs(S[c + S_.A_IMPULSE + k]) * (abs(S[c + S_.A_FREE + k]) + _SLOW)
-    return work(S, n_contacts, n_stops) + _ROUNDING * size <= 0.0
+            size += abs(contact.impulse[k]) * (abs(contact.free_velocity[k]) + _SLOW)
+    return work(scene, n_contacts, n_stops) + _ROUNDING * size <= 0.0
 
 
 @subroutine
-def leave_out_friction(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
+def leave_out_friction(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     """Impulses without friction: these always exist, are found, and add no energy."""
     apart(A)
-    aim(S, n_contacts, False)
+    aim(scene, n_contacts, False)
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        S[c + S_.A_KEPT] = S[c + S_.A_MU]
-        S[c + S_.A_MU] = 0.0
-        write3(S, c + S_.A_IMPULSE, (0.0, 0.0, 0.0))
+        contact = scene.contacts[i]
+        contact.kept_mu = contact.mu
+        contact.mu = 0.0
+        contact.impulse = (0.0, 0.0, 0.0)
     for i in range(n_stops):
-        S[load_int(S, S_.STOPS) + i * S_.STOP_WORDS + S_.L_IMPULSE] = 0.0
-    solve(A, S, n_contacts, n_stops)
+        scene.stops[i].impulse = 0.0
+    solve(A, scene, n_contacts, n_stops)
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        S[c + S_.A_MU] = S[c + S_.A_KEPT]
-    S[load_int(S, S_.STATE) + S_.RESIDUAL] = residual(A, S, n_contacts, n_stops)  # with friction
+        contact = scene.contacts[i]
+        contact.mu = contact.kept_mu
+    scene.state.residual = residual(A, scene, n_contacts, n_stops)  # with friction
 
 
 @routine
-def aim(S: Address, n_contacts: Int, bounce: Bool) -> Bool:
+def aim(scene: Scene, n_contacts: Int, bounce: Bool) -> Bool:
     """Give the contacts their targets, with or without restitution; whether any has a restitution."""
     found = False
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        found |= S[c + S_.A_BOUNCE] > 0.0
-        S[c + S_.A_TARGET] = S[c + S_.A_BOUNCE] if bounce and S[c + S_.A_BOUNCE] > 0.0 else S[c + S_.A_CALM]
+        contact = scene.contacts[i]
+        found |= contact.bounce_target > 0.0
+        contact.target = (
+            contact.bounce_target if bounce and contact.bounce_target > 0.0 else contact.calm_target
+        )
     return found
 
 
 @routine
-def work(S: Address, n_contacts: Int, n_stops: Int) -> Number:
+def work(scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
     """What the impulses add to the kinetic energy: each times the mean of the velocities before and after."""
-    y = load_int(S, S_.Y)
+    y = scene.y
     total = 0.0
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        total += dot(row3(S, c + S_.A_IMPULSE), add(row3(S, c + S_.A_FREE), contact_velocity(S, c, y)))
+        contact = scene.contacts[i]
+        total += dot(contact.impulse, add(contact.free_velocity, contact_velocity(scene, contact, y)))
     for i in range(n_stops):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        total += S[s + S_.L_IMPULSE] * (S[s + S_.L_FREE] + stop_velocity(S, s, y))
+        stop = scene.stops[i]
+        total += stop.impulse * (stop.free_velocity + stop_velocity(scene, stop, y))
     return 0.5 * total
 
 
 @subroutine
-def temper(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
+def temper(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """Take back so much of the restitution that the impulses add no energy; as `solve`.
 
     Points that leave the ground each with its own restitution can add energy to a robot of many bodies.
     Without any, impulses never do. The work along the straight line between both solutions is a parabola.
     """
     apart(A)
-    keep_impulses(S, n_contacts, n_stops, 1)
-    aim(S, n_contacts, False)
-    converged = solve(A, S, n_contacts, n_stops)
-    keep_impulses(S, n_contacts, n_stops, 0)
-    none = work(S, n_contacts, n_stops)
-    mix_impulses(A, S, n_contacts, n_stops, 0.5)
-    half = work(S, n_contacts, n_stops)
-    mix_impulses(A, S, n_contacts, n_stops, 1.0)
-    full = work(S, n_contacts, n_stops)
-    mix_impulses(A, S, n_contacts, n_stops, last_root(none, half, full) if none <= 0.0 else 0.0)
+    keep_impulses(scene, n_contacts, n_stops, 1)
+    aim(scene, n_contacts, False)
+    converged = solve(A, scene, n_contacts, n_stops)
+    keep_impulses(scene, n_contacts, n_stops, 0)
+    none = work(scene, n_contacts, n_stops)
+    mix_impulses(A, scene, n_contacts, n_stops, 0.5)
+    half = work(scene, n_contacts, n_stops)
+    mix_impulses(A, scene, n_contacts, n_stops, 1.0)
+    full = work(scene, n_contacts, n_stops)
+    mix_impulses(A, scene, n_contacts, n_stops, last_root(none, half, full) if none <= 0.0 else 0.0)
     return converged
 
 
@@ -145,69 +147,75 @@ def last_root(none: Number, half: Number, full: Number) -> Number:
 
 
 @routine
-def keep_impulses(S: Address, n_contacts: Int, n_stops: Int, which: Int) -> None:
+def keep_impulses(scene: Scene, n_contacts: Int, n_stops: Int, which: Int) -> None:
     """Keep the impulses while others are tried, as the first or the second that are kept."""
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        write3(S, c + S_.A_KEPT + 3 * which, row3(S, c + S_.A_IMPULSE))
+        contact = scene.contacts[i]
+        if which == 0:
+            contact.kept_impulse = contact.impulse
+        else:
+            contact.other_impulse = contact.impulse
     for i in range(n_stops):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        S[s + S_.L_KEPT + which] = S[s + S_.L_IMPULSE]
+        stop = scene.stops[i]
+        if which == 0:
+            stop.kept_impulse = stop.impulse
+        else:
+            stop.other_impulse = stop.impulse
 
 
 @routine
-def mix_impulses(A: Address, S: Address, n_contacts: Int, n_stops: Int, share: Number) -> None:
+def mix_impulses(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, share: Number) -> None:
     """Mix the impulses that are kept: 0 gives the first, 1 the second."""
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        one, other = row3(S, c + S_.A_KEPT), row3(S, c + S_.A_KEPT + 3)
-        write3(S, c + S_.A_IMPULSE, add(scale(one, 1.0 - share), scale(other, share)))
+        contact = scene.contacts[i]
+        one, other = contact.kept_impulse, contact.other_impulse
+        contact.impulse = add(scale(one, 1.0 - share), scale(other, share))
     for i in range(n_stops):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        S[s + S_.L_IMPULSE] = (1.0 - share) * S[s + S_.L_KEPT] + share * S[s + S_.L_KEPT + 1]
-    start(A, S, n_contacts, n_stops)
+        stop = scene.stops[i]
+        stop.impulse = (1.0 - share) * stop.kept_impulse + share * stop.other_impulse
+    start(A, scene, n_contacts, n_stops)
 
 
 @subroutine
-def solve(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Bool:
+def solve(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """Find the impulses for given targets; whether they meet the tolerance.
 
     The residual goes to the state, and the number of sweeps where it is the largest of this step.
     """
     apart(A)
-    tolerance = S[S_.TOLERANCE]
-    start(A, S, n_contacts, n_stops)
-    most = load_int(S, S_.MAX_SWEEPS)
-    few = min(_ONE if has_friction_rows(S, n_stops) else _FEW, most)
-    sweeps = sweep_until(S, n_contacts, n_stops, few, _FAR)
-    r = residual(A, S, n_contacts, n_stops)
+    tolerance = scene.settings.tolerance
+    start(A, scene, n_contacts, n_stops)
+    most = scene.settings.max_sweeps
+    few = min(_ONE if has_friction_rows(scene, n_stops) else _FEW, most)
+    sweeps = sweep_until(scene, n_contacts, n_stops, few, _FAR)
+    r = residual(A, scene, n_contacts, n_stops)
     if not r <= tolerance:
-        newton(A, S, n_contacts, n_stops, False)
-        r = residual(A, S, n_contacts, n_stops)
+        newton(A, scene, n_contacts, n_stops, False)
+        r = residual(A, scene, n_contacts, n_stops)
         if not r <= tolerance:
-            sweeps += sweep_until(S, n_contacts, n_stops, min(_MORE, most - sweeps), math.inf)
-            newton(A, S, n_contacts, n_stops, True)
-            r = residual(A, S, n_contacts, n_stops)
-    if _FINE < r <= tolerance and n_contacts + n_stops > 1 and any_stuck(A, S):
-        refine(A, S, n_contacts, n_stops)
-        r = residual(A, S, n_contacts, n_stops)
-    state = load_int(S, S_.STATE)
-    S[state + S_.SWEEPS] = max(S[state + S_.SWEEPS], 1.0 * sweeps)
-    S[state + S_.RESIDUAL] = max(S[state + S_.RESIDUAL], r)
+            sweeps += sweep_until(scene, n_contacts, n_stops, min(_MORE, most - sweeps), math.inf)
+            newton(A, scene, n_contacts, n_stops, True)
+            r = residual(A, scene, n_contacts, n_stops)
+    if _FINE < r <= tolerance and n_contacts + n_stops > 1 and any_stuck(A, scene):
+        refine(A, scene, n_contacts, n_stops)
+        r = residual(A, scene, n_contacts, n_stops)
+    state = scene.state
+    state.sweeps = max(state.sweeps, 1.0 * sweeps)
+    state.residual = max(state.residual, r)
     return r <= tolerance
 
 
 @routine
-def sweep_until(S: Address, n_contacts: Int, n_stops: Int, most: Int, far: Number) -> Int:
+def sweep_until(scene: Scene, n_contacts: Int, n_stops: Int, most: Int, far: Number) -> Int:
     """Sweep until changes are within the tolerance, or above `far`; returns how often."""
-    contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.Y)
-    tolerance, cone = S[S_.TOLERANCE], load_int(S, S_.CONE)
+    contacts, stops, y = scene.contacts, scene.stops, scene.y
+    tolerance, cone = scene.settings.tolerance, scene.settings.cone
     for sweeps in range(most):
         change = 0.0
         for i in range(n_contacts):
-            change = max(change, settle_contact(S, contacts + i * S_.ACTIVE_WORDS, y, cone))
+            change = max(change, settle_contact(scene, contacts[i], y, cone))
         for i in range(n_stops):
-            change = max(change, settle_stop(S, stops + i * S_.STOP_WORDS, y))
+            change = max(change, settle_stop(scene, stops[i], y))
         if change <= tolerance or change > far:
             return sweeps + 1
     return most

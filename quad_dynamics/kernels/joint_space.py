@@ -12,7 +12,7 @@ J M^-1 J^T, and M^-1 J^T of all impulses is L^-1 y. No articulated inertia is co
 
 Where a pivot is not positive, LLT fails: M is not positive definite. The accelerations then come from LDLT
 with pivoting (`ldlt`). For the constraints, the factorization goes on with M = L^T E L, where E has -1 for
-each negative pivot (SIGNS): rows are then L^-T J^T with J M^-1 J^T = row E row, and y holds E times the sum
+each negative pivot (`signs`): rows are then L^-T J^T with J M^-1 J^T = row E row, and y holds E times the sum
 of rows times impulses.
 """
 
@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.record_types import part
+from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import (
     apart,
     fill_zero,
@@ -29,18 +31,16 @@ from quad_dynamics.compiler.trace import (
     load_int,
     routine,
     split,
-    store_int,
     subroutine,
     zero_lanes,
 )
 from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Lanes, Number, Vec3
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.aba import articulated_mul, load_articulated
-from quad_dynamics.kernels.constraints import invert_inertia, unit_wrenches
+from quad_dynamics.kernels.constraints import inertia_of, invert_inertia, unit_wrenches
 from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
 from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
 from quad_dynamics.kernels.rnea import accelerate_bodies, sum_inward, write_forces
-from quad_dynamics.kernels.scene import BASE_COLUMNS
+from quad_dynamics.kernels.scene import BASE_COLUMNS, Contact, Scene, Stop
 from quad_dynamics.kernels.spatial import add_to6, dot, load3, read3, unrotate
 from quad_dynamics.kernels.tree import base_rotation, base_rows, gather, pack_at
 from quad_dynamics.model import layout as L
@@ -49,45 +49,45 @@ from quad_dynamics.model import layout as L
 
 
 @subroutine
-def accelerate_by_factor(A: Address, S: Address, to: Int) -> None:
-    """S[to : to + nv] = M^-1 (tau - h), after `start_bodies` and `load_joints`; keeps the factor of M."""
+def accelerate_by_factor(A: Address, scene: Scene, to: Numbers) -> None:
+    """to = M^-1 (tau - h), after `start_bodies` and `load_joints`; keeps the factor of M."""
     apart(A)
     n, skip = load_int(A, L.NV), base_rows(A)
-    factor, bias = load_int(S, S_.FACTOR), load_int(S, S_.BIAS)
-    fill_zero(S, to, skip)
-    gather(A, L.TAU, S, to + skip)  # before it is overwritten
-    bias_forces(A, S, bias)
+    factor, bias = scene.factor, scene.bias
+    fill_zero(to, 0, skip)
+    gather(A, L.TAU, to, skip)  # before it is overwritten
+    bias_forces(A, bias)
     for i in range(n):
-        S[to + i] -= S[bias + i]
-    write_inertia_matrix(A, S, factor)
-    if factor_reversed(A, S):
-        solve_reversed(A, S, to)
+        to[i] -= bias[i]
+    write_inertia_matrix(A, factor)
+    if factor_reversed(A, scene):
+        solve_reversed(A, scene, to)
         return
-    state, copy = load_int(S, S_.STATE), load_int(S, S_.LDLT)
-    S[state + S_.LDLT_USED] += 1.0
-    write_inertia_matrix(A, S, copy)
-    if factor_ldlt(S, copy, n, copy + n * n):
-        solve_ldlt(S, copy, n, copy + n * n, S, to)
+    M, pivots = scene.ldlt, scene.ldlt_pivots
+    scene.state.ldlt_solutions += 1.0
+    write_inertia_matrix(A, M)
+    if factor_ldlt(M, n, pivots):
+        solve_ldlt(M, n, pivots, to)
     else:
-        S[to] = math.nan  # singular: there is no such acceleration, and the step is refused
+        to[0] = math.nan  # singular: there is no such acceleration, and the step is refused
 
 
 @subroutine
-def write_inertia_matrix(A: Address, S: Address, to: Int) -> None:
-    """S[to : to + nv nv] = M."""
+def write_inertia_matrix(A: Address, to: Numbers) -> None:
+    """to = M, nv rows."""
     apart(A)
     composite_inertias(A)
-    write_mass_matrix(A, S, to)
+    write_mass_matrix(A, to, 0)
 
 
 @routine
-def bias_forces(A: Address, S: Address, to: Int) -> None:
-    """S[to : to + nv] = h less external forces: what a motion without acceleration takes."""
-    accelerate_bodies(A, False, S, to, 0)
+def bias_forces(A: Address, to: Numbers) -> None:
+    """to = h less external forces: what a motion without acceleration takes."""
+    accelerate_bodies(A, False, to, 0, 0)
     for k in range(load_int(A, L.PACKS)):
         add_inertial_wrench(A, pack_at(A, k))
     sum_inward(A)
-    write_forces(A, S, to)
+    write_forces(A, to, 0)
 
 
 @formula
@@ -102,244 +102,244 @@ def add_inertial_wrench(A: Address, at: Int) -> None:
 
 
 @routine
-def first_column(S: Address, i: Int, skip: Int) -> Int:
+def first_column(scene: Scene, i: Int, skip: Int) -> Int:
     """The column where the limb of row i begins; for a row of the base, that is 0."""
     if i < skip:
-        return load_int(S, S_.NONE)
-    return skip + load_int(S, load_int(S, S_.JOINTS) + (i - skip) * S_.JOINT_WORDS + S_.J_FIRST)
+        return scene.zero
+    return skip + scene.drives[i - skip].first
 
 
 @subroutine
-def factor_reversed(A: Address, S: Address) -> Bool:
-    """Factor M = L^T E L in place; 1 over L's diagonal to S[PIVOTS]; whether E is the identity (LLT)."""
+def factor_reversed(A: Address, scene: Scene) -> Bool:
+    """Factor M = L^T E L in place; 1 over L's diagonal to `pivots`; whether E is the identity (LLT)."""
     apart(A)
-    n, skip, M = load_int(A, L.NV), base_rows(A), load_int(S, S_.FACTOR)
-    inverses, signs = load_int(S, S_.PIVOTS), load_int(S, S_.SIGNS)
+    n, skip, M = load_int(A, L.NV), base_rows(A), scene.factor
+    inverses, signs = scene.pivots, scene.signs
     good = True
     for i in range(n - 1, -1, -1):
-        row, first = M + i * n, first_column(S, i, skip)
-        d = S[row + i]
+        row, first = part(M, i * n), first_column(scene, i, skip)
+        d = row[i]
         sign = 1.0
         if not d > 0.0:
             good = False
             sign = -1.0
-        S[signs + (i if i < skip else BASE_COLUMNS + i - skip)] = sign
+        signs[i if i < skip else BASE_COLUMNS + i - skip] = sign
         inverse = 1.0 / math.sqrt(abs(d))
-        S[inverses + i] = inverse
-        scale_part(S, row + first, i - first, sign * inverse)
+        inverses[i] = inverse
+        scale_part(part(row, first), i - first, sign * inverse)
         if i >= skip > 0:
-            reduce_base(S, M, n, row, sign * inverse, sign)
+            reduce_base(M, n, row, sign * inverse, sign)
         for j in range(first, i):
             if i >= skip > 0:
-                subtract_base(S, M + j * n, row, sign * S[row + j])
-            subtract_part(S, M + j * n + first, row + first, j + 1 - first, sign * S[row + j])
-    store_int(S, S_.INDEFINITE, 0 if good else 1)
+                subtract_base(part(M, j * n), row, sign * row[j])
+            subtract_part(part(M, j * n + first), part(row, first), j + 1 - first, sign * row[j])
+    scene.indefinite = 0 if good else 1
     return good
 
 
 @formula
-def reduce_base(S: Address, M: Int, n: Int, row: Int, factor: Number, sign: Number) -> None:
+def reduce_base(M: Numbers, n: Int, row: Numbers, factor: Number, sign: Number) -> None:
     """Scale the base's columns of a joint's row, and take the row out of the block of the base."""
-    x = [S[row + k] * factor for k in range(6)]
+    x = [row[k] * factor for k in range(6)]
     for k in range(6):
-        S[row + k] = x[k]
+        row[k] = x[k]
     for j in range(6):
-        left = [S[M + j * n + k] - x[j] * sign * x[k] for k in range(j + 1)]
+        left = [M[j * n + k] - x[j] * sign * x[k] for k in range(j + 1)]
         for k in range(j + 1):
-            S[M + j * n + k] = left[k]
+            M[j * n + k] = left[k]
 
 
 @formula
-def subtract_base(S: Address, to: Int, at: Int, x: Number) -> None:
-    """S[to : to + 6] -= x S[at : at + 6]."""
-    left = [S[to + k] - S[at + k] * x for k in range(6)]
+def subtract_base(to: Numbers, row: Numbers, x: Number) -> None:
+    """to -= x row, six numbers."""
+    left = [to[k] - row[k] * x for k in range(6)]
     for k in range(6):
-        S[to + k] = left[k]
+        to[k] = left[k]
 
 
 @routine
-def scale_part(S: Address, at: Int, count: Int, x: Number) -> None:
-    """S[at : at + count] *= x."""
+def scale_part(row: Numbers, count: Int, x: Number) -> None:
+    """row[:count] *= x."""
     for k in range(count):
-        S[at + k] *= x
+        row[k] *= x
 
 
 @routine
-def subtract_part(S: Address, to: Int, at: Int, count: Int, x: Number) -> None:
-    """S[to : to + count] -= x S[at : at + count]."""
+def subtract_part(to: Numbers, row: Numbers, count: Int, x: Number) -> None:
+    """to[:count] -= x row[:count]."""
     for k in range(count):
-        S[to + k] -= x * S[at + k]
+        to[k] -= x * row[k]
 
 
 @routine
-def solve_reversed(A: Address, S: Address, at: Int) -> None:
-    """Solve L^T L x = b for b = S[at : at + nv], in place."""
-    n, skip, M = load_int(A, L.NV), base_rows(A), load_int(S, S_.FACTOR)
-    inverses = load_int(S, S_.PIVOTS)
+def solve_reversed(A: Address, scene: Scene, b: Numbers) -> None:
+    """Solve L^T L x = b, in place."""
+    n, skip, M = load_int(A, L.NV), base_rows(A), scene.factor
+    inverses = scene.pivots
     for i in range(n - 1, -1, -1):
-        x = S[at + i] * S[inverses + i]
-        S[at + i] = x
+        x = b[i] * inverses[i]
+        b[i] = x
         if i >= skip > 0:
-            subtract_base(S, at, M + i * n, x)
-        first = first_column(S, i, skip)
-        subtract_part(S, at + first, M + i * n + first, i - first, x)
-    finish_solution(A, S, at)
+            subtract_base(b, part(M, i * n), x)
+        first = first_column(scene, i, skip)
+        subtract_part(part(b, first), part(M, i * n + first), i - first, x)
+    finish_solution(A, scene, b)
 
 
 @routine
-def finish_solution(A: Address, S: Address, at: Int) -> None:
-    """Solve L x = b for b = S[at : at + nv], in place."""
-    n, skip, M = load_int(A, L.NV), base_rows(A), load_int(S, S_.FACTOR)
-    inverses = load_int(S, S_.PIVOTS)
+def finish_solution(A: Address, scene: Scene, b: Numbers) -> None:
+    """Solve L x = b, in place."""
+    n, skip, M = load_int(A, L.NV), base_rows(A), scene.factor
+    inverses = scene.pivots
     for i in range(n):
-        row = M + i * n
-        x = S[at + i]
+        row = part(M, i * n)
+        x = b[i]
         if i >= skip > 0:
-            x -= base_product(S, row, at)
-        for k in range(first_column(S, i, skip), i):
-            x -= S[row + k] * S[at + k]
-        S[at + i] = x * S[inverses + i]
+            x -= base_product(row, b)
+        for k in range(first_column(scene, i, skip), i):
+            x -= row[k] * b[k]
+        b[i] = x * inverses[i]
 
 
 @formula
-def base_product(S: Address, a: Int, b: Int) -> Number:
+def base_product(a: Numbers, b: Numbers) -> Number:
     """The product of six numbers with six numbers."""
-    return sum(S[a + k] * S[b + k] for k in range(6))
+    return sum(a[k] * b[k] for k in range(6))
 
 
 # ---------------------------------------------------------------- constraints
 
 
 @subroutine
-def open_factored_contact(A: Address, S: Address, c: Int) -> None:
+def open_factored_contact(A: Address, scene: Scene, contact: Contact) -> None:
     """As `constraints.open_contact`, from the factor."""
     apart(A)
-    length, v, to = load_int(S, S_.ROW_LENGTH), load_int(S, S_.V), load_int(S, c + S_.A_ROW)
-    first, last = load_int(S, c + S_.A_FIRST), load_int(S, c + S_.A_JOINT)
+    length, v, to = scene.row_length, scene.velocity, contact.rows
+    first, last = contact.first, contact.joint
     skip, table = base_rows(A), load_int(A, L.JOINTS)
-    fill_zero(S, to, 3 * length)
-    f, m = unit_wrenches(S, c)
+    fill_zero(to, 0, 3 * length)
+    f, m = unit_wrenches(contact)
     speed = zero_lanes(A)
     joint = last
     while joint >= 0:
         entry = table + joint * L.JOINT_WORDS
-        at = to + BASE_COLUMNS + joint - first
-        speed = write_joint(A, load_int(A, entry + L.J_LANE), f, m, S, at, length, speed, v + skip + joint)
+        column, qd = part(to, BASE_COLUMNS + joint - first), part(v, skip + joint)
+        speed = write_joint(A, load_int(A, entry + L.J_LANE), f, m, column, length, speed, qd)
         joint = load_int(A, entry + L.J_PARENT)
     if skip > 0:
-        speed = write_base(A, f, m, S, to, length, speed, v)
-    write_speed(S, c, speed)
+        speed = write_base(A, f, m, to, length, speed, v)
+    write_speed(contact, speed)
     for k in range(3):
-        divide_row(A, S, to + k * length, first, last)
-    at = c + S_.A_INERTIA
+        divide_row(A, scene, part(to, k * length), first, last)
+    D = inertia_of(contact)
     for a in range(3):
         for b in range(a, 3):
-            S[at] = signed_product(S, to + a * length, to + b * length, first, load_int(S, c + S_.A_BLOCKS))
-            at += 1
-    invert_inertia(S, c)
+            D[0] = signed_product(scene, part(to, a * length), part(to, b * length), first, contact.blocks)
+            D = part(D, 1)
+    invert_inertia(contact)
 
 
 @formula
 def write_joint(
-    A: Address, lane: Int, f: Vec3, m: Vec3, S: Address, to: Int, length: Int, speed: Lanes, v: Int
+    A: Address, lane: Int, f: Vec3, m: Vec3, column: Numbers, length: Int, speed: Lanes, qd: Numbers
 ) -> Lanes:
     """The column of one joint in three rows of J; adds what its speed gives."""
     x = dot(read3(A, lane + L.AXIS_V), f) + dot(read3(A, lane + L.AXIS_W), m)
-    return write_parts(x, S, to, length, speed, v)
+    return write_parts(x, column, length, speed, qd)
 
 
 @formula
-def write_base(A: Address, f: Vec3, m: Vec3, S: Address, to: Int, length: Int, speed: Lanes, v: Int) -> Lanes:
+def write_base(A: Address, f: Vec3, m: Vec3, rows: Numbers, length: Int, speed: Lanes, v: Numbers) -> Lanes:
     """The columns of the base: linear velocity in world axes, angular velocity in body axes."""
     for k, x in enumerate(f + unrotate(base_rotation(A), m)):
-        speed = write_parts(x, S, to + k, length, speed, v + k)
+        speed = write_parts(x, part(rows, k), length, speed, part(v, k))
     return speed
 
 
 @formula
-def write_parts(x: Lanes, S: Address, to: Int, length: Int, speed: Lanes, v: Int) -> Lanes:
-    """One column of three rows; adds it times S[v]."""
+def write_parts(x: Lanes, column: Numbers, length: Int, speed: Lanes, v: Numbers) -> Lanes:
+    """One column of three rows; adds it times the velocity of its coordinate."""
     parts = split(x)
     for k in range(3):
-        S[to + k * length] = parts[k]
-    return speed + x * S[v]
+        column[k * length] = parts[k]
+    return speed + x * v[0]
 
 
 @formula
-def write_speed(S: Address, c: Int, speed: Lanes) -> None:
+def write_speed(contact: Contact, speed: Lanes) -> None:
     """Velocity of a contact without impulses."""
-    for k, x in enumerate(split(speed)[:3]):
-        S[c + S_.A_FREE + k] = x
+    contact.free_velocity = split(speed)[:3]
 
 
 @subroutine
-def divide_row(A: Address, S: Address, row: Int, first: Int, last: Int) -> None:
+def divide_row(A: Address, scene: Scene, row: Numbers, first: Int, last: Int) -> None:
     """L^-T times a row of J, in place; its limb reaches from the joint `first` to `last`."""
     apart(A)
-    n, skip, M = load_int(A, L.NV), base_rows(A), load_int(S, S_.FACTOR)
-    inverses, joints = load_int(S, S_.PIVOTS), row + BASE_COLUMNS
+    n, skip, M = load_int(A, L.NV), base_rows(A), scene.factor
+    inverses, joints = scene.pivots, part(row, BASE_COLUMNS)
     for j in range(last, first - 1, -1):
-        x = S[joints + j - first] * S[inverses + skip + j]
+        x = joints[j - first] * inverses[skip + j]
         if x != 0.0:
-            S[joints + j - first] = x
-            line = M + (skip + j) * n
+            joints[j - first] = x
+            line = part(M, (skip + j) * n)
             if skip > 0:
-                subtract_base(S, row, line, x)
-            subtract_part(S, joints, line + skip + first, j - first, x)
+                subtract_base(row, line, x)
+            subtract_part(joints, part(line, skip + first), j - first, x)
     if skip > 0:
-        divide_base(S, row, M, n, inverses)
+        divide_base(row, M, n, inverses)
 
 
 @formula
-def divide_base(S: Address, row: Int, M: Int, n: Int, inverses: Int) -> None:
+def divide_base(row: Numbers, M: Numbers, n: Int, inverses: Numbers) -> None:
     """The base's columns of a row, which come last."""
-    x = [S[row + k] for k in range(6)]
+    x = [row[k] for k in range(6)]
     for i in reversed(range(6)):
-        x[i] = x[i] * S[inverses + i]
+        x[i] = x[i] * inverses[i]
         for k in range(i):
-            x[k] = x[k] - x[i] * S[M + i * n + k]
+            x[k] = x[k] - x[i] * M[i * n + k]
     for k in range(6):
-        S[row + k] = x[k]
+        row[k] = x[k]
 
 
 @routine
-def signed_product(S: Address, a: Int, b: Int, first: Int, blocks: Int) -> Number:
+def signed_product(scene: Scene, a: Numbers, b: Numbers, first: Int, blocks: Int) -> Number:
     """a E b of two rows of the same limb."""
-    signs = load_int(S, S_.SIGNS)
-    total = signed_block(S, a, b, signs) + signed_block(S, a + LANES, b + LANES, signs + LANES)
+    signs = scene.signs
+    total = signed_block(a, b, signs)
+    total += signed_block(part(a, LANES), part(b, LANES), part(signs, LANES))
     for k in range(blocks):
         at = BASE_COLUMNS + LANES * k
-        total += signed_block(S, a + at, b + at, signs + at + first)
+        total += signed_block(part(a, at), part(b, at), part(part(signs, at), first))
     return total
 
 
 @formula
-def signed_block(S: Address, a: Int, b: Int, signs: Int) -> Number:
+def signed_block(a: Numbers, b: Numbers, signs: Numbers) -> Number:
     """a E b over four columns."""
-    return lane_sum(load(S, a) * load(S, b) * load(S, signs))
+    return lane_sum(load(a, 0) * load(b, 0) * load(signs, 0))
 
 
 @subroutine
-def open_factored_stop(A: Address, S: Address, s: Int) -> None:
+def open_factored_stop(A: Address, scene: Scene, stop: Stop) -> None:
     """As `constraints.open_stop`, from the factor."""
     apart(A)
-    joint, to, sign = load_int(S, s + S_.L_JOINT), load_int(S, s + S_.L_ROW), S[s + S_.L_SIGN]
-    entry = load_int(S, S_.JOINTS) + joint * S_.JOINT_WORDS
-    first = load_int(S, entry + S_.J_FIRST)
-    fill_zero(S, to, load_int(S, S_.ROW_LENGTH))
-    S[to + BASE_COLUMNS + joint - first] = sign
-    S[s + S_.L_FREE] = sign * S[load_int(S, S_.V) + base_rows(A) + joint]
-    divide_row(A, S, to, first, joint)
-    S[s + S_.L_INERTIA] = signed_product(S, to, to, first, load_int(S, entry + S_.J_BLOCKS))
+    joint, to, sign = stop.joint, stop.row, stop.sign
+    drive = scene.drives[joint]
+    first = drive.first
+    fill_zero(to, 0, scene.row_length)
+    to[BASE_COLUMNS + joint - first] = sign
+    stop.free_velocity = sign * scene.velocity[base_rows(A) + joint]
+    divide_row(A, scene, to, first, joint)
+    stop.inertia = signed_product(scene, to, to, first, drive.blocks)
 
 
 @subroutine
-def respond_by_factor(A: Address, S: Address, y: Int, to: Int) -> None:
-    """As `constraints.respond`: S[to : to + nv] = L^-1 y."""
+def respond_by_factor(A: Address, scene: Scene, y: Numbers, to: Numbers) -> None:
+    """As `constraints.respond`: to = L^-1 y."""
     apart(A)
     skip = base_rows(A)
     for k in range(skip):
-        S[to + k] = S[y + k]
+        to[k] = y[k]
     for j in range(load_int(A, L.NJ)):
-        S[to + skip + j] = S[y + BASE_COLUMNS + j]
-    finish_solution(A, S, to)
+        to[skip + j] = y[BASE_COLUMNS + j]
+    finish_solution(A, scene, to)

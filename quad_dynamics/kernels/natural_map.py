@@ -19,32 +19,29 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.compiler.trace import apart, formula, load_int, routine, subroutine
+from quad_dynamics.compiler.trace import apart, formula, routine, subroutine
 from quad_dynamics.compiler.types import Address, Int, Number, Vec3
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import contact_velocity, stop_velocity
-from quad_dynamics.kernels.scene import Contact, contact_at, stop_at
+from quad_dynamics.kernels.scene import Contact, Scene
 
 
 @subroutine
-def residual(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> Number:
-    """The largest residual of all contacts and stops with their impulses and S[Y] [m/s]."""
+def residual(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
+    """The largest residual of all contacts and stops with their impulses and `y` [m/s]."""
     apart(A)
-    contacts, stops, y = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS), load_int(S, S_.Y)
-    cone = load_int(S, S_.CONE)
+    contacts, stops, y = scene.contacts, scene.stops, scene.y
+    cone = scene.settings.cone
     largest = 0.0
     for i in range(n_contacts):
-        c = contacts + i * S_.ACTIVE_WORDS
-        v = contact_velocity(S, c, y)
-        contact = contact_at(S, c)
+        contact = contacts[i]
+        v = contact_velocity(scene, contact, y)
         D = mean_inertia(contact)
         x = contact_residual(contact.impulse, less_target(contact, v), D, contact.mu, cone)
         largest = max(largest, x)
     for i in range(n_stops):
-        s = stops + i * S_.STOP_WORDS
-        stop = stop_at(S, s)
-        v = stop_velocity(S, s, y) - stop.target
-        x = stop_residual(stop.impulse, v, stop.inertia, stop.lowest, stop.highest)
+        stop = stops[i]
+        speed = stop_velocity(scene, stop, y) - stop.target
+        x = stop_residual(stop.impulse, speed, stop.inertia, stop.lowest, stop.highest)
         largest = max(largest, x)
     return largest
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import formula, routine, subroutine
-from quad_dynamics.compiler.types import Address, Bool, Int, Number, Upper3, Vec3
-from quad_dynamics.kernels import scene as S_
+from quad_dynamics.compiler.types import Bool, Int, Number, Upper3, Vec3
 from quad_dynamics.kernels.constraints import add_contact, contact_velocity
-from quad_dynamics.kernels.scene import Contact, contact_at
+from quad_dynamics.kernels.scene import Contact, Scene
 
 _NEWTON_STEPS = 20
 _TURNS = 2  # tries of the direction of friction, each from the last
@@ -27,10 +27,9 @@ _JAMMED = (
 
 
 @routine
-def settle_contact(S: Address, c: Int, y: Int, cone: Int) -> Number:
+def settle_contact(scene: Scene, contact: Contact, y: Numbers, cone: Int) -> Number:
     """The impulse of one contact with the others as they are; returns by how much its velocity changed."""
-    contact = contact_at(S, c)
-    v = contact_velocity(S, c, y)
+    v = contact_velocity(scene, contact, y)
     old = contact.impulse
     new = stick(contact, v, old)
     mu = contact.mu
@@ -45,9 +44,9 @@ def settle_contact(S: Address, c: Int, y: Int, cone: Int) -> Number:
     if b[0] >= 0.0:
         new = (0.0, 0.0, 0.0)
     elif not fits:
-        new = slide(contact.inertia, b, old, mu, cone, S[S_.TOLERANCE])
+        new = slide(contact.inertia, b, old, mu, cone, scene.settings.tolerance)
     change = (new[0] - old[0], new[1] - old[1], new[2] - old[2])
-    add_contact(S, c, change, y)
+    add_contact(scene, contact, change, y)
     contact.impulse = new
     D = contact.inertia
     return max(abs(change[0]) * D[0], abs(change[1]) * D[3], abs(change[2]) * D[5])

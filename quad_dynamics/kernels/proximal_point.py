@@ -21,17 +21,10 @@ from typing import TypeAlias
 from quad_dynamics.compiler.trace import apart, routine, subroutine
 from quad_dynamics.compiler.types import Address, Int, Number
 from quad_dynamics.kernels.delassus import (
-    BEST,
-    CENTRE,
-    FREE,
-    INERTIA,
-    KEPT,
-    P,
-    delassus,
     row_length,
-    vector,
 )
 from quad_dynamics.kernels.newton_step import set_velocities
+from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.smoothing_path import (
     FROM_BEST,
     FROM_STICKING,
@@ -63,50 +56,60 @@ _LARGEST, _SHARE, _SHRINK = 0.1, 0.1, 0.3  # e to begin with: at most [m/s], of 
 
 @subroutine
 def move_centres(
-    A: Address, S: Address, n_contacts: Int, n_stops: Int, n: Int, best: Number, goal: Number, series: Series
+    A: Address,
+    scene: Scene,
+    n_contacts: Int,
+    n_stops: Int,
+    n: Int,
+    best: Number,
+    goal: Number,
+    series: Series,
 ) -> Number:
-    """Go along a series of centres, if it is still needed; returns the residual of the impulses in BEST."""
+    """Go along a series of centres, if it is still needed; returns the residual of the impulses in `best`."""
     apart(A)
+    newton = scene.newton
     give, shrink, soft, kind = series
     if best <= goal:
         return best
-    copy(S, vector(S, BEST), n, vector(S, KEPT))
-    begin(S, n, kind, _SOFT_START, True)
+    copy(newton.best, n, newton.kept)
+    begin(scene, n, kind, _SOFT_START, True)
     for _ in range(_CENTRES):
-        copy(S, vector(S, P), n, vector(S, CENTRE))
-        give_way(S, n, give)
-        solve_centre(A, S, n_contacts, n_stops, n, _PRECISION * goal, soft)
-        give_way(S, n, -give)
-        set_velocities(A, S, n_contacts, n_stops, n, True)
-        r = working_residual(S, n_contacts, n_stops)
+        copy(newton.impulse, n, newton.centre)
+        give_way(scene, n, give)
+        solve_centre(A, scene, n_contacts, n_stops, n, _PRECISION * goal, soft)
+        give_way(scene, n, -give)
+        set_velocities(A, scene, n_contacts, n_stops, n, True)
+        r = working_residual(scene, n_contacts, n_stops)
         if r < best:
             best = r
-            copy(S, vector(S, P), n, vector(S, KEPT))
+            copy(newton.impulse, n, newton.kept)
         if not r > goal:  # NaN too
             break
         give *= shrink
-    copy(S, vector(S, KEPT), n, vector(S, BEST))
+    copy(newton.kept, n, newton.best)
     return best
 
 
 @routine
-def give_way(S: Address, n: Int, give: Number) -> None:
-    """Add the compliance about CENTRE to G and to the free velocities; a negative one takes it back."""
-    G, free, length = delassus(S), vector(S, FREE), row_length(n)
+def give_way(scene: Scene, n: Int, give: Number) -> None:
+    """Add the compliance about `centre` to G and to the free velocities; a negative one takes it back."""
+    newton = scene.newton
+    G, free, length = newton.delassus, newton.free_velocity, row_length(n)
     for i in range(n):
-        x = give * S[vector(S, INERTIA) + i]
-        S[G + i * length + i] += x
-        S[free + i] -= x * S[vector(S, CENTRE) + i]
+        x = give * newton.inertia[i]
+        G[i * length + i] += x
+        free[i] -= x * newton.centre[i]
 
 
 @routine
 def solve_centre(
-    A: Address, S: Address, n_contacts: Int, n_stops: Int, n: Int, goal: Number, soft: Number
+    A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, goal: Number, soft: Number
 ) -> None:
-    """P = the impulses with compliance, as far as Newton's method finds them from P."""
-    set_velocities(A, S, n_contacts, n_stops, n, True)
-    r = working_residual(S, n_contacts, n_stops)
+    """impulse = those with compliance, as far as Newton's method finds them from there."""
+    newton = scene.newton
+    set_velocities(A, scene, n_contacts, n_stops, n, True)
+    r = working_residual(scene, n_contacts, n_stops)
     e = min(_LARGEST, max(_SHARE * r, goal))
-    copy(S, vector(S, P), n, vector(S, BEST))
-    follow(A, S, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, e, _SHRINK, True)
-    copy(S, vector(S, BEST), n, vector(S, P))
+    copy(newton.impulse, n, newton.best)
+    follow(A, scene, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, e, _SHRINK, True)
+    copy(newton.best, n, newton.impulse)

@@ -1,20 +1,151 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scene: where everything that a simulator keeps stands in one flat array.
+"""The scene: everything that a simulator keeps, declared as records (see `quad_dynamics.compiler.records`).
 
 Beside the arena of the robot (`quad_dynamics.model.layout`), which is the simulator's own, a step needs
-settings, the tables of contact points and joints, the state, and room to work in. The array is float64;
-counts and addresses are int64 with the same bits. Addresses count words from the start of the scene.
+settings, the tables of contact points and joints, the state, and a workspace. All of it stands in one array:
 
-    header      settings, counts, addresses
+    Scene       settings, counts, references
     tables      contact points, joints: constants
     state       all that a snapshot holds: state of the robot, drives and contacts, results of the last step
-    room        what a step works in
+    workspace   what a step works in
 """
 
 from __future__ import annotations
 
 from quad_dynamics.compiler.record_types import record_at
-from quad_dynamics.compiler.records import FLOAT, INT, UPPER3, VEC3, Record, field
+from quad_dynamics.compiler.records import (
+    FLOAT,
+    INT,
+    UPPER3,
+    VEC3,
+    Record,
+    embedded,
+    field,
+    numbers,
+    reference,
+    table,
+)
+
+NO_CONTACT, IMPULSE, SPRING_DAMPER = 0, 1, 2
+ABA, CHOLESKY = 0, 1
+NO_FRICTION, EXPLICIT_FRICTION, STICKING_FRICTION = 0, 1, 2
+
+MAX_FORCES = 16
+# Contacts and stops with more unknowns than this are left to the sweeps.
+MOST_UNKNOWNS = 1200
+BASE_COLUMNS = 8  # of a row: six for the base, two empty
+
+# ---------------------------------------------------------------- constants
+
+
+class Settings(Record):
+    """What `SimulatorSettings` says."""
+
+    contact = field(INT, 'NO_CONTACT, IMPULSE or SPRING_DAMPER')
+    cone = field(INT, '1: friction cone, 0: pyramid')
+    max_sweeps = field(INT, 'sweeps of one solution for the contacts')
+    substeps = field(INT, 'of spring-damper contact; 0: automatic')
+    joint_friction = field(INT, 'NO_FRICTION, EXPLICIT_FRICTION or STICKING_FRICTION')
+    joint_limits = field(INT, 'whether joints stop at the ends of their range')
+    motor_limits = field(INT, 'whether motors have limits')
+    runge_kutta = field(INT, 'whether this is the integrator')
+    forward_dynamics = field(INT, 'ABA or CHOLESKY')
+    momentum_correction = field(INT, 'whether momentum is kept in flight; of a floating base')
+    dt = field(FLOAT, 'time step', 's')
+    tolerance = field(FLOAT, 'residual at which contacts have converged', 'm/s')
+    correction = field(FLOAT, 'share of a penetration that is removed in each step')
+    stiffness = field(FLOAT, 'K of spring-damper contact', 'N/m^1.5')
+    damping = field(FLOAT, 'D of spring-damper contact', 'N s/m^1.5')
+    energy_limit = field(FLOAT, 'kinetic energy for each kg at which a simulation has diverged', 'J/kg')
+    delay = field(INT, 'latency of commands: whole time steps')
+    delay_share = field(FLOAT, 'and the share of one more')
+
+
+class ContactPoint(Record):
+    """A point of the robot that can touch the ground."""
+
+    lane = field(INT, "place of its body's lane in the arena")
+    joint = field(INT, 'joint that moves its body, -1 for the base')
+    first = field(INT, 'joint with which its limb begins')
+    blocks = field(INT, 'blocks of four joints from there to its body')
+    foot = field(INT, 'index of the foot that it belongs to, or -1')
+    position = field(VEC3, 'of the centre of its sphere, in frame K of its body', 'm')
+    radius = field(FLOAT, 'of its sphere', 'm')
+    mobility = field(FLOAT, 'largest inverse mass that a force on it feels', '1/kg')
+
+
+class JointDrive(Record):
+    """A joint with its motor, its friction and its range."""
+
+    first = field(INT, 'joint with which its limb begins')
+    blocks = field(INT, 'blocks of four joints from there to itself')
+    lowest = field(FLOAT, 'lower limit of its range', 'rad, m')
+    highest = field(FLOAT, 'upper limit of its range', 'rad, m')
+    viscous = field(FLOAT, 'F_v', 'N m s/rad, N s/m')
+    coulomb = field(FLOAT, 'F_c', 'N m, N')
+    rotor_inertia = field(FLOAT, 'gear^2 J of the rotor, without what friction adds', 'kg m^2, kg')
+    lock = field(FLOAT, 'inertia that holds a joint: far above its own', 'kg m^2, kg')
+    effort = field(FLOAT, 'largest torque of the motor', 'N m, N')
+    stall = field(FLOAT, 'of the motor: -stall <= tau + slope qd <= stall', 'N m, N')
+    slope = field(FLOAT, "of the motor's torque-speed line", 'N m s/rad, N s/m')
+
+
+# ---------------------------------------------------------------- state
+
+
+class State(Record):
+    """Counters, and results of the last step."""
+
+    step = field(INT, 'time steps since the reset')
+    has_gains = field(INT, 'whether the command has any')
+    sweeps = field(FLOAT, 'the most that a solution for the contacts took')
+    residual = field(FLOAT, 'of the natural map, the largest', 'm/s')
+    substeps = field(FLOAT, 'of spring-damper contact')
+    converged = field(FLOAT, '1 if the tolerance was met and the joints that stick were found, else 0')
+    ldlt_solutions = field(FLOAT, 'solutions in which LLT failed')
+    ldlt_steps = field(INT, 'time steps since the reset with such a solution')
+    iterations = field(FLOAT, 'Newton steps of the contact solver')
+
+
+class DriveCommand(Record):
+    """What a controller asks of one joint: tau + kp (q - q_j) + kd (qd - qd_j)."""
+
+    tau = field(FLOAT, 'torque', 'N m, N')
+    kp = field(FLOAT, 'gain of the position', 'N m/rad, N/m')
+    q = field(FLOAT, 'position to follow', 'rad, m')
+    kd = field(FLOAT, 'gain of the speed', 'N m s/rad, N s/m')
+    qd = field(FLOAT, 'speed to follow', 'rad/s, m/s')
+
+
+class ExternalForce(Record):
+    """A wrench that acts on a link for some time."""
+
+    lane = field(INT, "place of its body's lane in the arena")
+    position = field(VEC3, 'where it acts, in frame K of the body', 'm')
+    force = field(VEC3, 'world axes', 'N')
+    moment = field(VEC3, 'about that position, world axes', 'N m')
+    time_left = field(FLOAT, 'for which it still acts; 0: there is none', 's')
+
+
+class JointMemory(Record):
+    """What a step remembers of a joint for the next one."""
+
+    mode = field(FLOAT, 'what it did in the last step (see `drives`)')
+    limit_impulse = field(FLOAT, 'of its lower limit, less that of its upper one', 'N m s, N s')
+    friction_impulse = field(FLOAT, 'of dry friction that was solved for with the contacts', 'N m s, N s')
+
+
+class PointMemory(Record):
+    """What a step remembers of a contact point for the next one; world axes."""
+
+    impulse = field(VEC3, 'that it got in the last step', 'N s')
+    deflection = field(VEC3, 'tangential, of spring-damper contact', 'm')
+    distance = field(FLOAT, 'to the ground before the last step', 'm')
+    normal = field(VEC3, 'of the ground')
+    corner_impulse = field(VEC3, 'the part of `impulse` that its second contact got, in a corner', 'N s')
+
+
+# ---------------------------------------------------------------- workspace
 
 
 class Contact(Record):
@@ -28,7 +159,7 @@ class Contact(Record):
     first = field(INT, 'joint with which its limb begins')
     blocks = field(INT, 'blocks of four joints from there to its body')
     joint = field(INT, 'joint that moves its body, -1 for the base')
-    row = field(INT, 'place of its first row')
+    rows = numbers((), 'its three rows')
     normal = field(VEC3, 'of the ground, world axes')
     tangent = field(VEC3, 'first tangent, world axes')
     place = field(VEC3, "where it touches, from the base's origin in world axes", 'm')
@@ -44,6 +175,7 @@ class Contact(Record):
     bounce_target = field(FLOAT, 'target with restitution, 0 if it does not hit the ground', 'm/s')
     kept_impulse = field(VEC3, 'kept while others are tried', 'N s')
     other_impulse = field(VEC3, 'a second one that is kept', 'N s')
+    kept_mu = field(FLOAT, 'friction, while a solution without friction is looked for')
     unknown = field(INT, 'the first of its unknowns in `delassus`, or -1')
 
 
@@ -51,7 +183,7 @@ class Stop(Record):
     """A constraint of one joint: a limit of its range, or its dry friction; one row (see `stops`)."""
 
     joint = field(INT, 'index of its joint')
-    row = field(INT, 'place of its row')
+    row = numbers((), 'its row')
     sign = field(FLOAT, '1 for the lower limit, -1 for the upper one')
     distance = field(FLOAT, 'to the limit', 'rad, m')
     free_velocity = field(FLOAT, 'without impulses of contacts and stops', 'rad/s, m/s')
@@ -65,130 +197,120 @@ class Stop(Record):
     unknown = field(INT, 'its unknown in `delassus`, or -1')
 
 
-contact_at, stop_at = record_at(Contact), record_at(Stop)
+class SpringContact(Record):
+    """A point near the ground, with spring-damper contact."""
 
-# ---------------------------------------------------------------- header
+    point = field(INT, 'index of the contact point')
+    place = field(VEC3, "where it touches, from the base's origin in world axes", 'm')
+    force = field(VEC3, 'of the ground on it, world axes', 'N')
 
-# Settings.
-CONTACT = 0  # int: one of NO_CONTACT, IMPULSE, SPRING_DAMPER
-CONE, MAX_SWEEPS, SUBSTEPS = 1, 2, 3  # ints: 0 is the pyramid; sweeps; 0 is automatic
-JOINT_FRICTION, JOINT_LIMITS, MOTOR_LIMITS, RUNGE_KUTTA = 4, 5, 6, 7  # ints
-DT, TOLERANCE, CORRECTION, STIFFNESS, DAMPING, ENERGY_LIMIT = range(8, 14)
-DELAY, DELAY_SHARE = 14, 15  # latency: whole time steps (int), and the share of one more
-MASS = 16  # of the robot [kg]
-# Counts.
-N_POINTS, N_FEET, QUEUE_LENGTH, ROW_LENGTH, STATE_LENGTH = range(17, 22)
-# Addresses.
-POINTS, JOINTS, STATE, Q, U, COMMAND, QUEUE, FORCES, CONTACTS, MEMORY = range(22, 32)
-TAU, ACCELERATION, FOOT_FORCES, KEPT, LAST_Q, LAST_U, V, W, Y, PUSH = range(32, 42)
-ACTIVE, STOPS, ROWS, MODES, STAGES, NEWTON, CAPACITY = range(42, 49)  # the last: see `delassus`, a count
-SIGNS, FACTOR, PIVOTS, BIAS, LDLT = range(49, 54)  # see `joint_space`
-FORWARD_DYNAMICS = 54  # setting, int: ABA or CHOLESKY
-# From here on, what is not the same in every simulator of the same robot and settings.
-TERRAIN = 55  # int: address in memory, not in the scene
-LOG, LOG_ROOM, LOG_COUNT, LOG_EVERY, LOG_WORDS = range(56, 61)  # ints: address in memory or 0; rows; ...
-N_STOPS = 61  # int: of this step
-# An int that is 0: a literal has a type of its own, and numba would compile twice what it is handed to.
-NONE = 62
-INDEFINITE = 63  # int: whether LLT failed in the last factorization, and SIGNS are not all 1
-NEAR_TERRAIN = 64  # int: where the shapes near the robot stand in the terrain; 0: they are not gathered
-MOMENTUM_CORRECTION = 65  # setting, int; of a floating base
-HEADER = 72
 
-NO_CONTACT, IMPULSE, SPRING_DAMPER = 0, 1, 2
-ABA, CHOLESKY = 0, 1
-NO_FRICTION, EXPLICIT_FRICTION, STICKING_FRICTION = 0, 1, 2
+class JointMode(Record):
+    """What a joint does in a step (see `drives`)."""
 
-# ---------------------------------------------------------------- tables
+    mode = field(FLOAT, 'FREE, UP, DOWN, STUCK, or from SOLVED on')
+    changes = field(FLOAT, 'how often it was changed in this step')
+    solved = field(FLOAT, 'the mode before this step, where that was SOLVED or above, else 0')
 
-# A contact point.
-P_LANE, P_JOINT, P_FIRST, P_BLOCKS, P_FOOT = range(5)  # ints: lane of its body; limb: see `constraints`
-P_POSITION, P_RADIUS = 5, 8  # in frame K [m]
-P_MOBILITY = 9  # largest inverse mass that a force on it feels [1/kg]
-POINT_WORDS = 10
 
-# A joint.
-J_FIRST, J_BLOCKS = 0, 1  # ints: as for a point
-J_LOWEST, J_HIGHEST = 2, 3  # limits
-J_VISCOUS, J_COULOMB = 4, 5
-J_INERTIA = 6  # gear^2 J of the rotor: what stands in the arena's row ROTOR_KK without friction
-J_LOCK = 7  # inertia that holds a joint: far above its own
-J_EFFORT, J_STALL, J_SLOPE = 8, 9, 10  # motor: |tau| <= effort, and -stall <= tau + slope qd <= stall
-JOINT_WORDS = 11
+class Unknown(Record):
+    """An unknown of the contact solver: one row."""
 
-# ---------------------------------------------------------------- state
+    row = numbers((), 'its row')
+    first = field(INT, 'joint with which the limb of the row begins')
+    blocks = field(INT, 'blocks of four joints of the row')
 
-# The first words of the state; the rest is found by the addresses in the header.
-STEP = 0  # int: time steps since the reset
-HAS_GAINS = 1  # int: whether the command has any
-SWEEPS, RESIDUAL, SUBSTEPS_DONE, CONVERGED = 2, 3, 4, 5
-LDLT_USED = 6  # solutions of the last step in which LLT failed
-LDLT_STEPS = 7  # int: time steps since the reset with such a solution
-ITERATIONS = 8  # Newton steps of the contact solver in the last step
-STATE_WORDS = 9
 
-# Rows of a command, each of nj numbers.
-COMMAND_TAU, COMMAND_KP, COMMAND_Q, COMMAND_KD, COMMAND_QD = range(5)
-COMMAND_ROWS = 5
+class NewtonWorkspace(Record):
+    """Workspace of Newton's method for contact impulses (see `delassus`)."""
 
-# An external force.
-F_LANE = 0  # int
-F_POSITION, F_WRENCH, F_LEFT = (
-    1,
-    4,
-    10,
-)  # in frame K [m]; [force; moment] in world axes; time that it still acts [s]
-FORCE_WORDS = 11
-MAX_FORCES = 16
+    unknowns = table(Unknown, ('capacity',), 'the working set')
+    impulse = numbers(('capacity',), 'p', 'N s')
+    velocity = numbers(('capacity',), 'v, less the targets', 'm/s')
+    free_velocity = numbers(('capacity',), 'v without impulses, less the targets', 'm/s')
+    step = numbers(('capacity',), 'dp of a Newton step', 'N s')
+    change = numbers(('capacity',), 'dv of that step', 'm/s')
+    best = numbers(('capacity',), 'the best impulses so far', 'N s')
+    inertia = numbers(('capacity',), 'D of each unknown', '1/kg')
+    centre = numbers(('capacity',), 'of `proximal_point`', 'N s')
+    kept = numbers(('capacity',), 'the best impulses of `proximal_point`', 'N s')
+    delassus = numbers(('dense',), 'G = J M^-1 J^T, rows of `row_length`', '1/kg')
+    jacobian = numbers(('dense',), 'of the dense equations, with their right-hand side')
+    blocks = numbers(('blocks',), 'six numbers for each unknown: blocks of the reduced equations')
+    reduced_matrix = numbers(('reduced',), 'of the reduced equations, with their right-hand side')
+    reduced_vector = numbers(('reduced_row',), 'their solution, with the columns of y')
 
-# A joint in the state.
-K_MODE = 0  # what it did in the last step (see `drives`)
-K_STOP = 1  # impulse of its lower limit, less that of its upper one, in the last step
-K_FRICTION = 2  # impulse of its dry friction in the last step, where that was solved for with the contacts
-MEMORY_WORDS = 3
 
-# A contact point in the state.
-C_IMPULSE = 0  # 3: that it got in the last step, world axes [N s]
-C_DEFLECTION = 3  # 3: tangential, of spring-damper contact, world axes [m]
-C_DISTANCE = 6  # to the ground before the last step [m]
-C_NORMAL = 7  # 3
-C_CORNER = 10  # 3: the part of C_IMPULSE that its second contact got, in a corner [N s]
-CONTACT_WORDS = 13
+# ---------------------------------------------------------------- the whole
 
-# ---------------------------------------------------------------- room to work in
 
-# Words of an active contact and of a stop, for kernels that do not use the records yet.
-A_POINT, A_FIRST, A_BLOCKS, A_JOINT, A_ROW = (
-    Contact.point.offset,
-    Contact.first.offset,
-    Contact.blocks.offset,
-    Contact.joint.offset,
-    Contact.row.offset,
-)
-A_NORMAL, A_TANGENT, A_PLACE = Contact.normal.offset, Contact.tangent.offset, Contact.place.offset
-A_MU, A_DISTANCE, A_PUSH = Contact.mu.offset, Contact.distance.offset, Contact.push.offset
-A_FREE, A_TARGET, A_IMPULSE = Contact.free_velocity.offset, Contact.target.offset, Contact.impulse.offset
-A_INERTIA, A_INVERSE = Contact.inertia.offset, Contact.inverse.offset
-A_CALM, A_BOUNCE = Contact.calm_target.offset, Contact.bounce_target.offset
-A_KEPT, A_UNKNOWN = Contact.kept_impulse.offset, Contact.unknown.offset
-ACTIVE_WORDS = Contact.words
+class LogTarget(Record):
+    """Where the log is written to."""
 
-L_JOINT, L_ROW, L_SIGN, L_DISTANCE = (
-    Stop.joint.offset,
-    Stop.row.offset,
-    Stop.sign.offset,
-    Stop.distance.offset,
-)
-L_FREE, L_TARGET, L_IMPULSE = Stop.free_velocity.offset, Stop.target.offset, Stop.impulse.offset
-L_INERTIA, L_KEPT = Stop.inertia.offset, Stop.kept_impulse.offset
-L_LOW, L_HIGH, L_UNKNOWN = Stop.lowest.offset, Stop.highest.offset, Stop.unknown.offset
-STOP_WORDS = Stop.words
+    address = field(INT, 'of its first row in memory; 0: there is no log')
+    room = field(INT, 'rows that fit')
+    count = field(INT, 'rows that are written')
+    every = field(INT, 'time steps between two rows')
+    width = field(INT, 'numbers in a row')
 
-# What a joint does in a step (see `drives`): two rows of nj numbers, the mode and how often it was changed.
-M_CHANGES = 1
-MODE_ROWS = 2
 
-# Contacts and stops with more unknowns than this are left to the sweeps.
-MOST_UNKNOWNS = 1200
+class Scene(Record, root=True):
+    """All that a simulator keeps."""
 
-BASE_COLUMNS = 8  # of a row: six for the base, two empty
+    settings = embedded(Settings, 'settings of the simulator')
+    mass = field(FLOAT, 'of the robot', 'kg')
+    n_points = field(INT, 'number of contact points')
+    n_feet = field(INT, 'number of feet')
+    queue_length = field(INT, 'commands that the queue holds')
+    row_length = field(INT, 'numbers in a row (see `constraints`)')
+    state_length = field(INT, 'words of the state')
+    capacity = field(INT, "unknowns that Newton's method has room for")
+
+    points = table(ContactPoint, ('points',), 'where the robot can touch the ground', 'tables')
+    drives = table(JointDrive, ('nj',), 'joints', 'tables')
+
+    state = reference(State, 'counters and results', 'state')
+    q = numbers(('nq',), 'configuration', 'm, rad', 'state')
+    u = numbers(('nv',), 'velocity', 'm/s, rad/s', 'state')
+    command = table(DriveCommand, ('nj',), 'that is in force', 'state')
+    queue = table(DriveCommand, ('queue_length', 'nj'), 'commands on their way, as a ring', 'state')
+    forces = table(ExternalForce, (MAX_FORCES,), 'external forces', 'state')
+    point_memory = table(PointMemory, ('points',), 'what is remembered of contact points', 'state')
+    joint_memory = table(JointMemory, ('nj',), 'what is remembered of joints', 'state')
+    tau = numbers(('nj',), 'torques of the motors in the last step', 'N m, N', 'state')
+    acceleration = numbers(('nv',), 'mean over the last step', 'm/s^2, rad/s^2', 'state')
+    foot_forces = numbers(('feet', 3), 'of the ground on the feet, world axes', 'N', 'state')
+
+    kept_state = numbers(('state_length',), 'the state before the step', part='workspace')
+    last_q = numbers((), 'q in `kept_state`', 'm, rad')
+    last_u = numbers((), 'u in `kept_state`', 'm/s, rad/s')
+    velocity = numbers(('nv',), 'u after the step, while it is solved for', 'm/s, rad/s', 'workspace')
+    response = numbers(('nv',), 'accelerations, or changes of velocities', part='workspace')
+    y = numbers(('columns',), 'sum of rows times impulses (see `constraints`)', part='workspace')
+    y_push = numbers(('columns',), 'the same of displacements', part='workspace')
+    contacts = table(Contact, (2, 'points'), 'active contacts', 'workspace')
+    springs = table(SpringContact, ('points',), 'points near the ground, spring-damper contact', 'workspace')
+    stops = table(Stop, (3, 'nj'), 'limits and friction of joints', 'workspace')
+    rows = numbers(('rows', 'row_length'), 'of contacts and stops', part='workspace')
+    modes = table(JointMode, ('nj',), 'what the joints do in this step', 'workspace')
+    rates = numbers(('nq + nv',), 'of q and u, in a stage of Runge-Kutta', part='workspace')
+    rate_sum = numbers(('nq + nv',), 'of the stages', part='workspace')
+    newton = reference(NewtonWorkspace, 'of the contact solver', 'workspace')
+    signs = numbers(('columns',), '1, or -1 for negative pivots (see `joint_space`)', part='workspace')
+    factor = numbers(('factor',), 'L of the mass matrix (see `joint_space`)', part='workspace')
+    pivots = numbers(('nv',), '1 over the diagonal of L', part='workspace')
+    bias = numbers(('nv',), 'forces of a motion without acceleration', 'N, N m', 'workspace')
+    ldlt = numbers(('factor',), 'factor of the mass matrix where LLT fails (see `ldlt`)', part='workspace')
+    ldlt_pivots = numbers(('nv',), 'its pivots', part='workspace')
+
+    # From here on, what is not the same in every simulator of the same robot and settings.
+    terrain = field(INT, 'address of the ground in memory')
+    near_terrain = field(INT, 'where the shapes near the robot stand in it; 0: they are not gathered')
+    log = embedded(LogTarget, 'where the log is written to')
+    n_stops = field(INT, 'stops of this step')
+    indefinite = field(INT, 'whether LLT failed in the last factorization, and `signs` are not all 1')
+    # A literal has a type of its own, and numba would compile twice what it is handed to.
+    zero = field(INT, 'the number 0')
+
+
+scene_at = record_at(Scene)

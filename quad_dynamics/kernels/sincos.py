@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from llvmlite import ir
 from numba.core import cgutils
 
@@ -43,8 +45,8 @@ def sincos(angle: Lanes) -> tuple[Lanes, Lanes]:
 
     Reduction by Cody and Waite to [-pi/4, pi/4], then polynomials, then the quadrant.
     """
-    k = _vector_function('rint', angle * _TWO_BY_PI)
-    y = angle
+    y = cast(Placeholder, angle)
+    k = _vector_function('rint', y * _TWO_BY_PI)
     for part in _HALF_PI:
         y = _vector_function('fma', -k, _constant_lanes(k, part), y)
     z = y * y
@@ -58,7 +60,7 @@ def sincos(angle: Lanes) -> tuple[Lanes, Lanes]:
     cos_flips = half + odd - 2.0 * _floor_half(half + odd)
     sin = _where_nonzero(odd, cos_y, sin_y) * (1.0 - 2.0 * sin_flips)
     cos = _where_nonzero(odd, sin_y, cos_y) * (1.0 - 2.0 * cos_flips)
-    return sin, cos
+    return cast(Lanes, sin), cast(Lanes, cos)
 
 
 def _horner(coefficients: tuple[float, ...], z: Placeholder) -> Placeholder:

@@ -12,26 +12,25 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.compiler.trace import load_int, routine
-from quad_dynamics.compiler.types import Address, Bool, Mat3, Number, Vec3
-from quad_dynamics.kernels import scene as S_
+from quad_dynamics.compiler.trace import routine
+from quad_dynamics.compiler.types import Bool, Mat3, Number, Vec3
 from quad_dynamics.kernels.natural_map import mean_inertia
-from quad_dynamics.kernels.scene import Contact, Stop
+from quad_dynamics.kernels.scene import Contact, Scene, Stop
 
 _INFINITE = 1e300  # a bound above this is none
 
 
 @routine
-def is_pyramid(S: Address, contact: Contact) -> Bool:
+def is_pyramid(scene: Scene, contact: Contact) -> Bool:
     """Whether the tangents of a contact have a limit each; without friction both laws are the same."""
-    return load_int(S, S_.CONE) == 0 or not contact.mu > 0.0
+    return scene.settings.cone == 0 or not contact.mu > 0.0
 
 
 @routine
-def contact_defect(S: Address, contact: Contact, p: Vec3, v: Vec3, e: Number) -> Vec3:
+def contact_defect(scene: Scene, contact: Contact, p: Vec3, v: Vec3, e: Number) -> Vec3:
     """F_e of a contact."""
     D, mu = mean_inertia(contact), contact.mu
-    if is_pyramid(S, contact):
+    if is_pyramid(scene, contact):
         normal, _ = positive_part(D * p[0] - v[0], e)
         first, _, _ = clipped(D * p[1] - v[1], mu * normal, e)
         second, _, _ = clipped(D * p[2] - v[2], mu * normal, e)
@@ -90,10 +89,10 @@ def stop_defect(stop: Stop, p: Number, v: Number, e: Number) -> tuple[Number, Nu
 
 
 @routine
-def contact_slopes(S: Address, contact: Contact, p: Vec3, v: Vec3, e: Number) -> tuple[Mat3, Mat3]:
+def contact_slopes(scene: Scene, contact: Contact, p: Vec3, v: Vec3, e: Number) -> tuple[Mat3, Mat3]:
     """K and Q of a contact."""
     D, mu = mean_inertia(contact), contact.mu
-    if is_pyramid(S, contact):
+    if is_pyramid(scene, contact):
         return pyramid_slopes(D, mu, p, v, e)
     return cone_slopes(D, mu, p, v, e)
 

@@ -27,14 +27,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from quad_dynamics.compiler.trace import apart, fill_zero, load_int, routine, subroutine
+from quad_dynamics.compiler.trace import apart, fill_zero, routine, subroutine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import start
 from quad_dynamics.kernels.delassus import (
-    BEST,
     MOST_DENSE,
-    P,
     count_unknowns,
     fill_delassus,
     forget_unknowns,
@@ -42,11 +39,11 @@ from quad_dynamics.kernels.delassus import (
     list_unknowns,
     row_length,
     take_impulses,
-    vector,
 )
 from quad_dynamics.kernels.drives import has_dry_friction
 from quad_dynamics.kernels.newton_step import newton_step, set_velocities
 from quad_dynamics.kernels.proximal_point import SERIES, move_centres
+from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.smoothing_path import (
     FROM_BEST,
     FROM_STICKING,
@@ -87,95 +84,101 @@ _ROUNDING = 1e-12  # a residual that is nothing else [m/s]
 
 
 @subroutine
-def newton(A: Address, S: Address, n_contacts: Int, n_stops: Int, thorough: Bool) -> None:
-    """Solve for all impulses, from those that there are, with one try or with many; S[Y] follows them."""
+def newton(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, thorough: Bool) -> None:
+    """Solve for all impulses, from those that there are, with one try or with many; `y` follows them."""
     apart(A)
-    if load_int(S, S_.INDEFINITE) != 0 or count_unknowns(n_contacts, n_stops) >= load_int(S, S_.CAPACITY):
+    if scene.indefinite != 0 or count_unknowns(n_contacts, n_stops) >= scene.capacity:
         return
-    forget_unknowns(S, n_contacts, n_stops)
-    n, added = list_unknowns(A, S, n_contacts, n_stops)
+    forget_unknowns(scene, n_contacts, n_stops)
+    n, added = list_unknowns(A, scene, n_contacts, n_stops)
     while added:
-        solve_working_set(A, S, n_contacts, n_stops, n, thorough)
-        start(A, S, n_contacts, n_stops)
-        n, added = list_unknowns(A, S, n_contacts, n_stops)
+        solve_working_set(A, scene, n_contacts, n_stops, n, thorough)
+        start(A, scene, n_contacts, n_stops)
+        n, added = list_unknowns(A, scene, n_contacts, n_stops)
 
 
 @subroutine
-def refine(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
+def refine(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     """Newton steps from impulses that meet the tolerance, where stuck joints make others all but as good.
 
     The large inertia of a stuck joint is in G, which makes the solution unique: it is the one with the least
     joint friction, and has the symmetry of the robot.
     """
     apart(A)
-    if load_int(S, S_.INDEFINITE) != 0 or count_unknowns(n_contacts, n_stops) >= load_int(S, S_.CAPACITY):
+    if scene.indefinite != 0 or count_unknowns(n_contacts, n_stops) >= scene.capacity:
         return
-    forget_unknowns(S, n_contacts, n_stops)
-    n, _ = list_unknowns(A, S, n_contacts, n_stops)
+    forget_unknowns(scene, n_contacts, n_stops)
+    n, _ = list_unknowns(A, scene, n_contacts, n_stops)
     if n == 0 or n > MOST_DENSE:
         return
-    prepare(A, S, n_contacts, n_stops, n, True)
-    best = working_residual(S, n_contacts, n_stops)
-    copy(S, vector(S, P), n, vector(S, BEST))
+    newton = scene.newton
+    prepare(A, scene, n_contacts, n_stops, n, True)
+    best = working_residual(scene, n_contacts, n_stops)
+    copy(newton.impulse, n, newton.best)
     for soft in _SOFT_REFINED:
         if best <= _ROUNDING:
             break
-        count_iteration(S)
-        if newton_step(A, S, n_contacts, n_stops, n, _SHARP * best, soft, True) >= 0.0:
-            go(S, n, 1.0)
-        r = working_residual(S, n_contacts, n_stops)
+        count_iteration(scene)
+        if newton_step(A, scene, n_contacts, n_stops, n, _SHARP * best, soft, True) >= 0.0:
+            go(scene, n, 1.0)
+        r = working_residual(scene, n_contacts, n_stops)
         if r <= best:
             best = r
-            copy(S, vector(S, P), n, vector(S, BEST))
+            copy(newton.impulse, n, newton.best)
         else:
-            copy(S, vector(S, BEST), n, vector(S, P))
-            set_velocities(A, S, n_contacts, n_stops, n, True)
-    take_impulses(S, n_contacts, n_stops, vector(S, BEST))
-    start(A, S, n_contacts, n_stops)
+            copy(newton.best, n, newton.impulse)
+            set_velocities(A, scene, n_contacts, n_stops, n, True)
+    take_impulses(scene, n_contacts, n_stops, newton.best)
+    start(A, scene, n_contacts, n_stops)
 
 
 @subroutine
-def solve_working_set(A: Address, S: Address, n_contacts: Int, n_stops: Int, n: Int, thorough: Bool) -> None:
+def solve_working_set(
+    A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, thorough: Bool
+) -> None:
     """Solve for the impulses of the working set; the best that were found are taken."""
     apart(A)
     dense = n <= (MOST_DENSE if thorough else _FEW_UNKNOWNS)
-    prepare(A, S, n_contacts, n_stops, n, dense)
-    best = working_residual(S, n_contacts, n_stops)
-    copy(S, vector(S, P), n, vector(S, BEST))
+    newton = scene.newton
+    prepare(A, scene, n_contacts, n_stops, n, dense)
+    best = working_residual(scene, n_contacts, n_stops)
+    copy(newton.impulse, n, newton.best)
     if thorough:
-        list_inertias(S, n_contacts, n_stops)
+        list_inertias(scene, n_contacts, n_stops)
         for choice in _THOROUGH:
-            best = attempt(A, S, n_contacts, n_stops, n, best, choice, dense)
+            best = attempt(A, scene, n_contacts, n_stops, n, best, choice, dense)
         if dense:
             for series in SERIES:
-                best = move_centres(A, S, n_contacts, n_stops, n, best, _GOAL * S[S_.TOLERANCE], series)
+                best = move_centres(
+                    A, scene, n_contacts, n_stops, n, best, _GOAL * scene.settings.tolerance, series
+                )
     else:
         for choice in _QUICK:
-            best = attempt(A, S, n_contacts, n_stops, n, best, choice, dense)
-    take_impulses(S, n_contacts, n_stops, vector(S, BEST))
+            best = attempt(A, scene, n_contacts, n_stops, n, best, choice, dense)
+    take_impulses(scene, n_contacts, n_stops, newton.best)
 
 
 @routine
 def attempt(
-    A: Address, S: Address, n_contacts: Int, n_stops: Int, n: Int, best: Number, choice: Try, dense: Bool
+    A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, best: Number, choice: Try, dense: Bool
 ) -> Number:
     """One try, if it is still needed; returns the residual of the best impulses."""
     most, soft, largest, share, shrink, kind = choice
-    goal = _GOAL * S[S_.TOLERANCE]
+    goal = _GOAL * scene.settings.tolerance
     if best <= goal:
         return best
-    begin(S, n, kind, soft, dense)
-    set_velocities(A, S, n_contacts, n_stops, n, dense)
-    r = working_residual(S, n_contacts, n_stops)
+    begin(scene, n, kind, soft, dense)
+    set_velocities(A, scene, n_contacts, n_stops, n, dense)
+    r = working_residual(scene, n_contacts, n_stops)
     e = min(largest, max(share * r, goal))
-    enough = _FINE * goal if has_dry_friction(A, S) else goal
-    return follow(A, S, n_contacts, n_stops, n, r, best, goal, enough, most, soft, e, shrink, dense)
+    enough = _FINE * goal if has_dry_friction(A, scene) else goal
+    return follow(A, scene, n_contacts, n_stops, n, r, best, goal, enough, most, soft, e, shrink, dense)
 
 
 @routine
-def prepare(A: Address, S: Address, n_contacts: Int, n_stops: Int, n: Int, dense: Bool) -> None:
+def prepare(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, dense: Bool) -> None:
     """G where it is needed, and velocities from the impulses of a new working set."""
     if dense:
-        fill_delassus(A, S, n)
-    fill_zero(S, vector(S, P) + n, row_length(n) - n)
-    set_velocities(A, S, n_contacts, n_stops, n, dense)
+        fill_delassus(A, scene, n)
+    fill_zero(scene.newton.impulse, n, row_length(n) - n)
+    set_velocities(A, scene, n_contacts, n_stops, n, dense)

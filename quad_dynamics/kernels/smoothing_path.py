@@ -9,20 +9,12 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.compiler.trace import apart, fill_zero, formula, load_int, routine, subroutine
+from quad_dynamics.compiler.records import Numbers
+from quad_dynamics.compiler.trace import apart, fill_zero, formula, routine, subroutine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
-from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.delassus import (
-    BEST,
-    CHANGE,
-    STEP,
-    P,
-    V,
-    vector,
-)
 from quad_dynamics.kernels.natural_map import contact_residual, mean_inertia, stop_residual
 from quad_dynamics.kernels.newton_step import newton_step, stop_all
-from quad_dynamics.kernels.scene import contact_at, stop_at
+from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.smooth_projection import contact_defect, stop_defect
 
 # Impulses to start from: the best so far, none, or those that stop all contacts. A leg that all but jams
@@ -40,18 +32,19 @@ _FAST = 0.1  # a factor of the residual in one step that is fast
 
 
 @routine
-def begin(S: Address, n: Int, kind: Int, soft: Number, dense: Bool) -> None:
-    """P = the impulses to start from; those that stop all contacts need G, and give way by `soft`."""
+def begin(scene: Scene, n: Int, kind: Int, soft: Number, dense: Bool) -> None:
+    """impulse = those to start from; those that stop all contacts need G, and give way by `soft`."""
+    newton = scene.newton
     if kind == FROM_BEST:
-        copy(S, vector(S, BEST), n, vector(S, P))
-    elif kind == FROM_ZERO or not dense or not stop_all(S, n, soft):
-        fill_zero(S, vector(S, P), n)
+        copy(newton.best, n, newton.impulse)
+    elif kind == FROM_ZERO or not dense or not stop_all(scene, n, soft):
+        fill_zero(newton.impulse, 0, n)
 
 
 @subroutine
 def follow(
     A: Address,
-    S: Address,
+    scene: Scene,
     n_contacts: Int,
     n_stops: Int,
     n: Int,
@@ -68,8 +61,8 @@ def follow(
     """Follow the solutions of F_e = 0 as e goes to zero; returns the residual of the best impulses.
 
     Args:
-        r: residual of the impulses in P [m/s].
-        best: that of the impulses in BEST [m/s].
+        r: residual of the impulses [m/s].
+        best: that of the impulses in `best` [m/s].
         goal: residual that is needed [m/s].
         enough: residual at which to end [m/s]; between both it goes on as long as it converges fast.
         most: Newton steps.
@@ -79,23 +72,24 @@ def follow(
         dense: how the Newton steps are found (see `newton_step`).
     """
     apart(A)
+    newton = scene.newton
     failures, last = 0, math.inf
     for k in range(most):
         if r <= goal and (r <= enough or r > _FAST * last):
             break
         last = r
-        count_iteration(S)
-        before = newton_step(A, S, n_contacts, n_stops, n, e, soft, dense)
+        count_iteration(scene)
+        before = newton_step(A, scene, n_contacts, n_stops, n, e, soft, dense)
         if before < 0.0:
             break
-        far, after = search_line(S, n_contacts, n_stops, e, before, k % 2 == 1)
-        go(S, n, far)
-        r = working_residual(S, n_contacts, n_stops)
+        far, after = search_line(scene, n_contacts, n_stops, e, before, k % 2 == 1)
+        go(scene, n, far)
+        r = working_residual(scene, n_contacts, n_stops)
         if not r < math.inf:
             break
         if r < best:
             best = r
-            copy(S, vector(S, P), n, vector(S, BEST))
+            copy(newton.impulse, n, newton.best)
         if far < _SHORT:
             failures += 1 if far < 2.0**-_HALVINGS else 0
             if failures > _MOST_FAILURES:
@@ -112,7 +106,7 @@ def follow(
 
 @routine
 def search_line(
-    S: Address, n_contacts: Int, n_stops: Int, e: Number, before: Number, bold: Bool
+    scene: Scene, n_contacts: Int, n_stops: Int, e: Number, before: Number, bold: Bool
 ) -> tuple[Number, Number]:
     """How far to go along the Newton step, and |F_e| there; where nothing makes it smaller, hardly anywhere.
 
@@ -120,7 +114,7 @@ def search_line(
     """
     far, after = 1.0, before
     for _ in range(_HALVINGS):
-        after = defect_norm(S, n_contacts, n_stops, far, e)
+        after = defect_norm(scene, n_contacts, n_stops, far, e)
         if after <= (1.0 - 1e-3 * far) * before or (bold and far == 1.0 and after < _GROWTH * before):
             return far, after
         far *= 0.5
@@ -128,79 +122,78 @@ def search_line(
 
 
 @routine
-def count_iteration(S: Address) -> None:
+def count_iteration(scene: Scene) -> None:
     """Count one Newton step."""
-    S[load_int(S, S_.STATE) + S_.ITERATIONS] += 1.0
+    scene.state.iterations += 1.0
 
 
 @routine
-def go(S: Address, n: Int, far: Number) -> None:
+def go(scene: Scene, n: Int, far: Number) -> None:
     """Take a part of the Newton step."""
-    p, v, step, change = vector(S, P), vector(S, V), vector(S, STEP), vector(S, CHANGE)
+    newton = scene.newton
+    p, v, step, change = newton.impulse, newton.velocity, newton.step, newton.change
     for i in range(n):
-        S[p + i] += far * S[step + i]
-        S[v + i] += far * S[change + i]
+        p[i] += far * step[i]
+        v[i] += far * change[i]
 
 
 @routine
-def copy(S: Address, start: Int, n: Int, to: Int) -> None:
+def copy(x: Numbers, n: Int, to: Numbers) -> None:
     """Copy n numbers."""
     for i in range(n):
-        S[to + i] = S[start + i]
+        to[i] = x[i]
 
 
 @subroutine
-def working_residual(S: Address, n_contacts: Int, n_stops: Int) -> Number:
+def working_residual(scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
     """The largest residual in the working set (see `natural_map`) [m/s]."""
-    apart(S)
-    p, v, cone = vector(S, P), vector(S, V), load_int(S, S_.CONE)
+    apart(scene)
+    newton = scene.newton
+    p, v, cone = newton.impulse, newton.velocity, scene.settings.cone
     largest = 0.0
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        k = load_int(S, c + S_.A_UNKNOWN)
+        contact = scene.contacts[i]
+        k = contact.unknown
         if k >= 0:
-            mu, D = S[c + S_.A_MU], mean_inertia(contact_at(S, c))
-            x = contact_residual(
-                (S[p + k], S[p + k + 1], S[p + k + 2]), (S[v + k], S[v + k + 1], S[v + k + 2]), D, mu, cone
-            )
+            mu, D = contact.mu, mean_inertia(contact)
+            x = contact_residual((p[k], p[k + 1], p[k + 2]), (v[k], v[k + 1], v[k + 2]), D, mu, cone)
             if not x <= largest:  # NaN too
                 largest = x
     for i in range(n_stops):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        k = load_int(S, s + S_.L_UNKNOWN)
+        stop = scene.stops[i]
+        k = stop.unknown
         if k >= 0:
-            x = stop_residual(S[p + k], S[v + k], S[s + S_.L_INERTIA], S[s + S_.L_LOW], S[s + S_.L_HIGH])
+            x = stop_residual(p[k], v[k], stop.inertia, stop.lowest, stop.highest)
             if not x <= largest:
                 largest = x
     return largest
 
 
 @subroutine
-def defect_norm(S: Address, n_contacts: Int, n_stops: Int, far: Number, e: Number) -> Number:
+def defect_norm(scene: Scene, n_contacts: Int, n_stops: Int, far: Number, e: Number) -> Number:
     """|F_e| after a part of the Newton step."""
-    apart(S)
-    p, v, step, change = vector(S, P), vector(S, V), vector(S, STEP), vector(S, CHANGE)
+    apart(scene)
+    newton = scene.newton
+    p, v, step, change = newton.impulse, newton.velocity, newton.step, newton.change
     total = 0.0
     for i in range(n_contacts):
-        c = load_int(S, S_.ACTIVE) + i * S_.ACTIVE_WORDS
-        k = load_int(S, c + S_.A_UNKNOWN)
+        contact = scene.contacts[i]
+        k = contact.unknown
         if k >= 0:
-            x = moved(S, p + k, step + k, far)
-            w = moved(S, v + k, change + k, far)
-            F = contact_defect(S, contact_at(S, c), x, w, e)
+            x = moved(p, step, k, far)
+            w = moved(v, change, k, far)
+            F = contact_defect(scene, contact, x, w, e)
             total += F[0] * F[0] + F[1] * F[1] + F[2] * F[2]
     for i in range(n_stops):
-        s = load_int(S, S_.STOPS) + i * S_.STOP_WORDS
-        k = load_int(S, s + S_.L_UNKNOWN)
+        stop = scene.stops[i]
+        k = stop.unknown
         if k >= 0:
-            F0, _ = stop_defect(
-                stop_at(S, s), S[p + k] + far * S[step + k], S[v + k] + far * S[change + k], e
-            )
+            F0, _ = stop_defect(stop, p[k] + far * step[k], v[k] + far * change[k], e)
             total += F0 * F0
     return math.sqrt(total)
 
 
 @formula
-def moved(S: Address, at: Int, step: Int, far: Number) -> Vec3:
+def moved(x: Numbers, step: Numbers, at: Int, far: Number) -> Vec3:
     """Three numbers plus a share of three others."""
-    return tuple(S[at + k] + S[step + k] * far for k in range(3))
+    return tuple(x[at + k] + step[at + k] * far for k in range(3))

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.trace import apart, load_int, routine, store_int, subroutine
+from quad_dynamics.compiler.records import Numbers
+from quad_dynamics.compiler.trace import apart, routine, subroutine
 from quad_dynamics.compiler.types import Address, Int, Number
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.constraints import (
     number_rows,
     open_contact,
     open_stop,
     respond,
     root_inertias,
-    row3,
 )
 from quad_dynamics.kernels.drives import (
     change_modes,
@@ -28,79 +27,80 @@ from quad_dynamics.kernels.joint_space import (
     open_factored_stop,
     respond_by_factor,
 )
+from quad_dynamics.kernels.scene import CHOLESKY, Scene
 from quad_dynamics.kernels.stops import add_stops, find_stops, keep_joints
 
 MAX_ROUNDS = 60  # of the search for the joints that are stuck or reach a limit
 
 
 @subroutine
-def solve_step(A: Address, S: Address, h: Number, n_contacts: Int, near: Int) -> Number:
-    """S[V] = the velocity after the step; returns the kinetic energy before."""
+def solve_step(A: Address, scene: Scene, h: Number, n_contacts: Int, near: Int) -> Number:
+    """velocity = that after the step; returns the kinetic energy before."""
     apart(A)
-    energy, state = 0.0, load_int(S, S_.STATE)
+    energy, state = 0.0, scene.state
     changed, solved = 0, True
-    find_stops(A, S, h)
-    guess_modes(A, S, h)
-    n_stops = load_int(S, S_.N_STOPS)
+    find_stops(A, scene, h)
+    guess_modes(A, scene, h)
+    n_stops = scene.n_stops
     for round_ in range(MAX_ROUNDS):
-        n_stops = load_int(S, S_.N_STOPS)
-        energy = start_bodies(A, S)
-        push_bodies(A, S, near)
-        load_joints(A, S, h)
-        fall(A, S, h)
+        n_stops = scene.n_stops
+        energy = start_bodies(A, scene)
+        push_bodies(A, scene, near)
+        load_joints(A, scene, h)
+        fall(A, scene, h)
         if n_contacts + n_stops > 0:
-            open_constraints(A, S, n_contacts, n_stops)
-            S[state + S_.RESIDUAL] = 0.0  # that of the last round counts
-            solved = find_impulses(A, S, n_contacts, n_stops)
-            add_impulses(A, S, load_int(S, S_.Y))
+            open_constraints(A, scene, n_contacts, n_stops)
+            state.residual = 0.0  # that of the last round counts
+            solved = find_impulses(A, scene, n_contacts, n_stops)
+            add_impulses(A, scene, scene.y)
         if solved:
-            changed = change_modes(A, S, h, round_) + add_stops(A, S, h)
+            changed = change_modes(A, scene, h, round_) + add_stops(A, scene, h)
         else:
-            changed = solve_all_friction(A, S, h)
+            changed = solve_all_friction(A, scene, h)
         if changed == 0:
             break
     if changed > 0 or not solved:
-        S[state + S_.CONVERGED] = 0.0
-    store_int(S, S_.N_STOPS, n_stops)  # what the last round listed anew was not solved
-    stop_stuck(A, S, h)
-    keep_joints(A, S)
+        state.converged = 0.0
+    scene.n_stops = n_stops  # what the last round listed anew was not solved
+    stop_stuck(A, scene, h)
+    keep_joints(A, scene)
     return energy
 
 
 @routine
-def open_constraints(A: Address, S: Address, n_contacts: Int, n_stops: Int) -> None:
-    """Rows, free velocities and inertias of all contacts and stops, when the robot moves with S[V]."""
-    contacts, stops = load_int(S, S_.ACTIVE), load_int(S, S_.STOPS)
-    number_rows(S, n_contacts, n_stops)
-    if load_int(S, S_.FORWARD_DYNAMICS) == S_.CHOLESKY:
+def open_constraints(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
+    """Rows, free velocities and inertias of all contacts and stops, when the robot moves with `velocity`."""
+    contacts, stops = scene.contacts, scene.stops
+    number_rows(scene, n_contacts, n_stops)
+    if scene.settings.forward_dynamics == CHOLESKY:
         for i in range(n_contacts):
-            open_factored_contact(A, S, contacts + i * S_.ACTIVE_WORDS)
+            open_factored_contact(A, scene, contacts[i])
         for i in range(n_stops):
-            open_factored_stop(A, S, stops + i * S_.STOP_WORDS)
+            open_factored_stop(A, scene, stops[i])
         return
     root_inertias(A)
     for i in range(n_contacts):
-        open_contact(A, S, contacts + i * S_.ACTIVE_WORDS)
+        open_contact(A, scene, contacts[i])
     for i in range(n_stops):
-        open_stop(A, S, stops + i * S_.STOP_WORDS)
+        open_stop(A, scene, stops[i])
 
 
 @routine
-def add_impulses(A: Address, S: Address, y: Int) -> None:
-    """S[V] += M^-1 J^T of the impulses in y."""
-    to = load_int(S, S_.W)
-    if load_int(S, S_.FORWARD_DYNAMICS) == S_.CHOLESKY:
-        respond_by_factor(A, S, y, to)
+def add_impulses(A: Address, scene: Scene, y: Numbers) -> None:
+    """velocity += M^-1 J^T of the impulses in y."""
+    to = scene.response
+    if scene.settings.forward_dynamics == CHOLESKY:
+        respond_by_factor(A, scene, y, to)
     else:
-        respond(A, S, y, to)
-    add_response(A, S)
+        respond(A, y, to)
+    add_response(A, scene)
 
 
 @routine
-def push_bodies(A: Address, S: Address, near: Int) -> None:
+def push_bodies(A: Address, scene: Scene, near: Int) -> None:
     """Let the contact forces act."""
-    points, active = load_int(S, S_.POINTS), load_int(S, S_.ACTIVE)
+    points, springs = scene.points, scene.springs
     for k in range(near):
-        c = active + k * S_.ACTIVE_WORDS
-        lane = load_int(S, points + load_int(S, c + S_.A_POINT) * S_.POINT_WORDS + S_.P_LANE)
-        push_body(A, lane, row3(S, c + S_.A_PLACE), row3(S, c + S_.A_IMPULSE))
+        spring = springs[k]
+        lane = points[spring.point].lane
+        push_body(A, lane, spring.place, spring.force)

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.compiler.trace import apart, load_int, memory_at, routine, store_int, subroutine
+from quad_dynamics.compiler.trace import apart, memory_at, routine, subroutine
 from quad_dynamics.compiler.types import Address, Int, Number, Vec3
-from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.impulse_contact import base_motion, point_velocity
+from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.solve_step import solve_step
 from quad_dynamics.kernels.spatial import add, dot, scale, sub
 from quad_dynamics.kernels.terrain import ground_below
@@ -31,89 +30,93 @@ MAX_SUBSTEPS = 200
 
 
 @subroutine
-def step_springs(A: Address, S: Address, dt: Number) -> Number:
+def step_springs(A: Address, scene: Scene, dt: Number) -> Number:
     """Advance q and u by dt with contact; returns the kinetic energy before."""
     apart(A)
-    place_and_move(A, S)
-    near, wanted = look_around(A, S, dt)
-    substeps = load_int(S, S_.SUBSTEPS)
+    place_and_move(A, scene)
+    near, wanted = look_around(A, scene, dt)
+    substeps = scene.settings.substeps
     if substeps == 0:
         substeps = wanted
-    S[load_int(S, S_.STATE) + S_.SUBSTEPS_DONE] = substeps
+    scene.state.substeps = substeps
     h = dt / substeps
-    fade = math.exp(-S[S_.STIFFNESS] / S[S_.DAMPING] * h) if S[S_.DAMPING] > 0.0 else 0.0
+    fade = (
+        math.exp(-scene.settings.stiffness / scene.settings.damping * h)
+        if scene.settings.damping > 0.0
+        else 0.0
+    )
     energy = 0.0
     for k in range(substeps):
         if k > 0:
-            place_and_move(A, S)
-        press_springs(A, S, near, h, fade)
-        energy = solve_step(A, S, h, load_int(S, S_.NONE), near)
-        take_velocity(A, S)
-        move_along(A, S, h)
+            place_and_move(A, scene)
+        press_springs(A, scene, near, h, fade)
+        energy = solve_step(A, scene, h, scene.zero, near)
+        take_velocity(A, scene)
+        move_along(A, scene, h)
     return energy
 
 
 @subroutine
-def look_around(A: Address, S: Address, dt: Number) -> tuple[Int, Int]:
+def look_around(A: Address, scene: Scene, dt: Number) -> tuple[Int, Int]:
     """List the points near the ground; returns how many, and how many sub-steps they need."""
     apart(A)
-    terrain = memory_at(load_int(S, S_.TERRAIN))
-    points, contacts, active = load_int(S, S_.POINTS), load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
-    count, D, K = load_int(S, S_.N_POINTS), S[S_.DAMPING], S[S_.STIFFNESS]
-    p_B, v_B = base_motion(A, S)
+    terrain = memory_at(scene.terrain)
+    points, memories, springs = scene.points, scene.point_memory, scene.springs
+    count, D, K = scene.n_points, scene.settings.damping, scene.settings.stiffness
+    p_B, v_B = base_motion(A, scene)
     n = 0
     fastest = 0.0
     for i in range(count):
-        at, memory = points + i * S_.POINT_WORDS, contacts + i * S_.CONTACT_WORDS
-        lane, radius = load_int(S, at + S_.P_LANE), S[at + S_.P_RADIUS]
-        p = point_of_body(A, lane, row3(S, at + S_.P_POSITION))
+        point, memory = points[i], memories[i]
+        lane, radius = point.lane, point.radius
+        p = point_of_body(A, lane, point.position)
         distance, normal, _, _ = ground_below(terrain, add(p, p_B), radius)
-        write3(S, memory + S_.C_IMPULSE, (0.0, 0.0, 0.0))
-        write3(S, memory + S_.C_NORMAL, normal)
-        S[memory + S_.C_DISTANCE] = distance
+        memory.impulse = (0.0, 0.0, 0.0)
+        memory.normal = normal
+        memory.distance = distance
         v = add(v_B, point_velocity(A, lane, add(p, scale(normal, -radius))))
         reach = 2.0 * dt * math.sqrt(dot(v, v))
         if distance < REACH + reach:
-            store_int(S, active + n * S_.ACTIVE_WORDS + S_.A_POINT, i)
+            springs[n].point = i
             n += 1
             depth = max(-distance, 0.0) + dt * max(-dot(normal, v), 0.0)
             if distance < reach:
                 s = math.sqrt(depth)
-                rate = D * s * S[at + S_.P_MOBILITY]
-                fastest = max(fastest, rate, math.sqrt(1.5 * K * s * S[at + S_.P_MOBILITY]))
+                rate = D * s * point.mobility
+                fastest = max(fastest, rate, math.sqrt(1.5 * K * s * point.mobility))
         else:
             fade = math.exp(-K / D * dt) if D > 0.0 else 0.0
-            write3(S, memory + S_.C_DEFLECTION, scale(row3(S, memory + S_.C_DEFLECTION), fade))
+            memory.deflection = scale(memory.deflection, fade)
     return n, int(min(max(math.ceil(dt * fastest / QUIET), 1.0), MAX_SUBSTEPS))
 
 
 @subroutine
-def press_springs(A: Address, S: Address, near: Int, h: Number, fade: Number) -> None:
+def press_springs(A: Address, scene: Scene, near: Int, h: Number, fade: Number) -> None:
     """Contact forces of the points that are near, and their deflections after a sub-step."""
     apart(A)
-    terrain = memory_at(load_int(S, S_.TERRAIN))
-    points, contacts, active = load_int(S, S_.POINTS), load_int(S, S_.CONTACTS), load_int(S, S_.ACTIVE)
-    K, D = S[S_.STIFFNESS], S[S_.DAMPING]
-    p_B, v_B = base_motion(A, S)
+    terrain = memory_at(scene.terrain)
+    points, memories, springs = scene.points, scene.point_memory, scene.springs
+    K, D = scene.settings.stiffness, scene.settings.damping
+    p_B, v_B = base_motion(A, scene)
     for k in range(near):
-        c = active + k * S_.ACTIVE_WORDS
-        i = load_int(S, c + S_.A_POINT)
-        at, memory = points + i * S_.POINT_WORDS, contacts + i * S_.CONTACT_WORDS
-        lane, radius = load_int(S, at + S_.P_LANE), S[at + S_.P_RADIUS]
-        p = point_of_body(A, lane, row3(S, at + S_.P_POSITION))
+        spring = springs[k]
+        i = spring.point
+        point, memory = points[i], memories[i]
+        lane, radius = point.lane, point.radius
+        p = point_of_body(A, lane, point.position)
         distance, normal, mu, _ = ground_below(terrain, add(p, p_B), radius)
         p = add(p, scale(normal, -radius))
-        delta = row3(S, memory + S_.C_DEFLECTION)
-        force = (0.0, 0.0, 0.0)
+        delta = memory.deflection
+        force: Vec3 = (0.0, 0.0, 0.0)
         if distance < 0.0:
             v = add(v_B, point_velocity(A, lane, p))
             force, delta = spring_force(K, D, mu, -distance, normal, v, delta, h)
         else:
             delta = scale(delta, fade)
-        write3(S, memory + S_.C_DEFLECTION, delta)
-        write3(S, memory + S_.C_IMPULSE, add(row3(S, memory + S_.C_IMPULSE), scale(force, h)))
-        write3(S, c + S_.A_IMPULSE, force)
-        write3(S, c + S_.A_PLACE, p)
+        memory.deflection = delta
+        memory.impulse = add(memory.impulse, scale(force, h))
+        spring.force = force
+        spring.place = p
 
 
 @routine

@@ -96,6 +96,8 @@ def second_surface(T: Address, p: Vec3, radius: Number, first: Vec3) -> tuple[Nu
 def nearest_shape(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, Int]:
     """Distance of a point, normal, and where the shape stands in T."""
     apart(T)
+    normal: Vec3
+    normal_inside: Vec3
     outside, inside, count = FAR, -FAR, 0
     normal, normal_inside = (0.0, 0.0, 1.0), (0.0, 0.0, 1.0)
     at, at_inside = 1, 1

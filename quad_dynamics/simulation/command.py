@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,16 +12,9 @@ import numpy.typing as npt
 from quad_dynamics.api.door import check_finite
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.scene import DriveCommand
 
-# Rows of the kernel's command, by the names of the fields.
-_ROWS = {
-    'tau': S_.COMMAND_TAU,
-    'q': S_.COMMAND_Q,
-    'qd': S_.COMMAND_QD,
-    'kp': S_.COMMAND_KP,
-    'kd': S_.COMMAND_KD,
-}
+_NAMES = ('tau', 'q', 'qd', 'kp', 'kd')
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,23 +37,23 @@ class JointCommand:
     kp: npt.ArrayLike = 0.0
     kd: npt.ArrayLike = 0.0
 
-    def rows(self, nj: int) -> Floats:
-        """The command as the kernel reads it, (COMMAND_ROWS, nj).
+    def drives(self, nj: int) -> npt.NDArray[Any]:
+        """The command as the kernel reads it, (nj,) of `kernels.scene.DriveCommand`.
 
         Raises:
             ArgumentError: a wrong shape, a value that is not finite, a negative gain, a target without gain.
         """
-        rows = np.zeros((S_.COMMAND_ROWS, nj))
+        drives = np.zeros(nj, dtype=DriveCommand.dtype)
         try:
-            self._fill(rows)
+            self._fill(drives)
         except (TypeError, ValueError):
-            self._explain(rows, nj)
-        return rows
+            self._explain(drives, nj)
+        return drives
 
-    def _fill(self, rows: Floats) -> None:
-        """Fill the rows without looking far; raises ValueError or TypeError if anything is not good."""
-        nj = rows.shape[1]
-        for name, row in _ROWS.items():
+    def _fill(self, drives: npt.NDArray[Any]) -> None:
+        """Fill the command without looking far; raises ValueError or TypeError if anything is not good."""
+        nj = len(drives)
+        for name in _NAMES:
             value = getattr(self, name)
             if value is not None:
                 if isinstance(value, np.ma.MaskedArray):
@@ -67,28 +61,27 @@ class JointCommand:
                 numbers = np.asarray(value)
                 if numbers.shape not in ((), (nj,)) or numbers.dtype.kind not in 'fiu':
                     raise ValueError
-                rows[row] = numbers
-        kp, kd = rows[S_.COMMAND_KP], rows[S_.COMMAND_KD]
-        if not np.isfinite(rows).all() or (kp < 0.0).any() or (kd < 0.0).any():
+                drives[name] = numbers
+        kp, kd = drives['kp'], drives['kd']
+        if not np.isfinite(drives.view(np.float64)).all() or (kp < 0.0).any() or (kd < 0.0).any():
             raise ValueError
         if nj and (kp.any() != (self.q is not None) or (self.qd is not None and not kd.any())):
             raise ValueError
 
-    def _explain(self, rows: Floats, nj: int) -> None:
+    def _explain(self, drives: npt.NDArray[Any], nj: int) -> None:
         """Raise an ArgumentError about what `_fill` did not take."""
-        for name, row in _ROWS.items():
+        for name in _NAMES:
             value = getattr(self, name)
-            rows[row] = joint_numbers(name, 0.0 if value is None else value, nj)
+            drives[name] = joint_numbers(name, 0.0 if value is None else value, nj)
         for name in ('kp', 'kd'):
-            row = _ROWS[name]
-            if np.any(rows[row] < 0.0):
-                j = int(np.argmin(rows[row]))
-                raise ArgumentError(f'{name}[{j}] is {rows[row, j]:g}; expected a gain of at least 0')
-        if self.q is None and np.any(rows[S_.COMMAND_KP]):
+            if np.any(drives[name] < 0.0):
+                j = int(np.argmin(drives[name]))
+                raise ArgumentError(f'{name}[{j}] is {drives[name][j]:g}; expected a gain of at least 0')
+        if self.q is None and np.any(drives['kp']):
             raise ArgumentError('kp is given, but q is not; expected positions to follow')
-        if nj and self.q is not None and not np.any(rows[S_.COMMAND_KP]):
+        if nj and self.q is not None and not np.any(drives['kp']):
             raise ArgumentError('q is given, but kp is 0; expected a gain to follow it with')
-        if nj and self.qd is not None and not np.any(rows[S_.COMMAND_KD]):
+        if nj and self.qd is not None and not np.any(drives['kd']):
             raise ArgumentError('qd is given, but kd is 0; expected a gain to follow it with')
 
 

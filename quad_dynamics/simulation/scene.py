@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +13,13 @@ from quad_dynamics.api.drives import joint_friction, motor_limits
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
 from quad_dynamics.array_types import Floats
+from quad_dynamics.compiler.records import Placement
 from quad_dynamics.compiler.types import LANES
 from quad_dynamics.contact.terrain import Terrain
-from quad_dynamics.kernels import scene as S_
-from quad_dynamics.kernels.delassus import workspace_size
+from quad_dynamics.kernels import scene as records
+from quad_dynamics.kernels.delassus import workspace_sizes
 from quad_dynamics.kernels.drives import LOCK
+from quad_dynamics.kernels.scene import BASE_COLUMNS, MOST_UNKNOWNS
 from quad_dynamics.kernels.terrain import SHAPE_WORDS
 from quad_dynamics.model import layout as L
 from quad_dynamics.model.description import ContactPoint
@@ -24,12 +27,12 @@ from quad_dynamics.model.model import Model
 from quad_dynamics.model.packing import Packed
 from quad_dynamics.simulation.settings import SimulatorSettings
 
-_CONTACTS = {'none': S_.NO_CONTACT, 'impulse': S_.IMPULSE, 'spring_damper': S_.SPRING_DAMPER}
-_FORWARD_DYNAMICS = {'aba': S_.ABA, 'cholesky': S_.CHOLESKY}
+_CONTACTS = {'none': records.NO_CONTACT, 'impulse': records.IMPULSE, 'spring_damper': records.SPRING_DAMPER}
+_FORWARD_DYNAMICS = {'aba': records.ABA, 'cholesky': records.CHOLESKY}
 _FRICTIONS = {
-    'none': S_.NO_FRICTION,
-    'explicit': S_.EXPLICIT_FRICTION,
-    'stick': S_.STICKING_FRICTION,
+    'none': records.NO_FRICTION,
+    'explicit': records.EXPLICIT_FRICTION,
+    'stick': records.STICKING_FRICTION,
 }
 
 
@@ -44,12 +47,14 @@ class Scene:
         packed: the robot, for this simulator alone.
         words: (n,) the array.
         terrain: the ground as the kernel reads it.
+        header: view of `kernels.scene.Scene`.
         state: view of all that a snapshot holds.
+        counters: view of `kernels.scene.State`.
         q: (nq,) view; likewise u (nv,), tau (nj,), acceleration (nv,), foot_forces (feet, 3).
-        command: (COMMAND_ROWS, nj) view.
-        contacts: (points, CONTACT_WORDS) view.
-        memory: (nj, MEMORY_WORDS) view.
-        forces: (MAX_FORCES, FORCE_WORDS) view.
+        command: (nj,) view of `kernels.scene.DriveCommand`.
+        point_memory: (points,) view of `kernels.scene.PointMemory`.
+        joint_memory: (nj,) view of `kernels.scene.JointMemory`.
+        forces: (MAX_FORCES,) view of `kernels.scene.ExternalForce`.
         coulomb: (nj,) Coulomb friction of the joints [N m or N].
         lanes: where the bodies of all links stand in the arena.
     """
@@ -65,116 +70,86 @@ class Scene:
             self.terrain = np.append(self.terrain, np.zeros(1 + int(self.terrain[0]) * SHAPE_WORDS))
         nq, nv, nj, n, feet = model.nq, model.nv, model.nj, len(points), len(model.foot_names)
         firsts, blocks = limbs(model)
-        row_length = S_.BASE_COLUMNS + LANES * max(blocks, default=1)
+        row_length = BASE_COLUMNS + LANES * max(blocks, default=1)
         delay, share = split_latency(settings.latency, settings.dt)
         queue_length = delay + 2 if settings.latency > 0.0 else 0
-        columns = S_.BASE_COLUMNS + nj + LANES
-        factors = settings.forward_dynamics == 'cholesky'
-        unknowns = min(6 * n + 3 * nj, S_.MOST_UNKNOWNS)
+        unknowns = min(6 * n + 3 * nj, MOST_UNKNOWNS)
         capacity = (unknowns // LANES + 1) * LANES
-
-        self._end = S_.HEADER
-        place = self._place
-        at = {
-            S_.POINTS: place(n * S_.POINT_WORDS),
-            S_.JOINTS: place(nj * S_.JOINT_WORDS),
-            S_.STATE: place(S_.STATE_WORDS),
-            S_.Q: place(nq),
-            S_.U: place(nv),
-            S_.COMMAND: place(S_.COMMAND_ROWS * nj),
-            S_.QUEUE: place(queue_length * S_.COMMAND_ROWS * nj),
-            S_.FORCES: place(S_.MAX_FORCES * S_.FORCE_WORDS),
-            S_.CONTACTS: place(n * S_.CONTACT_WORDS),
-            S_.MEMORY: place(nj * S_.MEMORY_WORDS),
-            S_.TAU: place(nj),
-            S_.ACCELERATION: place(nv),
-            S_.FOOT_FORCES: place(3 * feet),
+        sizes = {
+            'nq': nq,
+            'nv': nv,
+            'nj': nj,
+            'nq + nv': nq + nv,
+            'points': n,
+            'feet': feet,
+            'queue_length': queue_length,
+            'row_length': row_length,
+            'rows': 6 * n + 3 * nj,
+            'columns': BASE_COLUMNS + nj + LANES,
+            'factor': nv * nv if settings.forward_dynamics == 'cholesky' else 0,
+            'state_length': 0,
+            **workspace_sizes(capacity, nj),
         }
-        state_end = self._end
-        at |= {
-            S_.KEPT: place(state_end - at[S_.STATE]),
-            S_.V: place(nv),
-            S_.W: place(nv),
-            S_.Y: place(columns),
-            S_.PUSH: place(columns),
-            S_.ACTIVE: place(2 * n * S_.ACTIVE_WORDS),
-            S_.STOPS: place(3 * nj * S_.STOP_WORDS),
-            S_.ROWS: place((6 * n + 3 * nj) * row_length),
-            S_.MODES: place(S_.MODE_ROWS * nj),
-            S_.STAGES: place(2 * (nq + nv)),
-            S_.NEWTON: place(workspace_size(capacity, nj)),
-            S_.SIGNS: place(columns),
-            S_.FACTOR: place(nv * nv if factors else 0),
-            S_.PIVOTS: place(nv),
-            S_.BIAS: place(nv),
-            S_.LDLT: place(nv * (nv + 1) if factors else 0),
-        }
+        state = Placement(records.Scene, sizes).part('state')
+        sizes['state_length'] = state.stop - state.start
+        self.placement = Placement(records.Scene, sizes)
+        at = self.placement.at
+        self.words: Floats = np.zeros(self.placement.words)
+        self.placement.fill(self.words)
+        self.header = records.Scene.array(self.words)[0]
         # q and u from before the step stand in the copy of the state
-        at |= {
-            last: at[S_.KEPT] + at[now] - at[S_.STATE] for last, now in ((S_.LAST_Q, S_.Q), (S_.LAST_U, S_.U))
-        }
-        self.words: Floats = np.zeros(self._end)
-        ints = self.words.view(np.int64)
-        for word, address in at.items():
-            ints[word] = address
-        for word, count in (
-            (S_.N_POINTS, n),
-            (S_.N_FEET, feet),
-            (S_.QUEUE_LENGTH, queue_length),
-            (S_.ROW_LENGTH, row_length),
-            (S_.DELAY, delay),
-            (S_.CAPACITY, capacity),
-            (S_.NEAR_TERRAIN, near),
-            (S_.STATE_LENGTH, state_end - at[S_.STATE]),
-            (S_.TERRAIN, self.terrain.ctypes.data),
+        for last, now in (('last_q', 'q'), ('last_u', 'u')):
+            self.header[last] = at['kept_state'] + at[now] - state.start
+        for name, number in (
+            ('n_points', n),
+            ('n_feet', feet),
+            ('queue_length', queue_length),
+            ('row_length', row_length),
+            ('state_length', sizes['state_length']),
+            ('capacity', capacity),
+            ('near_terrain', near),
+            ('terrain', self.terrain.ctypes.data),
+            ('mass', model.total_mass),
         ):
-            ints[word] = count
+            self.header[name] = number
+        self.header['settings']['delay'], self.header['settings']['delay_share'] = delay, share
         self._rows: Floats | None = None  # of the log, while there is one
-        self.words[S_.DELAY_SHARE] = share
-        self.words[S_.MASS] = model.total_mass
-        self.words[at[S_.SIGNS] : at[S_.SIGNS] + columns] = 1.0
         self._floating_base = model.floating_base
         self._fill_settings(settings)
 
-        def view(word: int, *shape: int) -> Floats:
-            return self.words[at[word] : at[word] + int(np.prod(shape))].reshape(shape)
+        def view(name: str) -> npt.NDArray[Any]:
+            return self.placement.view(self.words, name)
 
+        view('signs')[:] = 1.0
         self.lanes = np.unique([int(self.packed.frame(link)[0]) for link in model.frames])
-        self._fill_points(model, points, view(S_.POINTS, n, S_.POINT_WORDS), firsts, blocks)
-        self._fill_joints(model, view(S_.JOINTS, nj, S_.JOINT_WORDS), firsts, blocks)
-        self.state = self.words[at[S_.STATE] : state_end]
-        self.q, self.u = view(S_.Q, nq), view(S_.U, nv)
-        self.tau, self.acceleration = view(S_.TAU, nj), view(S_.ACCELERATION, nv)
-        self.foot_forces = view(S_.FOOT_FORCES, feet, 3)
-        self.command = view(S_.COMMAND, S_.COMMAND_ROWS, nj)
-        self.contacts = view(S_.CONTACTS, n, S_.CONTACT_WORDS)
-        self.memory = view(S_.MEMORY, nj, S_.MEMORY_WORDS)
-        self.forces = view(S_.FORCES, S_.MAX_FORCES, S_.FORCE_WORDS)
-        self.coulomb = view(S_.JOINTS, nj, S_.JOINT_WORDS)[:, S_.J_COULOMB]
-
-    @property
-    def state_ints(self) -> npt.NDArray[np.int64]:
-        """The state, read as whole numbers."""
-        return self.state.view(np.int64)
+        self._fill_points(model, points, view('points'), firsts, blocks)
+        self._fill_drives(model, view('drives'), firsts, blocks)
+        self.state = self.words[state]
+        self.counters = records.State.array(self.words, at['state'])[0]
+        self.q, self.u = view('q'), view('u')
+        self.tau, self.acceleration, self.foot_forces = view('tau'), view('acceleration'), view('foot_forces')
+        self.command, self.forces = view('command'), view('forces')
+        self.point_memory, self.joint_memory = view('point_memory'), view('joint_memory')
+        self.coulomb = view('drives')['coulomb']
 
     def log_to(self, rows: Floats | None, every: int = 1) -> None:
         """Let the kernel write a row of (n, words) in every so many steps; None ends it."""
-        ints = self.words.view(np.int64)
-        ints[S_.LOG_EVERY] = every  # first: it may be too large, and then nothing else is changed
+        log = self.header['log']
+        log['every'] = every  # first: it may be too large, and then nothing else is changed
         self._rows = rows
-        ints[S_.LOG] = 0 if rows is None else rows.ctypes.data
-        ints[S_.LOG_ROOM] = 0 if rows is None else len(rows)
-        ints[S_.LOG_WORDS] = 0 if rows is None else rows.shape[1]
-        ints[S_.LOG_COUNT] = 0
+        log['address'] = 0 if rows is None else rows.ctypes.data
+        log['room'] = 0 if rows is None else len(rows)
+        log['width'] = 0 if rows is None else rows.shape[1]
+        log['count'] = 0
 
     def grow_log(self) -> None:
         """Make room for as many rows again, and some: a controller took steps of its own."""
         assert self._rows is not None
-        count, ints = self.log_count, self.words.view(np.int64)
+        count, log = self.log_count, self.header['log']
         rows = np.empty((2 * count + 1000, self._rows.shape[1]))
         rows[:count] = self._rows[:count]
-        self.log_to(rows, int(ints[S_.LOG_EVERY]))
-        ints[S_.LOG_COUNT] = count
+        self.log_to(rows, int(log['every']))
+        log['count'] = count
 
     @property
     def log_rows(self) -> Floats:
@@ -184,86 +159,66 @@ class Scene:
     @property
     def is_logging(self) -> bool:
         """Whether the kernel writes a log now."""
-        return bool(self.words.view(np.int64)[S_.LOG] != 0)
+        return bool(self.header['log']['address'] != 0)
 
     @property
     def log_count(self) -> int:
         """Rows that the kernel has written."""
-        return int(self.words.view(np.int64)[S_.LOG_COUNT])
-
-    def _place(self, words: int) -> int:
-        """Reserve words, from a whole cache line on."""
-        at = -(-self._end // 8) * 8
-        self._end = at + words
-        return at
+        return int(self.header['log']['count'])
 
     def _fill_settings(self, settings: SimulatorSettings) -> None:
-        ints = self.words.view(np.int64)
-        for word, number in (
-            (S_.CONTACT, _CONTACTS[settings.contact]),
-            (S_.CONE, settings.friction == 'cone'),
-            (S_.MAX_SWEEPS, settings.max_sweeps),
-            (S_.SUBSTEPS, settings.substeps or 0),
-            (S_.JOINT_FRICTION, _FRICTIONS[settings.joint_friction]),
-            (S_.JOINT_LIMITS, settings.joint_limits),
-            (S_.MOTOR_LIMITS, settings.motor_limits),
-            (S_.RUNGE_KUTTA, settings.integrator == 'rk4'),
-            (S_.FORWARD_DYNAMICS, _FORWARD_DYNAMICS[settings.forward_dynamics]),
-            (S_.MOMENTUM_CORRECTION, settings.momentum_correction and self._floating_base),
+        to = self.header['settings']
+        for name, number in (
+            ('contact', _CONTACTS[settings.contact]),
+            ('cone', settings.friction == 'cone'),
+            ('substeps', settings.substeps or 0),
+            ('joint_friction', _FRICTIONS[settings.joint_friction]),
+            ('runge_kutta', settings.integrator == 'rk4'),
+            ('forward_dynamics', _FORWARD_DYNAMICS[settings.forward_dynamics]),
+            ('momentum_correction', settings.momentum_correction and self._floating_base),
         ):
-            ints[word] = number
-        self.words[S_.DT : S_.ENERGY_LIMIT + 1] = (
-            settings.dt,
-            settings.tolerance,
-            settings.correction,
-            settings.stiffness,
-            settings.damping,
-            settings.energy_limit,
-        )
+            to[name] = number
+        for name in ('max_sweeps', 'joint_limits', 'motor_limits', 'dt', 'tolerance', 'correction'):
+            to[name] = getattr(settings, name)
+        for name in ('stiffness', 'damping', 'energy_limit'):
+            to[name] = getattr(settings, name)
 
     def _fill_points(
         self,
         model: Model,
         points: Sequence[ContactPoint],
-        table: Floats,
+        table: npt.NDArray[Any],
         firsts: Sequence[int],
         blocks: Sequence[int],
     ) -> None:
-        ints = table.view(np.int64)
         q = model.standing if model.standing is not None else model.neutral
         M = mass_matrix(model, q) if model.nv else np.zeros((0, 0))
-        for i, point in enumerate(points):
+        for to, point in zip(table, points, strict=True):
             frame = self.packed.frame(point.link)
             joint = int(frame[13])
-            ints[i, S_.P_LANE], ints[i, S_.P_JOINT] = int(frame[0]), joint
-            ints[i, S_.P_FIRST] = firsts[joint] if joint >= 0 else 0
-            ints[i, S_.P_BLOCKS] = blocks[joint] if joint >= 0 else 1
+            to['lane'], to['joint'] = int(frame[0]), joint
+            to['first'] = firsts[joint] if joint >= 0 else 0
+            to['blocks'] = blocks[joint] if joint >= 0 else 1
             is_foot = point.link in model.foot_names
-            ints[i, S_.P_FOOT] = model.foot_names.index(point.link) if is_foot else -1
-            p_K = frame[1:4] + frame[4:13].reshape(3, 3) @ np.array(point.position)
-            table[i, S_.P_POSITION : S_.P_POSITION + 3] = p_K
-            table[i, S_.P_RADIUS] = point.radius
-            table[i, S_.P_MOBILITY] = mobility(model, q, M, point)
+            to['foot'] = model.foot_names.index(point.link) if is_foot else -1
+            to['position'] = frame[1:4] + frame[4:13].reshape(3, 3) @ np.array(point.position)
+            to['radius'] = point.radius
+            to['mobility'] = mobility(model, q, M, point)
 
-    def _fill_joints(
-        self,
-        model: Model,
-        table: Floats,
-        firsts: Sequence[int],
-        blocks: Sequence[int],
+    def _fill_drives(
+        self, model: Model, table: npt.NDArray[Any], firsts: Sequence[int], blocks: Sequence[int]
     ) -> None:
         if not model.nj:
             return
-        ints = table.view(np.int64)
-        ints[:, S_.J_FIRST], ints[:, S_.J_BLOCKS] = firsts, blocks
-        table[:, S_.J_LOWEST], table[:, S_.J_HIGHEST] = model.q_min, model.q_max
-        table[:, S_.J_VISCOUS], table[:, S_.J_COULOMB] = joint_friction(model)
+        table['first'], table['blocks'] = firsts, blocks
+        table['lowest'], table['highest'] = model.q_min, model.q_max
+        table['viscous'], table['coulomb'] = joint_friction(model)
         lanes = self.packed.arena.view(np.int64)[L.HEADER :: L.JOINT_WORDS][: model.nj] + L.ROTOR_KK
-        table[:, S_.J_INERTIA] = self.packed.arena[lanes]
-        q = model.neutral
+        table['rotor_inertia'] = self.packed.arena[lanes]
         # of inertial parameters that no body has, the inertia may be negative
-        table[:, S_.J_LOCK] = LOCK * np.abs(np.diag(mass_matrix(model, q)))[model.nv - model.nj :]
-        table[:, S_.J_EFFORT], table[:, S_.J_STALL], table[:, S_.J_SLOPE] = motor_limits(model)
+        M = mass_matrix(model, model.neutral)
+        table['lock'] = LOCK * np.abs(np.diag(M))[model.nv - model.nj :]
+        table['effort'], table['stall'], table['slope'] = motor_limits(model)
 
 
 def limbs(model: Model) -> tuple[list[int], list[int]]:

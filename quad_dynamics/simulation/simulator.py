@@ -19,7 +19,7 @@ from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.array_types import Floats
 from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError, SimulationDiverged
-from quad_dynamics.kernels import scene as S_
+from quad_dynamics.kernels.scene import MAX_FORCES
 from quad_dynamics.kernels.simulate import BAD_TORQUE, LOG_FULL, NOT_FINITE, TOO_ENERGETIC
 from quad_dynamics.kernels.simulate import simulate as _simulate
 from quad_dynamics.model.model import Model
@@ -131,9 +131,9 @@ class Simulator:
         """Begin at time zero with a checked state, at these distances of the contact points to the ground."""
         self._suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
         self._scene.state[:] = 0.0
-        self._scene.state[S_.CONVERGED] = self._scene.state[S_.SUBSTEPS_DONE] = 1.0
+        self._scene.counters['converged'] = self._scene.counters['substeps'] = 1.0
         self._scene.q[:], self._scene.u[:] = q, u
-        self._scene.contacts[:, S_.C_DISTANCE] = distances
+        self._scene.point_memory['distance'] = distances
 
     def set_state(self, q: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> None:
         """Put the robot elsewhere; time, commands and forces go on.
@@ -149,10 +149,10 @@ class Simulator:
         u = self.u if u is None else self._checked('u', u)
         distances = self._check_depth(q)
         self._scene.q[:], self._scene.u[:] = q, u
-        self._scene.contacts[:] = 0.0
-        self._scene.memory[:] = 0.0
+        self._scene.point_memory[:] = 0.0
+        self._scene.joint_memory[:] = 0.0
         self._scene.foot_forces[:] = 0.0
-        self._scene.contacts[:, S_.C_DISTANCE] = distances
+        self._scene.point_memory['distance'] = distances
 
     def standing(self) -> Floats:
         """(nq,) the standing pose of the model, or the neutral one, on the ground and tilted with it."""
@@ -198,7 +198,7 @@ class Simulator:
     @property
     def step_count(self) -> int:
         """Time steps since the reset."""
-        return int(self._scene.state_ints[S_.STEP])
+        return int(self._scene.counters['step'])
 
     # ---------------------------------------------------------------- results of the last step
 
@@ -220,17 +220,17 @@ class Simulator:
     @property
     def contact_forces(self) -> Floats:
         """(points, 3) forces of the ground on all contact points in the last step, in world axes [N]."""
-        return np.asarray(self._scene.contacts[:, S_.C_IMPULSE : S_.C_IMPULSE + 3] / self._dt)
+        return np.asarray(self._scene.point_memory['impulse'] / self._dt)
 
     @property
     def contact_distances(self) -> Floats:
         """(points,) distance of the contact points to the ground before the last step [m]."""
-        return self._scene.contacts[:, S_.C_DISTANCE].copy()
+        return np.array(self._scene.point_memory['distance'])
 
     @property
     def contact_normals(self) -> Floats:
         """(points, 3) normals of the ground at the contact points before the last step, in world axes."""
-        return self._scene.contacts[:, S_.C_NORMAL : S_.C_NORMAL + 3].copy()
+        return np.array(self._scene.point_memory['normal'])
 
     @property
     def sweeps(self) -> int:
@@ -239,7 +239,7 @@ class Simulator:
         Sub-steps, and the search for the joints that stick, solve for the contacts several times in one step:
         it is the largest number that any of these solutions took.
         """
-        return int(self._scene.state[S_.SWEEPS])
+        return int(self._scene.counters['sweeps'])
 
     @property
     def residual(self) -> float:
@@ -248,27 +248,27 @@ class Simulator:
         It is the largest over all contacts, joint limits and stuck joints; zero at a solution and nowhere
         else (docs/contact.md).
         """
-        return float(self._scene.state[S_.RESIDUAL])
+        return float(self._scene.counters['residual'])
 
     @property
     def iterations(self) -> int:
         """Newton iterations of the contact solver in the last step, all its solutions together."""
-        return int(self._scene.state[S_.ITERATIONS])
+        return int(self._scene.counters['iterations'])
 
     @property
     def ldlt_steps(self) -> int:
         """Time steps since the reset in which LLT failed and LDLT was used; see `forward_dynamics`."""
-        return int(self._scene.state_ints[S_.LDLT_STEPS])
+        return int(self._scene.counters['ldlt_steps'])
 
     @property
     def converged(self) -> bool:
         """Whether the last step met the tolerance, and the joints that stick were found."""
-        return bool(self._scene.state[S_.CONVERGED])
+        return bool(self._scene.counters['converged'])
 
     @property
     def substeps(self) -> int:
         """Sub-steps that the last step took."""
-        return int(self._scene.state[S_.SUBSTEPS_DONE])
+        return int(self._scene.counters['substeps'])
 
     def energy(self) -> tuple[float, float]:
         """Kinetic and potential energy of the robot now [J]."""
@@ -319,14 +319,10 @@ class Simulator:
     @property
     def current_command(self) -> dict[str, Any]:
         """The arguments of `command` that are in force, each (nj,) or None."""
-        rows = self._scene.command.copy()
-        values: dict[str, Any] = {
-            'tau': rows[S_.COMMAND_TAU],
-            'kp': rows[S_.COMMAND_KP],
-            'kd': rows[S_.COMMAND_KD],
-        }
-        values['q'] = rows[S_.COMMAND_Q] if np.any(values['kp']) else None
-        values['qd'] = rows[S_.COMMAND_QD] if np.any(values['kd']) else None
+        command = self._scene.command
+        values: dict[str, Any] = {name: np.array(command[name]) for name in ('tau', 'kp', 'kd')}
+        values['q'] = np.array(command['q']) if np.any(values['kp']) else None
+        values['qd'] = np.array(command['qd']) if np.any(values['kd']) else None
         return values
 
     def apply_force(self, link: str, wrench: npt.ArrayLike, duration: float) -> None:
@@ -346,14 +342,13 @@ class Simulator:
             raise ArgumentError(
                 f'duration is {_short(duration)}; expected a number above 0, at most {_LONGEST_FORCE:g} [s]'
             )
-        free = np.flatnonzero(self._scene.forces[:, S_.F_LEFT] <= 0.0)
+        free = np.flatnonzero(self._scene.forces['time_left'] <= 0.0)
         if not len(free):
-            raise ArgumentError(f'there are {S_.MAX_FORCES} external forces already; expected fewer at once')
+            raise ArgumentError(f'there are {MAX_FORCES} external forces already; expected fewer at once')
         entry = self._scene.forces[free[0]]
-        entry.view(np.int64)[S_.F_LANE] = int(frame[0])
-        entry[S_.F_POSITION : S_.F_POSITION + 3] = frame[1:4]
-        entry[S_.F_WRENCH : S_.F_WRENCH + 6] = numbers
-        entry[S_.F_LEFT] = duration
+        entry['lane'], entry['position'] = int(frame[0]), frame[1:4]
+        entry['force'], entry['moment'] = numbers[:3], numbers[3:]
+        entry['time_left'] = duration
 
     # ---------------------------------------------------------------- time
 
@@ -518,10 +513,9 @@ class Simulator:
         return round(float(duration) / self._dt)
 
     def _command(self, command: JointCommand) -> None:
-        rows = command.rows(self.model.nj)
-        self._scene.command[:] = rows
-        has_gains = np.any(rows[[S_.COMMAND_KP, S_.COMMAND_KD]])
-        self._scene.state_ints[S_.HAS_GAINS] = int(has_gains)
+        drives = command.drives(self.model.nj)
+        self._scene.command[:] = drives
+        self._scene.counters['has_gains'] = int(np.any(drives['kp']) or np.any(drives['kd']))
 
     def _advance(self, controller: Controller | None, steps: int) -> None:
         if controller is None:
@@ -551,7 +545,7 @@ class Simulator:
             hints.append(
                 'softer contact' if self.settings.substeps is None else 'softer contact, or substeps=None'
             )
-        if np.any(self._scene.command[[S_.COMMAND_KP, S_.COMMAND_KD]]):
+        if np.any(self._scene.command['kp']) or np.any(self._scene.command['kd']):
             hints.append('smaller gains')
         raise SimulationDiverged(
             f'the step after t = {self.time:g} s leads to {what}; try {", or ".join(hints)}', self.time, q, u

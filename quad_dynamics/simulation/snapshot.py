@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels import scene as S_
 from quad_dynamics.kernels.door import QUATERNION_TOLERANCE
+from quad_dynamics.kernels.scene import Scene as Record
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.scene import Scene
 from quad_dynamics.simulation.settings import SimulatorSettings
@@ -34,9 +34,14 @@ def fingerprint(model: Model, settings: SimulatorSettings, scene: Scene) -> byte
         model.joint_R,
         model.joint_axis,
     ]
-    arrays += [model.gravity, model.viscous, model.coulomb, scene.terrain, scene.words[: S_.TERRAIN]]
-    tables = slice(S_.HEADER, int(scene.words.view(np.int64)[S_.STATE]))  # contact points and joints
-    arrays += [scene.words[tables], model.parents, model.is_prismatic]
+    arrays += [
+        model.gravity,
+        model.viscous,
+        model.coulomb,
+        scene.terrain,
+        scene.words[: Record.terrain.offset],
+    ]
+    arrays += [scene.words[scene.placement.part('tables')], model.parents, model.is_prismatic]
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     digest.update(repr((model.joint_names, settings.sensors)).encode())
@@ -79,20 +84,19 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
     Raises:
         ArgumentError: it was edited; the message says where.
     """
-    ints = state.view(np.int64)
-    step, forces = int(ints[S_.STEP]), _part(scene, state, scene.forces)
-    acts, lanes = ~(forces[:, S_.F_LEFT] <= 0.0), forces.view(np.int64)[:, S_.F_LANE]
+    counters, forces = _part(scene, state, 'state')[0], _part(scene, state, 'forces')
+    step, acts, lanes = int(counters['step']), ~(forces['time_left'] <= 0.0), forces['lane']
     known = not acts.any() or np.isin(lanes[acts], scene.lanes).all()
     wrong = ''
     if not 0 <= step < _MOST_STEPS:
         wrong = 'the number of steps'
-    elif not 0 <= int(ints[S_.LDLT_STEPS]) <= step:
+    elif not 0 <= int(counters['ldlt_steps']) <= step:
         wrong = 'the number of steps by LDLT'
-    elif int(ints[S_.HAS_GAINS]) not in (0, 1):
+    elif int(counters['has_gains']) not in (0, 1):
         wrong = 'whether the command has gains'
     elif not known or lanes.min() < 0:
         wrong = 'the link of a force'
-    elif model.floating_base and not _is_unit(_part(scene, state, scene.q)[3:7]):
+    elif model.floating_base and not _is_unit(_part(scene, state, 'q')[3:7]):
         wrong = 'the orientation'
     elif not np.isfinite(state).all():  # whole numbers that are not negative are finite ones
         wrong = _infinite(scene, state)
@@ -100,10 +104,9 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
         raise ArgumentError(f'snapshot was edited: {wrong} is impossible; expected it as it was given')
 
 
-def _part(scene: Scene, state: Floats, view: Floats) -> Floats:
-    """The part of the state that a view of the scene shows."""
-    at = (view.ctypes.data - scene.state.ctypes.data) // state.itemsize
-    return state[at : at + view.size].reshape(view.shape)
+def _part(scene: Scene, state: Floats, name: str) -> npt.NDArray[Any]:
+    """The part of a state that the scene has under a name."""
+    return scene.placement.view(state, name, scene.placement.part('state').start)
 
 
 def _is_unit(quaternion: Floats) -> bool:
@@ -112,7 +115,7 @@ def _is_unit(quaternion: Floats) -> bool:
 
 def _infinite(scene: Scene, state: Floats) -> str:
     """Which number may not be infinite; '' if only distances to the ground are: there may be none."""
-    distances = _part(scene, state, scene.contacts)[:, S_.C_DISTANCE]
+    distances = _part(scene, state, 'point_memory')['distance']
     if np.isnan(distances).any():
         return 'a distance to the ground'
     kept = distances.copy()
