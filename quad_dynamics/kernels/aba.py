@@ -308,18 +308,3 @@ def write_base_acceleration(robot: Robot, du: Address, i: Int) -> None:
     for k in range(3):
         du[i + k] = a[k] + g[k]
         du[i + 3 + k] = alpha_B[k]
-
-
-# ---------------------------------------------------------------- for kernels with places instead of bodies
-
-
-@formula
-def store_rigid(A: Address, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
-    """As `articulate_rigid`."""
-    articulate_rigid(Pack(A.memory, at), m, h, J)
-
-
-@formula
-def load_articulated(A: Address, at: Int) -> tuple[Sym3, Mat3, Sym3]:
-    """As `articulated_inertia`."""
-    return articulated_inertia(Pack(A.memory, at))

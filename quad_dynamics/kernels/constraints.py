@@ -24,7 +24,6 @@ from quad_dynamics.compiler.trace import (
     join,
     lane_sum,
     load,
-    load_int,
     routine,
     split,
     square_root,
@@ -32,32 +31,24 @@ from quad_dynamics.compiler.trace import (
     subroutine,
     zero_lanes,
 )
-from quad_dynamics.compiler.types import LANES, Address, Int, Lanes, Number, Vec3
-from quad_dynamics.kernels.contact_inertia import pass_joint
+from quad_dynamics.compiler.types import LANES, Int, Lanes, Number, Vec3
+from quad_dynamics.kernels.contact_inertia import pass_through
 from quad_dynamics.kernels.scene import BASE_COLUMNS, Contact, Scene, Stop
 from quad_dynamics.kernels.spatial import (
     add,
     cross,
     dot,
-    load3,
-    read3,
     rotate,
     scale,
-    store3,
-    store6,
     unrotate,
 )
 from quad_dynamics.kernels.tree import (
+    ZERO3,
     base_rotation,
     base_rows,
-    gather,
-    joint_entry,
-    lane_of,
-    pack_at,
-    parent_of,
-    take,
+    pick,
 )
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import BaseFactor, Body, Pack, Robot
 
 # A 3 x 3 inverse is used only where the determinant is above this share of the cube of the mean diagonal.
 _REGULAR = 1e-9
@@ -70,51 +61,49 @@ _PUSH_PRECISION = 0.01
 
 
 @routine
-def root_inertias(A: Address) -> None:
+def root_inertias(robot: Robot) -> None:
     """The roots of 1/d of all joints and of the base; after the inward pass of the articulated bodies."""
-    for k in range(1, load_int(A, L.PACKS)):
-        root_pack(A, pack_at(A, k))
-    if load_int(A, L.FLOATING) != 0:
-        root_base(A)
+    for k in range(1, robot.n_packs):
+        root_pack(robot.packs[k])
+    if robot.floating != 0:
+        root_base(robot)
 
 
 @formula
-def root_pack(A: Address, at: Int) -> None:
+def root_pack(pack: Pack) -> None:
     """The roots of 1/d of a pack."""
-    store(A, at + L.D_ROOT, square_root(load(A, at + L.D_INV)))
+    pack.d_inv_root = square_root(pack.d_inv)
 
 
 @formula
-def root_base(A: Address) -> None:
+def root_base(robot: Robot) -> None:
     """The roots of 1/D of the base."""
-    at = load_int(A, L.SCRATCH)
-    for k in range(6):
-        A[at + L.BASE_D_ROOT + k] = square_root(A[at + L.BASE_D_INV + k])
+    base = robot.base
+    base.d_inv_root = tuple(square_root(x) for x in base.d_inv)
 
 
 @subroutine
-def open_contact(A: Address, scene: Scene, contact: Contact) -> None:
+def open_contact(robot: Robot, scene: Scene, contact: Contact) -> None:
     """Rows, free velocity and inertia of an active contact, when the robot moves with `velocity`."""
-    apart(A)
+    apart(robot)
     length, v = scene.row_length, scene.velocity
     first, joint = contact.first, contact.joint
-    skip, table = base_rows(A), load_int(A, L.JOINTS)
+    skip, joints = base_rows(robot), robot.joints
     to = contact.rows
     fill_zero(to, 0, 3 * length)
     f0, m0 = unit_wrenches(contact)
     f, m = f0, m0
-    zero = zero_lanes(A)
+    zero = zero_lanes(robot)
     inertia: Vec3 = (zero, zero, zero)
     speed = zero
     while joint >= 0:
-        entry = table + joint * L.JOINT_WORDS
         column = part(to, BASE_COLUMNS + joint - first)
         f, m, inertia, speed = leave_joint(
-            A, load_int(A, entry + L.J_LANE), f, m, f0, m0, v[skip + joint], inertia, speed, column, length
+            joints[joint].body, f, m, f0, m0, v[skip + joint], inertia, speed, column, length
         )
-        joint = load_int(A, entry + L.J_PARENT)
+        joint = joints[joint].parent
     if skip > 0:
-        inertia, speed = leave_base(A, f, m, f0, m0, inertia, speed, v, to, length)
+        inertia, speed = leave_base(robot, f, m, f0, m0, inertia, speed, v, to, length)
     write_inertia(contact, inertia, speed)
     invert_inertia(contact)
 
@@ -145,8 +134,7 @@ def write3(x: Numbers, at: Int, a: Vec3) -> None:
 
 @formula
 def leave_joint(
-    A: Address,
-    lane: Int,
+    body: Body,
     f: Vec3,
     m: Vec3,
     f0: Vec3,
@@ -159,9 +147,9 @@ def leave_joint(
 ) -> tuple[Vec3, Vec3, Vec3, Lanes]:
     """What three impulses leave at a joint, on their way to the base; what the joint's speed does to them."""
     # J = S . F_0 with the impulse as it was given
-    speed = speed + (dot(read3(A, lane + L.AXIS_V), f0) + dot(read3(A, lane + L.AXIS_W), m0)) * qd
-    left, f, m = pass_joint(A, lane, f, m)
-    inertia = write_column(left * A[lane + L.D_ROOT], inertia, column, length)
+    speed = speed + (dot(body.axis_v, f0) + dot(body.axis_w, m0)) * qd
+    left, f, m = pass_through(body, f, m)
+    inertia = write_column(left * body.d_inv_root, inertia, column, length)
     return f, m, inertia, speed
 
 
@@ -176,7 +164,7 @@ def write_column(left: Lanes, inertia: Vec3, column: Numbers, length: Int) -> Ve
 
 @formula
 def leave_base(
-    A: Address,
+    robot: Robot,
     f: Vec3,
     m: Vec3,
     f0: Vec3,
@@ -188,15 +176,16 @@ def leave_base(
     length: Int,
 ) -> tuple[Vec3, Lanes]:
     """What three impulses leave at the base."""
-    w = rotate(base_rotation(A), row3(v, 3))
+    w = rotate(base_rotation(robot), row3(v, 3))
     speed = speed + dot(f0, row3(v, 0)) + dot(m0, w)
-    at = load_int(A, L.SCRATCH)
+    base = robot.base
+    lower, roots = BaseFactor.lower.numbers(base), BaseFactor.d_inv_root.numbers(base)
     x = list(f + m)
     for i in range(6):
         for k in range(i):
-            x[i] = x[i] - x[k] * A[at + L.BASE_L + 6 * i + k]
+            x[i] = x[i] - x[k] * lower[6 * i + k]
     for i in range(6):
-        inertia = write_column(x[i] * A[at + L.BASE_D_ROOT + i], inertia, part(rows, i), length)
+        inertia = write_column(x[i] * roots[i], inertia, part(rows, i), length)
     return inertia, speed
 
 
@@ -255,42 +244,43 @@ def determinant_of(D: Numbers) -> Number:
 
 
 @subroutine
-def open_stop(A: Address, scene: Scene, stop: Stop) -> None:
+def open_stop(robot: Robot, scene: Scene, stop: Stop) -> None:
     """The row of a stop: what a unit torque of its joint leaves."""
-    apart(A)
+    apart(robot)
     length, joint = scene.row_length, stop.joint
     drive = scene.drives[joint]
     first, to, sign = drive.first, stop.row, stop.sign
     fill_zero(to, 0, length)
-    lane = lane_of(A, joint)
-    stop.free_velocity = sign * scene.velocity[base_rows(A) + joint]
-    own = sign * A[lane + L.D_ROOT]
+    body = robot.joints[joint].body
+    stop.free_velocity = sign * scene.velocity[base_rows(robot) + joint]
+    own = sign * body.d_inv_root
     to[BASE_COLUMNS + joint - first] = own
     inertia = own * own
-    x = -sign * A[lane + L.D_INV]
-    f, m = scale(read3(A, lane + L.U_F), x), scale(read3(A, lane + L.U_N), x)
-    joint = load_int(A, joint_entry(A, joint) + L.J_PARENT)
+    x = -sign * body.d_inv
+    f, m = scale(body.U_f, x), scale(body.U_n, x)
+    joint = robot.joints[joint].parent
     while joint >= 0:
-        lane = lane_of(A, joint)
-        left, f, m = pass_joint(A, lane, f, m)
-        left *= A[lane + L.D_ROOT]
+        body = robot.joints[joint].body
+        left, f, m = pass_through(body, f, m)
+        left *= body.d_inv_root
         to[BASE_COLUMNS + joint - first] = left
         inertia += left * left
-        joint = load_int(A, joint_entry(A, joint) + L.J_PARENT)
-    if base_rows(A) > 0:
-        inertia += leave_torque_at_base(A, f, m, to)
+        joint = robot.joints[joint].parent
+    if base_rows(robot) > 0:
+        inertia += leave_torque_at_base(robot, f, m, to)
     stop.inertia = inertia
 
 
 @formula
-def leave_torque_at_base(A: Address, f: Vec3, m: Vec3, row: Numbers) -> Number:
+def leave_torque_at_base(robot: Robot, f: Vec3, m: Vec3, row: Numbers) -> Number:
     """What an impulse leaves at the base; returns the product with itself."""
-    at = load_int(A, L.SCRATCH)
+    base = robot.base
+    lower, roots = BaseFactor.lower.numbers(base), BaseFactor.d_inv_root.numbers(base)
     x = list(f + m)
     for i in range(6):
         for k in range(i):
-            x[i] = x[i] - x[k] * A[at + L.BASE_L + 6 * i + k]
-    left = [x[i] * A[at + L.BASE_D_ROOT + i] for i in range(6)]
+            x[i] = x[i] - x[k] * lower[6 * i + k]
+    left = [x[i] * roots[i] for i in range(6)]
     for i in range(6):
         row[i] = left[i]
     return sum(left[i] * left[i] for i in range(6))
@@ -402,10 +392,10 @@ def add_blocks(rows: Numbers, length: Int, x: Vec3, signs: Numbers, to: Numbers)
 
 
 @routine
-def start(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
+def start(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     """y of the impulses that the sweeps start with."""
     contacts, stops, y = scene.contacts, scene.stops, scene.y
-    fill_zero(y, 0, BASE_COLUMNS + load_int(A, L.NJ) + LANES)
+    fill_zero(y, 0, BASE_COLUMNS + robot.nj + LANES)
     for i in range(n_contacts):
         contact = contacts[i]
         add_contact(scene, contact, contact.impulse, y)
@@ -448,12 +438,14 @@ def settle_stop(scene: Scene, stop: Stop, y: Numbers) -> Number:
 
 
 @subroutine
-def push_out(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, slop: Number, fastest: Number) -> bool:
+def push_out(
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, slop: Number, fastest: Number
+) -> bool:
     """Find displacements, as velocities that are forgotten, that remove penetration; whether there are any.
 
     y of them goes to `y_push`. Friction does not act against them.
     """
-    apart(A)
+    apart(robot)
     contacts, stops, y = scene.contacts, scene.stops, scene.y_push
     rate = scene.settings.correction / scene.settings.dt
     deepest = 0.0
@@ -475,7 +467,7 @@ def push_out(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, slop: Numb
             stop.highest = 0.0
     if deepest <= 0.0 or rate <= 0.0:
         return False
-    fill_zero(y, 0, BASE_COLUMNS + load_int(A, L.NJ) + LANES)
+    fill_zero(y, 0, BASE_COLUMNS + robot.nj + LANES)
     small = max(scene.settings.tolerance, _PUSH_PRECISION * min(rate * deepest, fastest))
     for _ in range(scene.settings.max_sweeps):
         change = 0.0
@@ -507,49 +499,53 @@ def push_contact(scene: Scene, contact: Contact, y: Numbers) -> Number:
 
 
 @subroutine
-def respond(A: Address, y: Numbers, to: Numbers) -> None:
+def respond(robot: Robot, y: Numbers, to: Numbers) -> None:
     """to = M^-1 J^T of the impulses in y, nv numbers."""
-    apart(A)
-    skip = base_rows(A)
+    apart(robot)
+    skip = base_rows(robot)
     if skip > 0:
-        respond_base(A, pack_at(A, 0), y, to)
+        respond_base(robot, y, to)
     else:
-        stop_root(A, pack_at(A, 0))
-    for k in range(1, load_int(A, L.PACKS)):
-        respond_pack(A, pack_at(A, k), parent_of(A, k), y, BASE_COLUMNS)
-    gather(A, L.QDD, to, skip)
+        stop_root(robot.packs[0])
+    for k in range(1, robot.n_packs):
+        respond_pack(robot.packs[k], y, BASE_COLUMNS)
+    # In local variables, or they would be read again after every number that is written.
+    nj, joints = robot.nj, robot.joints
+    for j in range(nj):
+        to[skip + j] = joints[j].body.change_qd
 
 
 @formula
-def respond_base(A: Address, at: Int, y: Numbers, to: Numbers) -> None:
+def respond_base(robot: Robot, y: Numbers, to: Numbers) -> None:
     """Velocity of the base from y: L^-T (root of 1/D) y, in world axes for the bodies, then as in u."""
-    scratch = load_int(A, L.SCRATCH)
-    x = [y[k] * A[scratch + L.BASE_D_ROOT + k] for k in range(6)]
+    base, factor = robot.packs[0], robot.base
+    roots, lower = BaseFactor.d_inv_root.numbers(factor), BaseFactor.lower.numbers(factor)
+    x = [y[k] * roots[k] for k in range(6)]
     for row in reversed(range(6)):
         for k in range(row + 1, 6):
-            x[row] = x[row] - A[scratch + L.BASE_L + 6 * k + row] * x[k]
-    store6(A, at + L.ACC_V, tuple(x))
-    w_B = unrotate(base_rotation(A), tuple(x[3:]))
+            x[row] = x[row] - lower[6 * k + row] * x[k]
+    base.change_v, base.change_w = tuple(x[:3]), tuple(x[3:])
+    w_B = unrotate(base_rotation(robot), tuple(x[3:]))
     for k in range(3):
         to[k] = x[k]
         to[3 + k] = w_B[k]
 
 
 @formula
-def stop_root(A: Address, at: Int) -> None:
+def stop_root(pack: Pack) -> None:
     """The root of a fixed base does not move."""
-    store6(A, at + L.ACC_V, (0.0,) * 6)
+    pack.change_v, pack.change_w = ZERO3, ZERO3
 
 
 @formula
-def respond_pack(A: Address, at: Int, up: Int, y: Numbers, start: Int) -> None:
+def respond_pack(pack: Pack, y: Numbers, start: Int) -> None:
     """Joint speeds that impulses cause: qd = (t - U . v_parent) / d, and what the bodies move with."""
-    a, alpha = load3(A, up + L.ACC_V), load3(A, up + L.ACC_W)
-    lost = dot(load3(A, at + L.U_F), a) + dot(load3(A, at + L.U_N), alpha)
-    qd = take(A, at, y, start) * load(A, at + L.D_ROOT) - lost * load(A, at + L.D_INV)
-    store(A, at + L.QDD, qd)
-    store3(A, at + L.ACC_V, add(a, scale(load3(A, at + L.AXIS_V), qd)))
-    store3(A, at + L.ACC_W, add(alpha, scale(load3(A, at + L.AXIS_W), qd)))
+    v, w = pack.parent.change_v, pack.parent.change_w
+    lost = dot(pack.U_f, v) + dot(pack.U_n, w)
+    qd = pick(pack, y, start) * pack.d_inv_root - lost * pack.d_inv
+    pack.change_qd = qd
+    pack.change_v = add(v, scale(pack.axis_v, qd))
+    pack.change_w = add(w, scale(pack.axis_w, qd))
 
 
 @routine

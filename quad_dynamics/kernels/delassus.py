@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from quad_dynamics.compiler.record_types import part
 from quad_dynamics.compiler.records import Numbers
-from quad_dynamics.compiler.trace import apart, fill_zero, load_int, routine, subroutine
-from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Number
+from quad_dynamics.compiler.trace import apart, fill_zero, routine, subroutine
+from quad_dynamics.compiler.types import LANES, Bool, Int, Number
 from quad_dynamics.kernels.constraints import (
     block_product,
     contact_velocity,
@@ -24,7 +24,7 @@ from quad_dynamics.kernels.constraints import (
 )
 from quad_dynamics.kernels.natural_map import mean_inertia
 from quad_dynamics.kernels.scene import BASE_COLUMNS, Contact, Scene, Stop
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 _PER_UNKNOWN = 6  # numbers of the blocks of reduced equations
 # More unknowns than this are never solved for with G, but in the reduced way (see `newton_step`).
@@ -38,9 +38,9 @@ def row_length(n: Int) -> Int:
 
 
 @routine
-def reduced_size(A: Address) -> Int:
+def reduced_size(robot: Robot) -> Int:
     """Unknowns of the reduced equations: the columns of a row (see `constraints`)."""
-    return BASE_COLUMNS + load_int(A, L.NJ)
+    return BASE_COLUMNS + robot.nj
 
 
 @routine
@@ -76,12 +76,12 @@ def forget_unknowns(scene: Scene, n_contacts: Int, n_stops: Int) -> None:
 
 
 @subroutine
-def list_unknowns(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> tuple[Int, Bool]:
+def list_unknowns(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> tuple[Int, Bool]:
     """Add to the working set what acts or is violated; returns its unknowns, and whether any is new.
 
     Unknowns are numbered anew, their impulses and velocities without impulses are written.
     """
-    apart(A)
+    apart(robot)
     n, added = scene.zero, False
     y = scene.y
     for i in range(n_contacts):
@@ -179,9 +179,9 @@ def take_impulses(scene: Scene, n_contacts: Int, n_stops: Int, p: Numbers) -> No
 
 
 @subroutine
-def fill_delassus(A: Address, scene: Scene, n: Int) -> None:
+def fill_delassus(robot: Robot, scene: Scene, n: Int) -> None:
     """G = J M^-1 J^T of the n unknowns: the products of their rows."""
-    apart(A)
+    apart(robot)
     G, length, unknowns = scene.newton.delassus, row_length(n), scene.newton.unknowns
     for i in range(n):
         row, first, blocks = unknowns[i].row, unknowns[i].first, unknowns[i].blocks

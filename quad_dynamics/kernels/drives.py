@@ -18,12 +18,12 @@ time step h.
 from __future__ import annotations
 
 from quad_dynamics.compiler.record_types import part
-from quad_dynamics.compiler.trace import apart, formula, load_int, routine, subroutine
-from quad_dynamics.compiler.types import Address, Bool, Int, Number
+from quad_dynamics.compiler.trace import apart, formula, routine, subroutine
+from quad_dynamics.compiler.types import Bool, Int, Number
 from quad_dynamics.kernels.scene import EXPLICIT_FRICTION, STICKING_FRICTION, DriveCommand, JointDrive, Scene
 from quad_dynamics.kernels.stops import list_friction
-from quad_dynamics.kernels.tree import base_rows, lane_of
-from quad_dynamics.model import layout as L
+from quad_dynamics.kernels.tree import base_rows
+from quad_dynamics.model.layout import Robot
 
 # How a joint moves in a step: freely (no Coulomb friction), sliding up or down, or not at all.
 FREE, UP, DOWN, STUCK = 0.0, 1.0, -1.0, 2.0
@@ -48,39 +48,39 @@ _CAREFUL_ROUND = 4
 
 
 @subroutine
-def give_torques(A: Address, scene: Scene) -> None:
+def give_torques(robot: Robot, scene: Scene) -> None:
     """Torques of the motors in this step, to `tau`; they are constant over the step."""
-    apart(A)
-    nj = load_int(A, L.NJ)
+    apart(robot)
+    nj = robot.nj
     state, tau, command = scene.state, scene.tau, scene.command
     gains = state.has_gains
     length = scene.queue_length
     if length == 0:
         for j in range(nj):
-            tau[j] = wanted_torque(A, scene, command[j], j, gains)
+            tau[j] = wanted_torque(robot, scene, command[j], j, gains)
     else:
-        delay_command(A, scene, nj, length)
+        delay_command(robot, scene, nj, length)
     if scene.settings.motor_limits != 0:
-        qd = part(scene.u, base_rows(A))
+        qd = part(scene.u, base_rows(robot))
         drives = scene.drives
         for j in range(nj):
             tau[j] = limit_torque(drives[j], tau[j], qd[j])
 
 
 @routine
-def wanted_torque(A: Address, scene: Scene, command: DriveCommand, j: Int, gains: Int) -> Number:
+def wanted_torque(robot: Robot, scene: Scene, command: DriveCommand, j: Int, gains: Int) -> Number:
     """What a command asks of joint j: tau + kp (q - q_j) + kd (qd - qd_j)."""
     torque = command.tau
     if gains != 0:
-        q = scene.q[load_int(A, L.NQ) - load_int(A, L.NJ) + j]
-        qd = scene.u[base_rows(A) + j]
+        q = scene.q[robot.nq - robot.nj + j]
+        qd = scene.u[base_rows(robot) + j]
         torque += command.kp * (command.q - q)
         torque += command.kd * (command.qd - qd)
     return torque
 
 
 @routine
-def delay_command(A: Address, scene: Scene, nj: Int, length: Int) -> None:
+def delay_command(robot: Robot, scene: Scene, nj: Int, length: Int) -> None:
     """Put the command into the queue, and take the one that arrives now.
 
     If the latency is no multiple of the time step, a command arrives within a step: the torque is the mean
@@ -96,9 +96,9 @@ def delay_command(A: Address, scene: Scene, nj: Int, length: Int) -> None:
     now = ((step - delay + length) % length) * nj
     before = ((step - delay - 1 + length) % length) * nj
     for j in range(nj):
-        torque = (1.0 - share) * wanted_torque(A, scene, queue[now + j], j, 1)
+        torque = (1.0 - share) * wanted_torque(robot, scene, queue[now + j], j, 1)
         if share > 0.0:
-            torque += share * wanted_torque(A, scene, queue[before + j], j, 1)
+            torque += share * wanted_torque(robot, scene, queue[before + j], j, 1)
         tau[j] = torque
 
 
@@ -122,11 +122,11 @@ def limit_torque(drive: JointDrive, torque: Number, qd: Number) -> Number:
 
 
 @subroutine
-def guess_modes(A: Address, scene: Scene, h: Number) -> None:
+def guess_modes(robot: Robot, scene: Scene, h: Number) -> None:
     """What joints do in this step, as it looks at its beginning."""
-    apart(A)
-    nj, modes, drives = load_int(A, L.NJ), scene.modes, scene.drives
-    qd, memory = part(scene.u, base_rows(A)), scene.joint_memory
+    apart(robot)
+    nj, modes, drives = robot.nj, scene.modes, scene.drives
+    qd, memory = part(scene.u, base_rows(robot)), scene.joint_memory
     sticks = scene.settings.joint_friction == STICKING_FRICTION
     for j in range(nj):
         mode, drive, last = FREE, drives[j], memory[j]
@@ -150,13 +150,13 @@ def is_slow(drive: JointDrive, speed: Number, time: Number) -> Bool:
 
 
 @subroutine
-def load_joints(A: Address, scene: Scene, h: Number) -> None:
-    """Put torques, friction and inertias of the joints into the arena, for a step of length h."""
-    apart(A)
+def load_joints(robot: Robot, scene: Scene, h: Number) -> None:
+    """Put torques, friction and inertias of the joints into the bodies, for a step of length h."""
+    apart(robot)
     modes, drives, tau = scene.modes, scene.drives, scene.tau
-    qd, kind = part(scene.u, base_rows(A)), scene.settings.joint_friction
-    for j in range(load_int(A, L.NJ)):
-        drive, lane = drives[j], lane_of(A, j)
+    qd, kind = part(scene.u, base_rows(robot)), scene.settings.joint_friction
+    for j in range(robot.nj):
+        drive, body = drives[j], robot.joints[j].body
         inertia, torque = drive.rotor_inertia, tau[j]
         mode, speed = modes[j].mode, qd[j]
         if kind == STICKING_FRICTION:
@@ -169,8 +169,8 @@ def load_joints(A: Address, scene: Scene, h: Number) -> None:
                 torque -= drive.viscous * speed + mode * drive.coulomb
         elif kind == EXPLICIT_FRICTION:
             torque -= explicit_friction(drive, speed)
-        A[lane + L.TAU] = torque
-        A[lane + L.ROTOR_KK] = inertia
+        body.tau = torque
+        body.joint_inertia = inertia
 
 
 @routine
@@ -181,11 +181,11 @@ def explicit_friction(drive: JointDrive, speed: Number) -> Number:
 
 
 @subroutine
-def change_modes(A: Address, scene: Scene, h: Number, round_: Int) -> Int:
+def change_modes(robot: Robot, scene: Scene, h: Number, round_: Int) -> Int:
     """Change the modes that the solved `velocity` contradicts; returns how many."""
-    apart(A)
-    nj, modes, drives = load_int(A, L.NJ), scene.modes, scene.drives
-    v = part(scene.velocity, base_rows(A))
+    apart(robot)
+    nj, modes, drives = robot.nj, scene.modes, scene.drives
+    v = part(scene.velocity, base_rows(robot))
     changed = 0
     for j in range(nj):
         mode, speed = modes[j].mode, v[j]
@@ -209,11 +209,11 @@ def change_modes(A: Address, scene: Scene, h: Number, round_: Int) -> Int:
 
 
 @subroutine
-def solve_all_friction(A: Address, scene: Scene, h: Number) -> Int:
+def solve_all_friction(robot: Robot, scene: Scene, h: Number) -> Int:
     """Solve for the friction of all joints with the contacts; returns how many had a mode until now."""
-    apart(A)
-    nj, modes, drives = load_int(A, L.NJ), scene.modes, scene.drives
-    v = part(scene.velocity, base_rows(A))
+    apart(robot)
+    nj, modes, drives = robot.nj, scene.modes, scene.drives
+    v = part(scene.velocity, base_rows(robot))
     changed = 0
     for j in range(nj):
         mode = modes[j].mode
@@ -228,28 +228,28 @@ def solve_all_friction(A: Address, scene: Scene, h: Number) -> Int:
 
 
 @routine
-def has_dry_friction(A: Address, scene: Scene) -> Bool:
+def has_dry_friction(robot: Robot, scene: Scene) -> Bool:
     """Whether any joint can be stuck."""
     found = False
-    for j in range(load_int(A, L.NJ)):
+    for j in range(robot.nj):
         found |= scene.drives[j].coulomb > 0.0
     return found and scene.settings.joint_friction == STICKING_FRICTION
 
 
 @routine
-def any_stuck(A: Address, scene: Scene) -> Bool:
+def any_stuck(robot: Robot, scene: Scene) -> Bool:
     """Whether any joint is stuck."""
     modes = scene.modes
     found = False
-    for j in range(load_int(A, L.NJ)):
+    for j in range(robot.nj):
         found |= modes[j].mode == STUCK
     return found
 
 
 @routine
-def stop_stuck(A: Address, scene: Scene, h: Number) -> None:
+def stop_stuck(robot: Robot, scene: Scene, h: Number) -> None:
     """A stuck joint has no speed at all; one whose friction was solved for is stuck if that is below F_c."""
-    nj, modes, v = load_int(A, L.NJ), scene.modes, part(scene.velocity, base_rows(A))
+    nj, modes, v = robot.nj, scene.modes, part(scene.velocity, base_rows(robot))
     for i in range(scene.n_stops):
         stop = scene.stops[i]
         if stop.lowest < 0.0:

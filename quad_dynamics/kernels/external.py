@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from quad_dynamics.compiler.arrays import data, is_array, is_none, item, length
 from quad_dynamics.compiler.trace import formula, routine
-from quad_dynamics.compiler.types import Address, Bool, Int, Object, Vec3
+from quad_dynamics.compiler.types import Bool, Int, Object, Vec3
 from quad_dynamics.kernels.door import good_vector
 from quad_dynamics.kernels.spatial import add, cross
 from quad_dynamics.kernels.tree import body_of, link_frame, position_of_point
@@ -57,18 +57,3 @@ def subtract_about_origin(body: Body, force: Vec3, moment: Vec3) -> None:
     x = [(Body.f.component(body, i), Body.n.component(body, i)) for i in range(3)]
     body.f = tuple(x[i][0] - force[i] for i in range(3))
     body.n = tuple(x[i][1] - moment[i] for i in range(3))
-
-
-# ---------------------------------------------------------------- for kernels with places instead of bodies
-
-
-@formula
-def subtract_wrench(A: Address, lane: Int, offset: Vec3, force: Vec3, moment: Vec3) -> None:
-    """As `subtract_at_point`."""
-    subtract_at_point(Body(A.memory, lane), offset, force, moment)
-
-
-@formula
-def subtract_from_body(A: Address, lane: Int, force: Vec3, moment: Vec3) -> None:
-    """As `subtract_about_origin`."""
-    subtract_about_origin(Body(A.memory, lane), force, moment)

@@ -17,13 +17,11 @@ from quad_dynamics.compiler.trace import (
     apart,
     formula,
     lane_sum,
-    load,
-    load_int,
     routine,
     subroutine,
     zero_lanes,
 )
-from quad_dynamics.compiler.types import Address, Int, Number, Sym3, Vec3
+from quad_dynamics.compiler.types import Number, Sym3, Vec3
 from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.fall import place_and_move
 from quad_dynamics.kernels.scene import MAX_FORCES, Scene
@@ -32,75 +30,78 @@ from quad_dynamics.kernels.spatial import (
     cross,
     dot,
     inertia_mul,
-    load3,
-    load9,
     rotate,
     scale,
     sub,
     unrotate,
 )
-from quad_dynamics.kernels.tree import base_rotation, inertia_in_A, pack_at, parent_of, point_of_body
-from quad_dynamics.model import layout as L
+from quad_dynamics.kernels.tree import (
+    base_rotation,
+    body_at,
+    position_of_point,
+    rigid_inertia,
+)
+from quad_dynamics.model.layout import Pack, Robot
 
 
 @subroutine
-def keep_momentum(A: Address, scene: Scene, h: Number) -> None:
+def keep_momentum(robot: Robot, scene: Scene, h: Number) -> None:
     """Correct the base's velocity in u after a step in flight; A has the bodies as before the step."""
-    apart(A)
-    m, c, _, l, L_G = momentum(A)
-    f, t = external_forces(A, scene)
-    gravity = (A[L.GRAVITY], A[L.GRAVITY + 1], A[L.GRAVITY + 2])
+    apart(robot)
+    m, c, _, l, L_G = momentum(robot)
+    f, t = external_forces(robot, scene)
+    gravity = robot.gravity
     L_G = add(L_G, scale(sub(t, cross(c, f)), h))
     v_G = add(row3(scene.last_u, 0), scale(l, 1.0 / m))
     v_G = add(v_G, scale(add(gravity, scale(f, 1.0 / m)), h))
-    place_and_move(A, scene)
-    m, c, I_G, l, spin = momentum(A)
+    place_and_move(robot, scene)
+    m, c, I_G, l, spin = momentum(robot)
     w = solve3(I_G, sub(L_G, spin))
     u = scene.u
     write3(u, 0, sub(sub(v_G, scale(l, 1.0 / m)), cross(w, c)))
-    write3(u, 3, add(row3(u, 3), in_base_axes(A, w)))
+    write3(u, 3, add(row3(u, 3), in_base_axes(robot, w)))
 
 
 @formula
-def in_base_axes(A: Address, w: Vec3) -> Vec3:
+def in_base_axes(robot: Robot, w: Vec3) -> Vec3:
     """A vector of world axes, in the axes of the base."""
-    return unrotate(base_rotation(A), w)
+    return unrotate(base_rotation(robot), w)
 
 
 @routine
-def momentum(A: Address) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
+def momentum(robot: Robot) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
     """Mass, G and momentum l as seen from the base's origin; inertia and angular momentum about G."""
     h: Vec3
     J: Sym3
     l: Vec3
     k: Vec3
-    zero = zero_lanes(A)
+    zero = zero_lanes(robot)
     m, h, J = zero, (zero, zero, zero), (zero, zero, zero, zero, zero, zero)
     l, k = (zero, zero, zero), (zero, zero, zero)
-    for i in range(load_int(A, L.PACKS)):
-        m, h, J, l, k = add_pack(A, pack_at(A, i), m, h, J, l, k)
-    if load_int(A, L.ROTORS) != 0:
-        for i in range(1, load_int(A, L.PACKS)):
-            k = add_rotors(A, pack_at(A, i), parent_of(A, i), k)
+    for i in range(robot.n_packs):
+        m, h, J, l, k = add_pack(robot.packs[i], m, h, J, l, k)
+    if robot.has_rotors != 0:
+        for i in range(1, robot.n_packs):
+            k = add_rotors(robot.packs[i], k)
     return about_centre(m, h, J, l, k)
 
 
 @formula
 def add_pack(
-    A: Address, at: Int, m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3
+    pack: Pack, m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3
 ) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
     """Add inertia and momentum of the bodies of a pack, about the origin of A."""
-    m_i, h_i, J_i = inertia_in_A(A, at)
-    l_i, k_i = inertia_mul(m_i, h_i, J_i, load3(A, at + L.VEL_V), load3(A, at + L.VEL_W))
+    m_i, h_i, J_i = rigid_inertia(pack)
+    l_i, k_i = inertia_mul(m_i, h_i, J_i, pack.v, pack.w)
     return m + m_i, add(h, h_i), tuple(x + y for x, y in zip(J, J_i)), add(l, l_i), add(k, k_i)
 
 
 @formula
-def add_rotors(A: Address, at: Int, up: Int, k: Vec3) -> Vec3:
+def add_rotors(pack: Pack, k: Vec3) -> Vec3:
     """Add the spin of the rotors of a pack: gear J qd about their axes; empty lanes have none."""
-    r = rotate(load9(A, up + L.ROT), load3(A, at + L.ROTOR_AXIS))
-    qd = load(A, at + L.QD) * (load(A, at + L.REVOLUTE) + load(A, at + L.PRISMATIC))
-    return add(k, scale(r, load(A, at + L.ROTOR_K) * qd))
+    r = rotate(pack.parent.rotation, pack.rotor_axis)
+    qd = pack.qd * (pack.revolute + pack.prismatic)
+    return add(k, scale(r, pack.rotor_coupling * qd))
 
 
 @formula
@@ -123,7 +124,7 @@ def about_centre(m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3) -> tuple[Number,
 
 
 @routine
-def external_forces(A: Address, scene: Scene) -> tuple[Vec3, Vec3]:
+def external_forces(robot: Robot, scene: Scene) -> tuple[Vec3, Vec3]:
     """Sum of the external forces over this step, and their moment about the origin of A."""
     forces, dt = scene.forces, scene.settings.dt
     f: Vec3 = (0.0, 0.0, 0.0)
@@ -132,7 +133,7 @@ def external_forces(A: Address, scene: Scene) -> tuple[Vec3, Vec3]:
         wrench = forces[i]
         if wrench.time_left > 0.0:
             share = min(wrench.time_left / dt, 1.0)
-            p = point_of_body(A, wrench.lane, wrench.position)
+            p = position_of_point(body_at(robot, wrench.lane), wrench.position)
             force = scale(wrench.force, share)
             f = add(f, force)
             t = add(t, add(scale(wrench.moment, share), cross(p, force)))

@@ -18,7 +18,6 @@ import math
 from quad_dynamics.compiler.trace import (
     apart,
     formula,
-    load_int,
     memory_at,
     routine,
     subroutine,
@@ -29,10 +28,10 @@ from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.flight import keep_momentum
 from quad_dynamics.kernels.scene import IMPULSE, Contact, ContactPoint, Scene
 from quad_dynamics.kernels.solve_step import add_impulses, solve_step
-from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale, sub
+from quad_dynamics.kernels.spatial import add, cross, dot, scale, sub
 from quad_dynamics.kernels.terrain import gather_near, ground_below, second_surface
-from quad_dynamics.kernels.tree import point_of_body
-from quad_dynamics.model import layout as L
+from quad_dynamics.kernels.tree import body_at, position_of_point
+from quad_dynamics.model.layout import Body, Robot
 
 MARGIN = 1e-4  # a point this near to the ground takes part [m]
 FASTEST_START = 200.0  # no free point accelerates faster than this towards the ground [m/s^2]
@@ -49,21 +48,21 @@ PUSH_SPEED = 1.0  # penetration is removed at this speed at most [m/s, rad/s]
 
 
 @subroutine
-def step_impulse(A: Address, scene: Scene, h: Number) -> Number:
+def step_impulse(robot: Robot, scene: Scene, h: Number) -> Number:
     """Advance q and u by h with contact; returns the kinetic energy before."""
-    apart(A)
-    place_and_move(A, scene)
+    apart(robot)
+    place_and_move(robot, scene)
     n_contacts = scene.zero
     if scene.settings.contact == IMPULSE:
-        n_contacts = find_contacts(A, scene, h)
-    energy = solve_step(A, scene, h, n_contacts, scene.zero)
-    take_velocity(A, scene)
+        n_contacts = find_contacts(robot, scene, h)
+    energy = solve_step(robot, scene, h, n_contacts, scene.zero)
+    take_velocity(robot, scene)
     n_stops = scene.n_stops
-    if n_contacts + n_stops > 0 and push_out(A, scene, n_contacts, n_stops, SLOP, PUSH_SPEED):
-        add_impulses(A, scene, scene.y_push)
-    move_along(A, scene, h)
+    if n_contacts + n_stops > 0 and push_out(robot, scene, n_contacts, n_stops, SLOP, PUSH_SPEED):
+        add_impulses(robot, scene, scene.y_push)
+    move_along(robot, scene, h)
     if scene.settings.momentum_correction != 0 and not any_impulse(scene, n_contacts):
-        keep_momentum(A, scene, h)
+        keep_momentum(robot, scene, h)
     write_impulses(scene, n_contacts)
     return energy
 
@@ -81,12 +80,12 @@ def any_impulse(scene: Scene, n_contacts: Int) -> Bool:
 
 
 @subroutine
-def find_contacts(A: Address, scene: Scene, h: Number) -> Int:
+def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     """List the points that may touch the ground in this step; returns how many."""
-    apart(A)
+    apart(robot)
     points, memories, contacts = scene.points, scene.point_memory, scene.contacts
     count, anticipates = scene.n_points, scene.settings.correction > 0.0
-    p_B, v_B = base_motion(A, scene)
+    p_B, v_B = base_motion(robot, scene)
     farthest = NEAR + FASTEST * h
     whole = memory_at(scene.terrain)
     terrain, exact = whole, math.inf
@@ -95,10 +94,10 @@ def find_contacts(A: Address, scene: Scene, h: Number) -> Int:
     for i in range(count):
         if i % GROUP == 0 and scene.near_terrain != 0:
             exact = group_reach(scene, i, min(i + GROUP, count), farthest)
-            terrain = near_terrain(A, scene, p_B, i, min(i + GROUP, count), exact)
+            terrain = near_terrain(robot, scene, p_B, i, min(i + GROUP, count), exact)
         point, memory = points[i], memories[i]
         lane, radius = point.lane, point.radius
-        p = point_of_body(A, lane, point.position)
+        p = position_of_point(body_at(robot, lane), point.position)
         distance, normal, mu, e = ground_below(terrain, add(p, p_B), radius)
         if distance >= exact:
             distance, normal, mu, e = ground_below(whole, add(p, p_B), radius)  # another shape may be nearer
@@ -107,16 +106,16 @@ def find_contacts(A: Address, scene: Scene, h: Number) -> Int:
         touches = False
         if distance < farthest:
             p = add(p, scale(normal, -radius))
-            approach = -dot(normal, add(v_B, point_velocity(A, lane, p)))
+            approach = -dot(normal, add(v_B, point_velocity(body_at(robot, lane), p)))
             touches = distance < (reach(approach, h) if anticipates else 0.0)
             if touches:
                 contact = contacts[n]
                 list_contact(contact, point, i, normal, p)
-                aim_contact(contact, distance, approach, mu, e, h, pull(A, normal), anticipates)
+                aim_contact(contact, distance, approach, mu, e, h, pull(robot, normal), anticipates)
                 remember_impulse(contact, sub(memory.impulse, memory.corner_impulse))
                 n += 1
                 if several:
-                    n = add_corner(A, scene, terrain, point, i, normal, n, h)
+                    n = add_corner(robot, scene, terrain, point, i, normal, n, h)
         if not touches:
             memory.impulse = (0.0, 0.0, 0.0)
             memory.corner_impulse = (0.0, 0.0, 0.0)
@@ -137,13 +136,13 @@ def group_reach(scene: Scene, first: Int, last: Int, farthest: Number) -> Number
 
 
 @routine
-def near_terrain(A: Address, scene: Scene, p_B: Vec3, first: Int, last: Int, reach: Number) -> Address:
+def near_terrain(robot: Robot, scene: Scene, p_B: Vec3, first: Int, last: Int, reach: Number) -> Address:
     """The ground with the shapes only that are nearer than `reach` to any of some contact points."""
     address, near = scene.terrain, scene.near_terrain
     low, high, radius = (math.inf, math.inf, math.inf), (-math.inf, -math.inf, -math.inf), 0.0
     for i in range(first, last):
         point = scene.points[i]
-        p = add(p_B, point_of_body(A, point.lane, point.position))
+        p = add(p_B, position_of_point(body_at(robot, point.lane), point.position))
         low = (min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2]))
         high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
         radius = max(radius, point.radius)
@@ -153,22 +152,22 @@ def near_terrain(A: Address, scene: Scene, p_B: Vec3, first: Int, last: Int, rea
 
 @routine
 def add_corner(
-    A: Address, scene: Scene, terrain: Address, point: ContactPoint, i: Int, first: Vec3, n: Int, h: Number
+    robot: Robot, scene: Scene, terrain: Address, point: ContactPoint, i: Int, first: Vec3, n: Int, h: Number
 ) -> Int:
     """List a second contact of a point, if it touches another surface too; returns how many there are."""
     lane, radius = point.lane, point.radius
-    p_B, v_B = base_motion(A, scene)
-    p = point_of_body(A, lane, point.position)
+    p_B, v_B = base_motion(robot, scene)
+    p = position_of_point(body_at(robot, lane), point.position)
     distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first)
     if distance > NEAR:
         return n
     p = add(p, scale(normal, -radius))
-    approach = -dot(normal, add(v_B, point_velocity(A, lane, p)))
+    approach = -dot(normal, add(v_B, point_velocity(body_at(robot, lane), p)))
     if distance >= reach(approach, h):
         return n
     contact = scene.contacts[n]
     list_contact(contact, point, i, normal, p)
-    aim_contact(contact, distance, approach, mu, e, h, pull(A, normal), True)
+    aim_contact(contact, distance, approach, mu, e, h, pull(robot, normal), True)
     remember_impulse(contact, scene.point_memory[i].corner_impulse)
     return n + 1
 
@@ -221,29 +220,29 @@ def rebound(distance: Number, approach: Number, e: Number, g: Number, h: Number)
 
 
 @formula
-def gravity_along(A: Address, n: Vec3) -> Number:
+def gravity_along(robot: Robot, n: Vec3) -> Number:
     """The part of gravity against a normal [m/s^2]."""
-    return -(A[L.GRAVITY] * n[0] + A[L.GRAVITY + 1] * n[1] + A[L.GRAVITY + 2] * n[2])
+    return -dot(robot.gravity, n)
 
 
 @routine
-def pull(A: Address, n: Vec3) -> Number:
+def pull(robot: Robot, n: Vec3) -> Number:
     """The part of gravity that pulls a point to the ground, 0 if it pulls it away [m/s^2]."""
-    return max(gravity_along(A, n), 0.0)
+    return max(gravity_along(robot, n), 0.0)
 
 
 @routine
-def base_motion(A: Address, scene: Scene) -> tuple[Vec3, Vec3]:
+def base_motion(robot: Robot, scene: Scene) -> tuple[Vec3, Vec3]:
     """Position and velocity of the base's origin; zero for a fixed base."""
-    if load_int(A, L.FLOATING) != 0:
+    if robot.floating != 0:
         return row3(scene.q, 0), row3(scene.u, 0)
     return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 
 
 @formula
-def point_velocity(A: Address, lane: Int, p: Vec3) -> Vec3:
+def point_velocity(body: Body, p: Vec3) -> Vec3:
     """Velocity at a place p of the body in a lane, seen by an observer that moves with the base."""
-    return add(read3(A, lane + L.VEL_V), cross(read3(A, lane + L.VEL_W), p))
+    return add(body.v, cross(body.w, p))
 
 
 @routine

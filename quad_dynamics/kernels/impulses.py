@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.compiler.trace import apart, routine, subroutine
-from quad_dynamics.compiler.types import Address, Bool, Int, Number
+from quad_dynamics.compiler.types import Bool, Int, Number
 from quad_dynamics.kernels.constraints import (
     contact_velocity,
     settle_stop,
@@ -28,6 +28,7 @@ from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.smoothing_newton import newton, refine
 from quad_dynamics.kernels.spatial import add, dot, scale
 from quad_dynamics.kernels.stops import has_friction_rows
+from quad_dynamics.model.layout import Robot
 
 _FEW = 2  # sweeps before Newton's method takes over
 _ONE = 1  # the same where joint friction is among the constraints: sweeps are slow with it
@@ -38,19 +39,19 @@ _FINE = 1e-12  # velocity of a contact, beside its target, that is rounding [m/s
 
 
 @subroutine
-def find_impulses(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
+def find_impulses(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """Find the impulses, which together add no energy; whether they meet the tolerance."""
-    apart(A)
+    apart(robot)
     bounces = aim(scene, n_contacts, True)
-    converged = solve(A, scene, n_contacts, n_stops)
+    converged = solve(robot, scene, n_contacts, n_stops)
     if bounces and work(scene, n_contacts, n_stops) > 0.0:
-        converged = temper(A, scene, n_contacts, n_stops)
+        converged = temper(robot, scene, n_contacts, n_stops)
     if not converged:
         start(
-            A, scene, n_contacts, n_stops
+            robot, scene, n_contacts, n_stops
         )  # impulses that grew large and small again left their rounding in y
         if not is_loss(scene, n_contacts, n_stops):
-            leave_out_friction(A, scene, n_contacts, n_stops)
+            leave_out_friction(robot, scene, n_contacts, n_stops)
     return converged
 
 
@@ -66,9 +67,9 @@ def is_loss(scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
 
 
 @subroutine
-def leave_out_friction(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
+def leave_out_friction(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     """Impulses without friction: these always exist, are found, and add no energy."""
-    apart(A)
+    apart(robot)
     aim(scene, n_contacts, False)
     for i in range(n_contacts):
         contact = scene.contacts[i]
@@ -77,11 +78,11 @@ def leave_out_friction(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) 
         contact.impulse = (0.0, 0.0, 0.0)
     for i in range(n_stops):
         scene.stops[i].impulse = 0.0
-    solve(A, scene, n_contacts, n_stops)
+    solve(robot, scene, n_contacts, n_stops)
     for i in range(n_contacts):
         contact = scene.contacts[i]
         contact.mu = contact.kept_mu
-    scene.state.residual = residual(A, scene, n_contacts, n_stops)  # with friction
+    scene.state.residual = residual(robot, scene, n_contacts, n_stops)  # with friction
 
 
 @routine
@@ -112,23 +113,23 @@ def work(scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
 
 
 @subroutine
-def temper(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
+def temper(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """Take back so much of the restitution that the impulses add no energy; as `solve`.
 
     Points that leave the ground each with its own restitution can add energy to a robot of many bodies.
     Without any, impulses never do. The work along the straight line between both solutions is a parabola.
     """
-    apart(A)
+    apart(robot)
     keep_impulses(scene, n_contacts, n_stops, 1)
     aim(scene, n_contacts, False)
-    converged = solve(A, scene, n_contacts, n_stops)
+    converged = solve(robot, scene, n_contacts, n_stops)
     keep_impulses(scene, n_contacts, n_stops, 0)
     none = work(scene, n_contacts, n_stops)
-    mix_impulses(A, scene, n_contacts, n_stops, 0.5)
+    mix_impulses(robot, scene, n_contacts, n_stops, 0.5)
     half = work(scene, n_contacts, n_stops)
-    mix_impulses(A, scene, n_contacts, n_stops, 1.0)
+    mix_impulses(robot, scene, n_contacts, n_stops, 1.0)
     full = work(scene, n_contacts, n_stops)
-    mix_impulses(A, scene, n_contacts, n_stops, last_root(none, half, full) if none <= 0.0 else 0.0)
+    mix_impulses(robot, scene, n_contacts, n_stops, last_root(none, half, full) if none <= 0.0 else 0.0)
     return converged
 
 
@@ -164,7 +165,7 @@ def keep_impulses(scene: Scene, n_contacts: Int, n_stops: Int, which: Int) -> No
 
 
 @routine
-def mix_impulses(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, share: Number) -> None:
+def mix_impulses(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, share: Number) -> None:
     """Mix the impulses that are kept: 0 gives the first, 1 the second."""
     for i in range(n_contacts):
         contact = scene.contacts[i]
@@ -173,32 +174,32 @@ def mix_impulses(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, share:
     for i in range(n_stops):
         stop = scene.stops[i]
         stop.impulse = (1.0 - share) * stop.kept_impulse + share * stop.other_impulse
-    start(A, scene, n_contacts, n_stops)
+    start(robot, scene, n_contacts, n_stops)
 
 
 @subroutine
-def solve(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
+def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """Find the impulses for given targets; whether they meet the tolerance.
 
     The residual goes to the state, and the number of sweeps where it is the largest of this step.
     """
-    apart(A)
+    apart(robot)
     tolerance = scene.settings.tolerance
-    start(A, scene, n_contacts, n_stops)
+    start(robot, scene, n_contacts, n_stops)
     most = scene.settings.max_sweeps
     few = min(_ONE if has_friction_rows(scene, n_stops) else _FEW, most)
     sweeps = sweep_until(scene, n_contacts, n_stops, few, _FAR)
-    r = residual(A, scene, n_contacts, n_stops)
+    r = residual(robot, scene, n_contacts, n_stops)
     if not r <= tolerance:
-        newton(A, scene, n_contacts, n_stops, False)
-        r = residual(A, scene, n_contacts, n_stops)
+        newton(robot, scene, n_contacts, n_stops, False)
+        r = residual(robot, scene, n_contacts, n_stops)
         if not r <= tolerance:
             sweeps += sweep_until(scene, n_contacts, n_stops, min(_MORE, most - sweeps), math.inf)
-            newton(A, scene, n_contacts, n_stops, True)
-            r = residual(A, scene, n_contacts, n_stops)
-    if _FINE < r <= tolerance and n_contacts + n_stops > 1 and any_stuck(A, scene):
-        refine(A, scene, n_contacts, n_stops)
-        r = residual(A, scene, n_contacts, n_stops)
+            newton(robot, scene, n_contacts, n_stops, True)
+            r = residual(robot, scene, n_contacts, n_stops)
+    if _FINE < r <= tolerance and n_contacts + n_stops > 1 and any_stuck(robot, scene):
+        refine(robot, scene, n_contacts, n_stops)
+        r = residual(robot, scene, n_contacts, n_stops)
     state = scene.state
     state.sweeps = max(state.sweeps, 1.0 * sweeps)
     state.residual = max(state.residual, r)

@@ -28,44 +28,45 @@ from quad_dynamics.compiler.trace import (
     formula,
     lane_sum,
     load,
-    load_int,
     routine,
     split,
     subroutine,
     zero_lanes,
 )
-from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Lanes, Number, Vec3
-from quad_dynamics.kernels.aba import articulated_mul, load_articulated
+from quad_dynamics.compiler.types import LANES, Bool, Int, Lanes, Number, Vec3
+from quad_dynamics.kernels.aba import articulated_inertia, articulated_mul
 from quad_dynamics.kernels.constraints import inertia_of, invert_inertia, unit_wrenches
 from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
 from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
 from quad_dynamics.kernels.rnea import accelerate_bodies, sum_inward, write_forces
 from quad_dynamics.kernels.scene import BASE_COLUMNS, Contact, Scene, Stop
-from quad_dynamics.kernels.spatial import add_to6, dot, load3, read3, unrotate
-from quad_dynamics.kernels.tree import base_rotation, base_rows, gather, pack_at
-from quad_dynamics.model import layout as L
+from quad_dynamics.kernels.spatial import add, dot, unrotate
+from quad_dynamics.kernels.tree import base_rotation, base_rows
+from quad_dynamics.model.layout import Body, Pack, Robot
 
 # ---------------------------------------------------------------- accelerations
 
 
 @subroutine
-def accelerate_by_factor(A: Address, scene: Scene, to: Numbers) -> None:
+def accelerate_by_factor(robot: Robot, scene: Scene, to: Numbers) -> None:
     """to = M^-1 (tau - h), after `start_bodies` and `load_joints`; keeps the factor of M."""
-    apart(A)
-    n, skip = load_int(A, L.NV), base_rows(A)
+    apart(robot)
+    n, skip = robot.nv, base_rows(robot)
     factor, bias = scene.factor, scene.bias
     fill_zero(to, 0, skip)
-    gather(A, L.TAU, to, skip)  # before it is overwritten
-    bias_forces(A, bias)
+    joints = robot.joints
+    for j in range(n - skip):  # before Newton-Euler writes other torques
+        to[skip + j] = joints[j].body.tau
+    bias_forces(robot, bias)
     for i in range(n):
         to[i] -= bias[i]
-    write_inertia_matrix(A, factor)
-    if factor_reversed(A, scene):
-        solve_reversed(A, scene, to)
+    write_inertia_matrix(robot, factor)
+    if factor_reversed(robot, scene):
+        solve_reversed(robot, scene, to)
         return
     M, pivots = scene.ldlt, scene.ldlt_pivots
     scene.state.ldlt_solutions += 1.0
-    write_inertia_matrix(A, M)
+    write_inertia_matrix(robot, M)
     if factor_ldlt(M, n, pivots):
         solve_ldlt(M, n, pivots, to)
     else:
@@ -73,29 +74,29 @@ def accelerate_by_factor(A: Address, scene: Scene, to: Numbers) -> None:
 
 
 @subroutine
-def write_inertia_matrix(A: Address, to: Numbers) -> None:
+def write_inertia_matrix(robot: Robot, to: Numbers) -> None:
     """to = M, nv rows."""
-    apart(A)
-    composite_inertias(A)
-    write_mass_matrix(A, to, 0)
+    apart(robot)
+    composite_inertias(robot)
+    write_mass_matrix(robot, to, 0)
 
 
 @routine
-def bias_forces(A: Address, to: Numbers) -> None:
+def bias_forces(robot: Robot, to: Numbers) -> None:
     """to = h less external forces: what a motion without acceleration takes."""
-    accelerate_bodies(A, False, to, 0, 0)
-    for k in range(load_int(A, L.PACKS)):
-        add_inertial_wrench(A, pack_at(A, k))
-    sum_inward(A)
-    write_forces(A, to, 0)
+    accelerate_bodies(robot, False, to, 0, 0)
+    for k in range(robot.n_packs):
+        add_inertial_wrench(robot.packs[k])
+    sum_inward(robot)
+    write_forces(robot, to, 0)
 
 
 @formula
-def add_inertial_wrench(A: Address, at: Int) -> None:
+def add_inertial_wrench(pack: Pack) -> None:
     """Add I a to the wrenches of a pack; the articulated inertias are still those of the bodies alone."""
-    M, H, J = load_articulated(A, at)
-    f, n = articulated_mul(M, H, J, load3(A, at + L.ACC_V), load3(A, at + L.ACC_W))
-    add_to6(A, at + L.FORCE_F, f + n)
+    M, H, J = articulated_inertia(pack)
+    f, n = articulated_mul(M, H, J, pack.a, pack.alpha)
+    pack.f, pack.n = add(pack.f, f), add(pack.n, n)
 
 
 # ---------------------------------------------------------------- factorization
@@ -110,10 +111,10 @@ def first_column(scene: Scene, i: Int, skip: Int) -> Int:
 
 
 @subroutine
-def factor_reversed(A: Address, scene: Scene) -> Bool:
+def factor_reversed(robot: Robot, scene: Scene) -> Bool:
     """Factor M = L^T E L in place; 1 over L's diagonal to `pivots`; whether E is the identity (LLT)."""
-    apart(A)
-    n, skip, M = load_int(A, L.NV), base_rows(A), scene.factor
+    apart(robot)
+    n, skip, M = robot.nv, base_rows(robot), scene.factor
     inverses, signs = scene.pivots, scene.signs
     good = True
     for i in range(n - 1, -1, -1):
@@ -172,9 +173,9 @@ def subtract_part(to: Numbers, row: Numbers, count: Int, x: Number) -> None:
 
 
 @routine
-def solve_reversed(A: Address, scene: Scene, b: Numbers) -> None:
+def solve_reversed(robot: Robot, scene: Scene, b: Numbers) -> None:
     """Solve L^T L x = b, in place."""
-    n, skip, M = load_int(A, L.NV), base_rows(A), scene.factor
+    n, skip, M = robot.nv, base_rows(robot), scene.factor
     inverses = scene.pivots
     for i in range(n - 1, -1, -1):
         x = b[i] * inverses[i]
@@ -183,13 +184,13 @@ def solve_reversed(A: Address, scene: Scene, b: Numbers) -> None:
             subtract_base(b, part(M, i * n), x)
         first = first_column(scene, i, skip)
         subtract_part(part(b, first), part(M, i * n + first), i - first, x)
-    finish_solution(A, scene, b)
+    finish_solution(robot, scene, b)
 
 
 @routine
-def finish_solution(A: Address, scene: Scene, b: Numbers) -> None:
+def finish_solution(robot: Robot, scene: Scene, b: Numbers) -> None:
     """Solve L x = b, in place."""
-    n, skip, M = load_int(A, L.NV), base_rows(A), scene.factor
+    n, skip, M = robot.nv, base_rows(robot), scene.factor
     inverses = scene.pivots
     for i in range(n):
         row = part(M, i * n)
@@ -211,26 +212,25 @@ def base_product(a: Numbers, b: Numbers) -> Number:
 
 
 @subroutine
-def open_factored_contact(A: Address, scene: Scene, contact: Contact) -> None:
+def open_factored_contact(robot: Robot, scene: Scene, contact: Contact) -> None:
     """As `constraints.open_contact`, from the factor."""
-    apart(A)
+    apart(robot)
     length, v, to = scene.row_length, scene.velocity, contact.rows
     first, last = contact.first, contact.joint
-    skip, table = base_rows(A), load_int(A, L.JOINTS)
+    skip, joints = base_rows(robot), robot.joints
     fill_zero(to, 0, 3 * length)
     f, m = unit_wrenches(contact)
-    speed = zero_lanes(A)
+    speed = zero_lanes(robot)
     joint = last
     while joint >= 0:
-        entry = table + joint * L.JOINT_WORDS
         column, qd = part(to, BASE_COLUMNS + joint - first), part(v, skip + joint)
-        speed = write_joint(A, load_int(A, entry + L.J_LANE), f, m, column, length, speed, qd)
-        joint = load_int(A, entry + L.J_PARENT)
+        speed = write_joint(joints[joint].body, f, m, column, length, speed, qd)
+        joint = joints[joint].parent
     if skip > 0:
-        speed = write_base(A, f, m, to, length, speed, v)
+        speed = write_base(robot, f, m, to, length, speed, v)
     write_speed(contact, speed)
     for k in range(3):
-        divide_row(A, scene, part(to, k * length), first, last)
+        divide_row(robot, scene, part(to, k * length), first, last)
     D = inertia_of(contact)
     for a in range(3):
         for b in range(a, 3):
@@ -241,17 +241,17 @@ def open_factored_contact(A: Address, scene: Scene, contact: Contact) -> None:
 
 @formula
 def write_joint(
-    A: Address, lane: Int, f: Vec3, m: Vec3, column: Numbers, length: Int, speed: Lanes, qd: Numbers
+    body: Body, f: Vec3, m: Vec3, column: Numbers, length: Int, speed: Lanes, qd: Numbers
 ) -> Lanes:
     """The column of one joint in three rows of J; adds what its speed gives."""
-    x = dot(read3(A, lane + L.AXIS_V), f) + dot(read3(A, lane + L.AXIS_W), m)
+    x = dot(body.axis_v, f) + dot(body.axis_w, m)
     return write_parts(x, column, length, speed, qd)
 
 
 @formula
-def write_base(A: Address, f: Vec3, m: Vec3, rows: Numbers, length: Int, speed: Lanes, v: Numbers) -> Lanes:
+def write_base(robot: Robot, f: Vec3, m: Vec3, rows: Numbers, length: Int, speed: Lanes, v: Numbers) -> Lanes:
     """The columns of the base: linear velocity in world axes, angular velocity in body axes."""
-    for k, x in enumerate(f + unrotate(base_rotation(A), m)):
+    for k, x in enumerate(f + unrotate(base_rotation(robot), m)):
         speed = write_parts(x, part(rows, k), length, speed, part(v, k))
     return speed
 
@@ -272,10 +272,10 @@ def write_speed(contact: Contact, speed: Lanes) -> None:
 
 
 @subroutine
-def divide_row(A: Address, scene: Scene, row: Numbers, first: Int, last: Int) -> None:
+def divide_row(robot: Robot, scene: Scene, row: Numbers, first: Int, last: Int) -> None:
     """L^-T times a row of J, in place; its limb reaches from the joint `first` to `last`."""
-    apart(A)
-    n, skip, M = load_int(A, L.NV), base_rows(A), scene.factor
+    apart(robot)
+    n, skip, M = robot.nv, base_rows(robot), scene.factor
     inverses, joints = scene.pivots, part(row, BASE_COLUMNS)
     for j in range(last, first - 1, -1):
         x = joints[j - first] * inverses[skip + j]
@@ -320,26 +320,26 @@ def signed_block(a: Numbers, b: Numbers, signs: Numbers) -> Number:
 
 
 @subroutine
-def open_factored_stop(A: Address, scene: Scene, stop: Stop) -> None:
+def open_factored_stop(robot: Robot, scene: Scene, stop: Stop) -> None:
     """As `constraints.open_stop`, from the factor."""
-    apart(A)
+    apart(robot)
     joint, to, sign = stop.joint, stop.row, stop.sign
     drive = scene.drives[joint]
     first = drive.first
     fill_zero(to, 0, scene.row_length)
     to[BASE_COLUMNS + joint - first] = sign
-    stop.free_velocity = sign * scene.velocity[base_rows(A) + joint]
-    divide_row(A, scene, to, first, joint)
+    stop.free_velocity = sign * scene.velocity[base_rows(robot) + joint]
+    divide_row(robot, scene, to, first, joint)
     stop.inertia = signed_product(scene, to, to, first, drive.blocks)
 
 
 @subroutine
-def respond_by_factor(A: Address, scene: Scene, y: Numbers, to: Numbers) -> None:
+def respond_by_factor(robot: Robot, scene: Scene, y: Numbers, to: Numbers) -> None:
     """As `constraints.respond`: to = L^-1 y."""
-    apart(A)
-    skip = base_rows(A)
+    apart(robot)
+    skip = base_rows(robot)
     for k in range(skip):
         to[k] = y[k]
-    for j in range(load_int(A, L.NJ)):
+    for j in range(robot.nj):
         to[skip + j] = y[BASE_COLUMNS + j]
-    finish_solution(A, scene, to)
+    finish_solution(robot, scene, to)

@@ -20,15 +20,16 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.compiler.trace import apart, formula, routine, subroutine
-from quad_dynamics.compiler.types import Address, Int, Number, Vec3
+from quad_dynamics.compiler.types import Int, Number, Vec3
 from quad_dynamics.kernels.constraints import contact_velocity, stop_velocity
 from quad_dynamics.kernels.scene import Contact, Scene
+from quad_dynamics.model.layout import Robot
 
 
 @subroutine
-def residual(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
+def residual(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
     """The largest residual of all contacts and stops with their impulses and `y` [m/s]."""
-    apart(A)
+    apart(robot)
     contacts, stops, y = scene.contacts, scene.stops, scene.y
     cone = scene.settings.cone
     largest = 0.0

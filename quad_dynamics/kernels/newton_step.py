@@ -19,8 +19,8 @@ import math
 
 from quad_dynamics.compiler.record_types import part
 from quad_dynamics.compiler.records import Numbers
-from quad_dynamics.compiler.trace import apart, fill_zero, formula, load, load_int, routine, store, subroutine
-from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Mat3, Number, Vec3
+from quad_dynamics.compiler.trace import apart, fill_zero, formula, load, routine, store, subroutine
+from quad_dynamics.compiler.types import LANES, Bool, Int, Mat3, Number, Vec3
 from quad_dynamics.kernels.constraints import (
     add_block,
     add_contact,
@@ -39,7 +39,7 @@ from quad_dynamics.kernels.gaussian_elimination import solve_equations
 from quad_dynamics.kernels.natural_map import mean_inertia
 from quad_dynamics.kernels.scene import BASE_COLUMNS, Scene
 from quad_dynamics.kernels.smooth_projection import contact_defect, contact_slopes, stop_defect
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 # Of reduced equations: with less, too many digits are lost. With this they are solved without pivoting, which
 # is fast; whoever tries again with another share is in no hurry.
@@ -49,10 +49,10 @@ _BLOCK = 18  # numbers that reduced equations keep for a contact: K^-1 and K^-1 
 
 @subroutine
 def newton_step(
-    A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, e: Number, soft: Number, dense: Bool
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, e: Number, soft: Number, dense: Bool
 ) -> Number:
     """step = dp, and change = dv, found densely or in the reduced way; returns |F|, or -1 for no step."""
-    apart(A)
+    apart(robot)
     newton = scene.newton
     if dense:
         size = fill_jacobian(scene, n_contacts, n_stops, n, e, soft)
@@ -60,26 +60,26 @@ def newton_step(
             return -1.0
         multiply(scene, n, newton.step, newton.change)
         return size
-    size = fill_reduced(A, scene, n_contacts, n_stops, e, max(soft, _LEAST_SOFT))
-    m, w = reduced_size(A), newton.reduced_vector
+    size = fill_reduced(robot, scene, n_contacts, n_stops, e, max(soft, _LEAST_SOFT))
+    m, w = reduced_size(robot), newton.reduced_vector
     if not solve_equations(newton.reduced_matrix, m, reduced_length(m), w, soft != _LEAST_SOFT):
         return -1.0
-    bring_base_forward(A, w)
+    bring_base_forward(robot, w)
     finish_reduced(scene, n_contacts, n_stops, w)
-    velocities_of(A, scene, n_contacts, n_stops, newton.step, newton.change)
+    velocities_of(robot, scene, n_contacts, n_stops, newton.step, newton.change)
     return size
 
 
 @subroutine
-def set_velocities(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, dense: Bool) -> None:
+def set_velocities(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, dense: Bool) -> None:
     """Velocities from impulses."""
-    apart(A)
+    apart(robot)
     newton = scene.newton
     v, free = newton.velocity, newton.free_velocity
     if dense:
         multiply(scene, n, newton.impulse, v)
     else:
-        velocities_of(A, scene, n_contacts, n_stops, newton.impulse, v)
+        velocities_of(robot, scene, n_contacts, n_stops, newton.impulse, v)
     for i in range(n):
         v[i] += free[i]
 
@@ -164,16 +164,18 @@ def scale_block(a: Numbers, x: Number, to: Numbers) -> None:
 
 
 @subroutine
-def fill_reduced(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, e: Number, soft: Number) -> Number:
+def fill_reduced(
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, e: Number, soft: Number
+) -> Number:
     """1 + T^T K^-1 Q T, with -T^T K^-1 F as its right-hand side; returns |F|.
 
     K^-1 Q is kept, and -K^-1 F in `step`.
     """
-    apart(A)
+    apart(robot)
     total = 0.0
     newton = scene.newton
     p, v, step, blocks = newton.impulse, newton.velocity, newton.step, newton.blocks
-    m, H, nj = reduced_size(A), newton.reduced_matrix, load_int(A, L.NJ)
+    m, H, nj = reduced_size(robot), newton.reduced_matrix, robot.nj
     length = reduced_length(m)
     fill_zero(H, 0, m * length)
     for i in range(m):
@@ -258,9 +260,9 @@ def add_reduced_stop(
 
 
 @routine
-def bring_base_forward(A: Address, w: Numbers) -> None:
+def bring_base_forward(robot: Robot, w: Numbers) -> None:
     """Order w as y is ordered: the base, then the joints."""
-    nj = load_int(A, L.NJ)
+    nj = robot.nj
     base = w[nj], w[nj + 1], w[nj + 2], w[nj + 3], w[nj + 4], w[nj + 5]
     for j in range(nj - 1, -1, -1):
         w[BASE_COLUMNS + j] = w[j]
@@ -292,11 +294,11 @@ def finish_reduced(scene: Scene, n_contacts: Int, n_stops: Int, w: Numbers) -> N
 
 
 @subroutine
-def velocities_of(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, x: Numbers, to: Numbers) -> None:
+def velocities_of(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, x: Numbers, to: Numbers) -> None:
     """to = G times the impulses at x, by way of T^T x."""
-    apart(A)
+    apart(robot)
     y = scene.newton.reduced_vector
-    fill_zero(y, 0, reduced_length(reduced_size(A)))
+    fill_zero(y, 0, reduced_length(reduced_size(robot)))
     for i in range(n_contacts):
         contact = scene.contacts[i]
         k = contact.unknown

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from quad_dynamics.compiler.trace import apart, routine, subroutine
-from quad_dynamics.compiler.types import Address, Int, Number
+from quad_dynamics.compiler.types import Int, Number
 from quad_dynamics.kernels.delassus import (
     row_length,
 )
@@ -34,6 +34,7 @@ from quad_dynamics.kernels.smoothing_path import (
     follow,
     working_residual,
 )
+from quad_dynamics.model.layout import Robot
 
 Series: TypeAlias = 'tuple[Number, Number, Number, Int]'  # see SERIES
 
@@ -56,7 +57,7 @@ _LARGEST, _SHARE, _SHRINK = 0.1, 0.1, 0.3  # e to begin with: at most [m/s], of 
 
 @subroutine
 def move_centres(
-    A: Address,
+    robot: Robot,
     scene: Scene,
     n_contacts: Int,
     n_stops: Int,
@@ -66,7 +67,7 @@ def move_centres(
     series: Series,
 ) -> Number:
     """Go along a series of centres, if it is still needed; returns the residual of the impulses in `best`."""
-    apart(A)
+    apart(robot)
     newton = scene.newton
     give, shrink, soft, kind = series
     if best <= goal:
@@ -76,9 +77,9 @@ def move_centres(
     for _ in range(_CENTRES):
         copy(newton.impulse, n, newton.centre)
         give_way(scene, n, give)
-        solve_centre(A, scene, n_contacts, n_stops, n, _PRECISION * goal, soft)
+        solve_centre(robot, scene, n_contacts, n_stops, n, _PRECISION * goal, soft)
         give_way(scene, n, -give)
-        set_velocities(A, scene, n_contacts, n_stops, n, True)
+        set_velocities(robot, scene, n_contacts, n_stops, n, True)
         r = working_residual(scene, n_contacts, n_stops)
         if r < best:
             best = r
@@ -103,13 +104,13 @@ def give_way(scene: Scene, n: Int, give: Number) -> None:
 
 @routine
 def solve_centre(
-    A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, goal: Number, soft: Number
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, goal: Number, soft: Number
 ) -> None:
     """impulse = those with compliance, as far as Newton's method finds them from there."""
     newton = scene.newton
-    set_velocities(A, scene, n_contacts, n_stops, n, True)
+    set_velocities(robot, scene, n_contacts, n_stops, n, True)
     r = working_residual(scene, n_contacts, n_stops)
     e = min(_LARGEST, max(_SHARE * r, goal))
     copy(newton.impulse, n, newton.best)
-    follow(A, scene, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, e, _SHRINK, True)
+    follow(robot, scene, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, e, _SHRINK, True)
     copy(newton.best, n, newton.impulse)

@@ -11,19 +11,19 @@ import math
 
 from quad_dynamics.compiler.record_types import part
 from quad_dynamics.compiler.records import Numbers
-from quad_dynamics.compiler.trace import apart, load_int, subroutine
-from quad_dynamics.compiler.types import Address, Number
+from quad_dynamics.compiler.trace import apart, subroutine
+from quad_dynamics.compiler.types import Number
 from quad_dynamics.kernels.drives import guess_modes, load_joints
 from quad_dynamics.kernels.fall import accelerate, place_and_move, start_bodies
 from quad_dynamics.kernels.scene import Scene
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 
 @subroutine
-def step_runge_kutta(A: Address, scene: Scene, h: Number) -> Number:
+def step_runge_kutta(robot: Robot, scene: Scene, h: Number) -> Number:
     """Advance q and u by h; returns the kinetic energy before."""
-    apart(A)
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    apart(robot)
+    nq, nv = robot.nq, robot.nv
     q, u, last_q, last_u = (
         scene.q,
         scene.u,
@@ -31,10 +31,10 @@ def step_runge_kutta(A: Address, scene: Scene, h: Number) -> Number:
         scene.last_u,
     )
     rate, total = scene.rates, scene.rate_sum
-    guess_modes(A, scene, h)  # no joint sticks here
+    guess_modes(robot, scene, h)  # no joint sticks here
     energy = 0.0
     for stage in range(4):
-        kinetic = slopes(A, scene, rate)
+        kinetic = slopes(robot, scene, rate)
         if stage == 0:
             energy = kinetic
         weight = 2.0 if 0 < stage < 3 else 1.0
@@ -49,7 +49,7 @@ def step_runge_kutta(A: Address, scene: Scene, h: Number) -> Number:
             q[i] = last_q[i] + reach * at[i]
         for i in range(nv):
             u[i] = last_u[i] + reach * at[nq + i]
-    if nv > load_int(A, L.NJ):
+    if nv > robot.nj:
         s = 1.0 / math.sqrt(q[3] ** 2 + q[4] ** 2 + q[5] ** 2 + q[6] ** 2)
         for k in range(3, 7):
             q[k] *= s
@@ -57,15 +57,15 @@ def step_runge_kutta(A: Address, scene: Scene, h: Number) -> Number:
 
 
 @subroutine
-def slopes(A: Address, scene: Scene, to: Numbers) -> Number:
+def slopes(robot: Robot, scene: Scene, to: Numbers) -> Number:
     """to = rates (nq + nv) of change of q and u; returns the kinetic energy."""
-    apart(A)
-    nq, nv, nj = load_int(A, L.NQ), load_int(A, L.NV), load_int(A, L.NJ)
+    apart(robot)
+    nq, nv, nj = robot.nq, robot.nv, robot.nj
     q, u = scene.q, scene.u
-    place_and_move(A, scene)
-    energy = start_bodies(A, scene)
-    load_joints(A, scene, 0.0)
-    accelerate(A, scene, part(to, nq))
+    place_and_move(robot, scene)
+    energy = start_bodies(robot, scene)
+    load_joints(robot, scene, 0.0)
+    accelerate(robot, scene, part(to, nq))
     if nv > nj:
         for k in range(3):
             to[k] = u[k]

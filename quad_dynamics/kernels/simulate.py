@@ -7,7 +7,7 @@ from quad_dynamics.compiler.arrays import data, is_none
 from quad_dynamics.compiler.record_types import clear, words
 from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import apart, fill_zero, load_int, memory_at, routine, subroutine
+from quad_dynamics.compiler.trace import apart, fill_zero, memory_at, routine, subroutine
 from quad_dynamics.compiler.types import Address, Int, Number, Object
 from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.door import finite_from, good_vector
@@ -18,7 +18,6 @@ from quad_dynamics.kernels.scene import MAX_FORCES, SPRING_DAMPER, Scene, scene_
 from quad_dynamics.kernels.spatial import add, scale
 from quad_dynamics.kernels.spring_contact import step_springs
 from quad_dynamics.kernels.tree import base_rows
-from quad_dynamics.model import layout as L
 from quad_dynamics.model.layout import Robot
 
 # What the kernel returns.
@@ -29,11 +28,11 @@ LARGEST_TURN = 1.0
 
 
 @kernel(Robot, OBJECT, INT, OBJECT)
-def simulate(A: Address, memory: Object, steps: Int, tau: Object) -> Int:
+def simulate(robot: Robot, memory: Object, steps: Int, tau: Object) -> Int:
     """Advance the simulation.
 
     Args:
-        A: arena of the simulator alone.
+        robot: its memory, for the simulator alone.
         memory: of the scene (see `scene`).
         steps: how many time steps.
         tau: (nj,) joint torques, from now on; None leaves the command as it is.
@@ -43,23 +42,23 @@ def simulate(A: Address, memory: Object, steps: Int, tau: Object) -> Int:
         next step, which has not begun.
     """
     scene = scene_at(data(memory), 0)
-    if not is_none(A, tau):
-        if not good_vector(A, 0, load_int(A, L.NJ), tau):
+    if not is_none(robot, tau):
+        if not good_vector(robot, 0, robot.nj, tau):
             return BAD_TORQUE
-        take_torques(A, scene, data(tau))
+        take_torques(robot, scene, data(tau))
     for _ in range(steps):
         if scene.log.address != 0 and scene.log.count >= scene.log.room:
             return LOG_FULL
-        status = advance(A, scene)
+        status = advance(robot, scene)
         if status != GOOD:
             return status
     return GOOD
 
 
 @routine
-def take_torques(A: Address, scene: Scene, tau: Address) -> None:
+def take_torques(robot: Robot, scene: Scene, tau: Address) -> None:
     """Let torques without gains be the command."""
-    nj, command = load_int(A, L.NJ), scene.command
+    nj, command = robot.nj, scene.command
     for j in range(nj):
         clear(command[j])
         command[j].tau = tau[j]
@@ -67,25 +66,25 @@ def take_torques(A: Address, scene: Scene, tau: Address) -> None:
 
 
 @routine
-def advance(A: Address, scene: Scene) -> Int:
+def advance(robot: Robot, scene: Scene) -> Int:
     """One time step."""
     dt = scene.settings.dt
     keep_state(scene)
-    give_torques(A, scene)
+    give_torques(robot, scene)
     if scene.settings.runge_kutta != 0:
-        energy = step_runge_kutta(A, scene, dt)
+        energy = step_runge_kutta(robot, scene, dt)
     elif scene.settings.contact == SPRING_DAMPER:
-        energy = step_springs(A, scene, dt)
+        energy = step_springs(robot, scene, dt)
     else:
-        energy = step_impulse(A, scene, dt)
-    status = judge(A, scene, energy)
+        energy = step_impulse(robot, scene, dt)
+    status = judge(robot, scene, energy)
     if status != GOOD:
         copy(scene.kept_state, scene.state_length, words(scene.state))
         return status
-    write_results(A, scene, dt)
+    write_results(robot, scene, dt)
     pass_time(scene, dt)
     if scene.log.address != 0:
-        write_log(A, scene)
+        write_log(robot, scene)
     return GOOD
 
 
@@ -110,25 +109,25 @@ def copy(x: Numbers, count: Int, to: Numbers) -> None:
 
 
 @routine
-def judge(A: Address, scene: Scene, energy: Number) -> Int:
+def judge(robot: Robot, scene: Scene, energy: Number) -> Int:
     """Whether the step can be believed."""
-    nq, nv = load_int(A, L.NQ), load_int(A, L.NV)
+    nq, nv = robot.nq, robot.nv
     q, u = scene.q, scene.u
     if not finite_from(q, 0, nq) or not finite_from(u, 0, nv):
         return NOT_FINITE
     if not energy <= scene.settings.energy_limit * scene.mass:
         return TOO_ENERGETIC
     fastest = 0.0
-    for i in range(3 if base_rows(A) > 0 else 0, nv):
+    for i in range(3 if base_rows(robot) > 0 else 0, nv):
         fastest = max(fastest, abs(u[i]))
     return TOO_FAST if fastest * scene.settings.dt > LARGEST_TURN else GOOD
 
 
 @routine
-def write_results(A: Address, scene: Scene, dt: Number) -> None:
+def write_results(robot: Robot, scene: Scene, dt: Number) -> None:
     """Mean acceleration over the step, and the forces on the feet."""
     u, last_u, to = scene.u, scene.last_u, scene.acceleration
-    for i in range(load_int(A, L.NV)):
+    for i in range(robot.nv):
         to[i] = (u[i] - last_u[i]) / dt
     points, memories, feet = scene.points, scene.point_memory, scene.foot_forces
     fill_zero(feet, 0, 3 * scene.n_feet)
@@ -151,9 +150,9 @@ def pass_time(scene: Scene, dt: Number) -> None:
 
 
 @subroutine
-def write_log(A: Address, scene: Scene) -> None:
+def write_log(robot: Robot, scene: Scene) -> None:
     """One row of the log, if it is time for one."""
-    apart(A)
+    apart(robot)
     every, count = scene.log.every, scene.log.count
     state = scene.state
     step = state.step
@@ -162,10 +161,10 @@ def write_log(A: Address, scene: Scene) -> None:
     log = memory_at(scene.log.address)
     at = count * scene.log.width
     log[at] = step * scene.settings.dt
-    at = copy_out(scene.q, load_int(A, L.NQ), log, at + 1)
-    at = copy_out(scene.u, load_int(A, L.NV), log, at)
-    at = copy_out(scene.acceleration, load_int(A, L.NV), log, at)
-    at = copy_out(scene.tau, load_int(A, L.NJ), log, at)
+    at = copy_out(scene.q, robot.nq, log, at + 1)
+    at = copy_out(scene.u, robot.nv, log, at)
+    at = copy_out(scene.acceleration, robot.nv, log, at)
+    at = copy_out(scene.tau, robot.nj, log, at)
     at = copy_out(scene.foot_forces, 3 * scene.n_feet, log, at)
     log[at] = state.sweeps
     log[at + 1] = state.residual

@@ -28,7 +28,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from quad_dynamics.compiler.trace import apart, fill_zero, routine, subroutine
-from quad_dynamics.compiler.types import Address, Bool, Int, Number
+from quad_dynamics.compiler.types import Bool, Int, Number
 from quad_dynamics.kernels.constraints import start
 from quad_dynamics.kernels.delassus import (
     MOST_DENSE,
@@ -55,6 +55,7 @@ from quad_dynamics.kernels.smoothing_path import (
     go,
     working_residual,
 )
+from quad_dynamics.model.layout import Robot
 
 Try: TypeAlias = 'tuple[Int, Number, Number, Number, Number, Int]'  # see _QUICK
 
@@ -84,42 +85,42 @@ _ROUNDING = 1e-12  # a residual that is nothing else [m/s]
 
 
 @subroutine
-def newton(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, thorough: Bool) -> None:
+def newton(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, thorough: Bool) -> None:
     """Solve for all impulses, from those that there are, with one try or with many; `y` follows them."""
-    apart(A)
+    apart(robot)
     if scene.indefinite != 0 or count_unknowns(n_contacts, n_stops) >= scene.capacity:
         return
     forget_unknowns(scene, n_contacts, n_stops)
-    n, added = list_unknowns(A, scene, n_contacts, n_stops)
+    n, added = list_unknowns(robot, scene, n_contacts, n_stops)
     while added:
-        solve_working_set(A, scene, n_contacts, n_stops, n, thorough)
-        start(A, scene, n_contacts, n_stops)
-        n, added = list_unknowns(A, scene, n_contacts, n_stops)
+        solve_working_set(robot, scene, n_contacts, n_stops, n, thorough)
+        start(robot, scene, n_contacts, n_stops)
+        n, added = list_unknowns(robot, scene, n_contacts, n_stops)
 
 
 @subroutine
-def refine(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
+def refine(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     """Newton steps from impulses that meet the tolerance, where stuck joints make others all but as good.
 
     The large inertia of a stuck joint is in G, which makes the solution unique: it is the one with the least
     joint friction, and has the symmetry of the robot.
     """
-    apart(A)
+    apart(robot)
     if scene.indefinite != 0 or count_unknowns(n_contacts, n_stops) >= scene.capacity:
         return
     forget_unknowns(scene, n_contacts, n_stops)
-    n, _ = list_unknowns(A, scene, n_contacts, n_stops)
+    n, _ = list_unknowns(robot, scene, n_contacts, n_stops)
     if n == 0 or n > MOST_DENSE:
         return
     newton = scene.newton
-    prepare(A, scene, n_contacts, n_stops, n, True)
+    prepare(robot, scene, n_contacts, n_stops, n, True)
     best = working_residual(scene, n_contacts, n_stops)
     copy(newton.impulse, n, newton.best)
     for soft in _SOFT_REFINED:
         if best <= _ROUNDING:
             break
         count_iteration(scene)
-        if newton_step(A, scene, n_contacts, n_stops, n, _SHARP * best, soft, True) >= 0.0:
+        if newton_step(robot, scene, n_contacts, n_stops, n, _SHARP * best, soft, True) >= 0.0:
             go(scene, n, 1.0)
         r = working_residual(scene, n_contacts, n_stops)
         if r <= best:
@@ -127,40 +128,40 @@ def refine(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
             copy(newton.impulse, n, newton.best)
         else:
             copy(newton.best, n, newton.impulse)
-            set_velocities(A, scene, n_contacts, n_stops, n, True)
+            set_velocities(robot, scene, n_contacts, n_stops, n, True)
     take_impulses(scene, n_contacts, n_stops, newton.best)
-    start(A, scene, n_contacts, n_stops)
+    start(robot, scene, n_contacts, n_stops)
 
 
 @subroutine
 def solve_working_set(
-    A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, thorough: Bool
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, thorough: Bool
 ) -> None:
     """Solve for the impulses of the working set; the best that were found are taken."""
-    apart(A)
+    apart(robot)
     dense = n <= (MOST_DENSE if thorough else _FEW_UNKNOWNS)
     newton = scene.newton
-    prepare(A, scene, n_contacts, n_stops, n, dense)
+    prepare(robot, scene, n_contacts, n_stops, n, dense)
     best = working_residual(scene, n_contacts, n_stops)
     copy(newton.impulse, n, newton.best)
     if thorough:
         list_inertias(scene, n_contacts, n_stops)
         for choice in _THOROUGH:
-            best = attempt(A, scene, n_contacts, n_stops, n, best, choice, dense)
+            best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
         if dense:
             for series in SERIES:
                 best = move_centres(
-                    A, scene, n_contacts, n_stops, n, best, _GOAL * scene.settings.tolerance, series
+                    robot, scene, n_contacts, n_stops, n, best, _GOAL * scene.settings.tolerance, series
                 )
     else:
         for choice in _QUICK:
-            best = attempt(A, scene, n_contacts, n_stops, n, best, choice, dense)
+            best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
     take_impulses(scene, n_contacts, n_stops, newton.best)
 
 
 @routine
 def attempt(
-    A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, best: Number, choice: Try, dense: Bool
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, best: Number, choice: Try, dense: Bool
 ) -> Number:
     """One try, if it is still needed; returns the residual of the best impulses."""
     most, soft, largest, share, shrink, kind = choice
@@ -168,17 +169,17 @@ def attempt(
     if best <= goal:
         return best
     begin(scene, n, kind, soft, dense)
-    set_velocities(A, scene, n_contacts, n_stops, n, dense)
+    set_velocities(robot, scene, n_contacts, n_stops, n, dense)
     r = working_residual(scene, n_contacts, n_stops)
     e = min(largest, max(share * r, goal))
-    enough = _FINE * goal if has_dry_friction(A, scene) else goal
-    return follow(A, scene, n_contacts, n_stops, n, r, best, goal, enough, most, soft, e, shrink, dense)
+    enough = _FINE * goal if has_dry_friction(robot, scene) else goal
+    return follow(robot, scene, n_contacts, n_stops, n, r, best, goal, enough, most, soft, e, shrink, dense)
 
 
 @routine
-def prepare(A: Address, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, dense: Bool) -> None:
+def prepare(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, dense: Bool) -> None:
     """G where it is needed, and velocities from the impulses of a new working set."""
     if dense:
-        fill_delassus(A, scene, n)
+        fill_delassus(robot, scene, n)
     fill_zero(scene.newton.impulse, n, row_length(n) - n)
-    set_velocities(A, scene, n_contacts, n_stops, n, dense)
+    set_velocities(robot, scene, n_contacts, n_stops, n, dense)

@@ -11,11 +11,12 @@ import math
 
 from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import apart, fill_zero, formula, routine, subroutine
-from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
+from quad_dynamics.compiler.types import Bool, Int, Number, Vec3
 from quad_dynamics.kernels.natural_map import contact_residual, mean_inertia, stop_residual
 from quad_dynamics.kernels.newton_step import newton_step, stop_all
 from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.smooth_projection import contact_defect, stop_defect
+from quad_dynamics.model.layout import Robot
 
 # Impulses to start from: the best so far, none, or those that stop all contacts. A leg that all but jams
 # needs twenty times the impulse that it needs without friction: only the last start is near.
@@ -43,7 +44,7 @@ def begin(scene: Scene, n: Int, kind: Int, soft: Number, dense: Bool) -> None:
 
 @subroutine
 def follow(
-    A: Address,
+    robot: Robot,
     scene: Scene,
     n_contacts: Int,
     n_stops: Int,
@@ -71,7 +72,7 @@ def follow(
         shrink: factor of e after a step.
         dense: how the Newton steps are found (see `newton_step`).
     """
-    apart(A)
+    apart(robot)
     newton = scene.newton
     failures, last = 0, math.inf
     for k in range(most):
@@ -79,7 +80,7 @@ def follow(
             break
         last = r
         count_iteration(scene)
-        before = newton_step(A, scene, n_contacts, n_stops, n, e, soft, dense)
+        before = newton_step(robot, scene, n_contacts, n_stops, n, e, soft, dense)
         if before < 0.0:
             break
         far, after = search_line(scene, n_contacts, n_stops, e, before, k % 2 == 1)

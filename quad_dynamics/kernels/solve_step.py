@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import apart, routine, subroutine
-from quad_dynamics.compiler.types import Address, Int, Number
+from quad_dynamics.compiler.types import Int, Number
 from quad_dynamics.kernels.constraints import (
     number_rows,
     open_contact,
@@ -29,78 +29,80 @@ from quad_dynamics.kernels.joint_space import (
 )
 from quad_dynamics.kernels.scene import CHOLESKY, Scene
 from quad_dynamics.kernels.stops import add_stops, find_stops, keep_joints
+from quad_dynamics.kernels.tree import body_at
+from quad_dynamics.model.layout import Robot
 
 MAX_ROUNDS = 60  # of the search for the joints that are stuck or reach a limit
 
 
 @subroutine
-def solve_step(A: Address, scene: Scene, h: Number, n_contacts: Int, near: Int) -> Number:
+def solve_step(robot: Robot, scene: Scene, h: Number, n_contacts: Int, near: Int) -> Number:
     """velocity = that after the step; returns the kinetic energy before."""
-    apart(A)
+    apart(robot)
     energy, state = 0.0, scene.state
     changed, solved = 0, True
-    find_stops(A, scene, h)
-    guess_modes(A, scene, h)
+    find_stops(robot, scene, h)
+    guess_modes(robot, scene, h)
     n_stops = scene.n_stops
     for round_ in range(MAX_ROUNDS):
         n_stops = scene.n_stops
-        energy = start_bodies(A, scene)
-        push_bodies(A, scene, near)
-        load_joints(A, scene, h)
-        fall(A, scene, h)
+        energy = start_bodies(robot, scene)
+        push_bodies(robot, scene, near)
+        load_joints(robot, scene, h)
+        fall(robot, scene, h)
         if n_contacts + n_stops > 0:
-            open_constraints(A, scene, n_contacts, n_stops)
+            open_constraints(robot, scene, n_contacts, n_stops)
             state.residual = 0.0  # that of the last round counts
-            solved = find_impulses(A, scene, n_contacts, n_stops)
-            add_impulses(A, scene, scene.y)
+            solved = find_impulses(robot, scene, n_contacts, n_stops)
+            add_impulses(robot, scene, scene.y)
         if solved:
-            changed = change_modes(A, scene, h, round_) + add_stops(A, scene, h)
+            changed = change_modes(robot, scene, h, round_) + add_stops(robot, scene, h)
         else:
-            changed = solve_all_friction(A, scene, h)
+            changed = solve_all_friction(robot, scene, h)
         if changed == 0:
             break
     if changed > 0 or not solved:
         state.converged = 0.0
     scene.n_stops = n_stops  # what the last round listed anew was not solved
-    stop_stuck(A, scene, h)
-    keep_joints(A, scene)
+    stop_stuck(robot, scene, h)
+    keep_joints(robot, scene)
     return energy
 
 
 @routine
-def open_constraints(A: Address, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
+def open_constraints(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     """Rows, free velocities and inertias of all contacts and stops, when the robot moves with `velocity`."""
     contacts, stops = scene.contacts, scene.stops
     number_rows(scene, n_contacts, n_stops)
     if scene.settings.forward_dynamics == CHOLESKY:
         for i in range(n_contacts):
-            open_factored_contact(A, scene, contacts[i])
+            open_factored_contact(robot, scene, contacts[i])
         for i in range(n_stops):
-            open_factored_stop(A, scene, stops[i])
+            open_factored_stop(robot, scene, stops[i])
         return
-    root_inertias(A)
+    root_inertias(robot)
     for i in range(n_contacts):
-        open_contact(A, scene, contacts[i])
+        open_contact(robot, scene, contacts[i])
     for i in range(n_stops):
-        open_stop(A, scene, stops[i])
+        open_stop(robot, scene, stops[i])
 
 
 @routine
-def add_impulses(A: Address, scene: Scene, y: Numbers) -> None:
+def add_impulses(robot: Robot, scene: Scene, y: Numbers) -> None:
     """velocity += M^-1 J^T of the impulses in y."""
     to = scene.response
     if scene.settings.forward_dynamics == CHOLESKY:
-        respond_by_factor(A, scene, y, to)
+        respond_by_factor(robot, scene, y, to)
     else:
-        respond(A, y, to)
-    add_response(A, scene)
+        respond(robot, y, to)
+    add_response(robot, scene)
 
 
 @routine
-def push_bodies(A: Address, scene: Scene, near: Int) -> None:
+def push_bodies(robot: Robot, scene: Scene, near: Int) -> None:
     """Let the contact forces act."""
     points, springs = scene.points, scene.springs
     for k in range(near):
         spring = springs[k]
         lane = points[spring.point].lane
-        push_body(A, lane, spring.place, spring.force)
+        push_body(body_at(robot, lane), spring.place, spring.force)

@@ -15,14 +15,15 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.compiler.trace import apart, memory_at, routine, subroutine
-from quad_dynamics.compiler.types import Address, Int, Number, Vec3
+from quad_dynamics.compiler.types import Int, Number, Vec3
 from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.impulse_contact import base_motion, point_velocity
 from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.solve_step import solve_step
 from quad_dynamics.kernels.spatial import add, dot, scale, sub
 from quad_dynamics.kernels.terrain import ground_below
-from quad_dynamics.kernels.tree import point_of_body
+from quad_dynamics.kernels.tree import body_at, position_of_point
+from quad_dynamics.model.layout import Robot
 
 REACH = 0.01  # points nearer than this, and what they travel in a step, are looked at in every sub-step [m]
 QUIET = 0.35  # largest share of a velocity that damping takes in a sub-step
@@ -30,11 +31,11 @@ MAX_SUBSTEPS = 200
 
 
 @subroutine
-def step_springs(A: Address, scene: Scene, dt: Number) -> Number:
+def step_springs(robot: Robot, scene: Scene, dt: Number) -> Number:
     """Advance q and u by dt with contact; returns the kinetic energy before."""
-    apart(A)
-    place_and_move(A, scene)
-    near, wanted = look_around(A, scene, dt)
+    apart(robot)
+    place_and_move(robot, scene)
+    near, wanted = look_around(robot, scene, dt)
     substeps = scene.settings.substeps
     if substeps == 0:
         substeps = wanted
@@ -48,33 +49,33 @@ def step_springs(A: Address, scene: Scene, dt: Number) -> Number:
     energy = 0.0
     for k in range(substeps):
         if k > 0:
-            place_and_move(A, scene)
-        press_springs(A, scene, near, h, fade)
-        energy = solve_step(A, scene, h, scene.zero, near)
-        take_velocity(A, scene)
-        move_along(A, scene, h)
+            place_and_move(robot, scene)
+        press_springs(robot, scene, near, h, fade)
+        energy = solve_step(robot, scene, h, scene.zero, near)
+        take_velocity(robot, scene)
+        move_along(robot, scene, h)
     return energy
 
 
 @subroutine
-def look_around(A: Address, scene: Scene, dt: Number) -> tuple[Int, Int]:
+def look_around(robot: Robot, scene: Scene, dt: Number) -> tuple[Int, Int]:
     """List the points near the ground; returns how many, and how many sub-steps they need."""
-    apart(A)
+    apart(robot)
     terrain = memory_at(scene.terrain)
     points, memories, springs = scene.points, scene.point_memory, scene.springs
     count, D, K = scene.n_points, scene.settings.damping, scene.settings.stiffness
-    p_B, v_B = base_motion(A, scene)
+    p_B, v_B = base_motion(robot, scene)
     n = 0
     fastest = 0.0
     for i in range(count):
         point, memory = points[i], memories[i]
         lane, radius = point.lane, point.radius
-        p = point_of_body(A, lane, point.position)
+        p = position_of_point(body_at(robot, lane), point.position)
         distance, normal, _, _ = ground_below(terrain, add(p, p_B), radius)
         memory.impulse = (0.0, 0.0, 0.0)
         memory.normal = normal
         memory.distance = distance
-        v = add(v_B, point_velocity(A, lane, add(p, scale(normal, -radius))))
+        v = add(v_B, point_velocity(body_at(robot, lane), add(p, scale(normal, -radius))))
         reach = 2.0 * dt * math.sqrt(dot(v, v))
         if distance < REACH + reach:
             springs[n].point = i
@@ -91,25 +92,25 @@ def look_around(A: Address, scene: Scene, dt: Number) -> tuple[Int, Int]:
 
 
 @subroutine
-def press_springs(A: Address, scene: Scene, near: Int, h: Number, fade: Number) -> None:
+def press_springs(robot: Robot, scene: Scene, near: Int, h: Number, fade: Number) -> None:
     """Contact forces of the points that are near, and their deflections after a sub-step."""
-    apart(A)
+    apart(robot)
     terrain = memory_at(scene.terrain)
     points, memories, springs = scene.points, scene.point_memory, scene.springs
     K, D = scene.settings.stiffness, scene.settings.damping
-    p_B, v_B = base_motion(A, scene)
+    p_B, v_B = base_motion(robot, scene)
     for k in range(near):
         spring = springs[k]
         i = spring.point
         point, memory = points[i], memories[i]
         lane, radius = point.lane, point.radius
-        p = point_of_body(A, lane, point.position)
+        p = position_of_point(body_at(robot, lane), point.position)
         distance, normal, mu, _ = ground_below(terrain, add(p, p_B), radius)
         p = add(p, scale(normal, -radius))
         delta = memory.deflection
         force: Vec3 = (0.0, 0.0, 0.0)
         if distance < 0.0:
-            v = add(v_B, point_velocity(A, lane, p))
+            v = add(v_B, point_velocity(body_at(robot, lane), p))
             force, delta = spring_force(K, D, mu, -distance, normal, v, delta, h)
         else:
             delta = scale(delta, fade)

@@ -11,41 +11,41 @@ import math
 
 from quad_dynamics.compiler.record_types import clear, part
 from quad_dynamics.compiler.records import Numbers
-from quad_dynamics.compiler.trace import apart, load_int, routine, subroutine
-from quad_dynamics.compiler.types import Address, Bool, Int, Number
+from quad_dynamics.compiler.trace import apart, routine, subroutine
+from quad_dynamics.compiler.types import Bool, Int, Number
 from quad_dynamics.kernels.scene import Scene, Stop
-from quad_dynamics.model import layout as L
+from quad_dynamics.model.layout import Robot
 
 LIMIT_MARGIN = 1e-3  # a joint this near to its limit takes part [rad, m]
 
 
 @subroutine
-def find_stops(A: Address, scene: Scene, h: Number) -> None:
+def find_stops(robot: Robot, scene: Scene, h: Number) -> None:
     """List the joints that may reach a limit in this step."""
-    apart(A)
+    apart(robot)
     scene.n_stops = scene.zero
-    look_for_stops(A, scene, scene.u, LIMIT_MARGIN, 2.0 * h, h)
+    look_for_stops(robot, scene, scene.u, LIMIT_MARGIN, 2.0 * h, h)
 
 
 @subroutine
-def add_stops(A: Address, scene: Scene, h: Number) -> Int:
+def add_stops(robot: Robot, scene: Scene, h: Number) -> Int:
     """List the joints that would pass a limit with `velocity` and are not listed; returns how many."""
-    apart(A)
+    apart(robot)
     listed = scene.n_stops
-    look_for_stops(A, scene, scene.velocity, 0.0, h, h)
+    look_for_stops(robot, scene, scene.velocity, 0.0, h, h)
     return scene.n_stops - listed
 
 
 @routine
 def look_for_stops(
-    A: Address, scene: Scene, speeds: Numbers, margin: Number, time: Number, h: Number
+    robot: Robot, scene: Scene, speeds: Numbers, margin: Number, time: Number, h: Number
 ) -> None:
     """List the joints that may reach a limit within a time, unless they are listed."""
     if scene.settings.joint_limits == 0:
         return
-    nj, drives = load_int(A, L.NJ), scene.drives
-    q = part(scene.q, load_int(A, L.NQ) - nj)
-    u = part(speeds, load_int(A, L.NV) - nj)
+    nj, drives = robot.nj, scene.drives
+    q = part(scene.q, robot.nq - nj)
+    u = part(speeds, robot.nv - nj)
     for j in range(nj):
         drive = drives[j]
         lowest, highest = q[j] - drive.lowest, drive.highest - q[j]
@@ -108,9 +108,9 @@ def has_friction_rows(scene: Scene, n_stops: Int) -> Bool:
 
 
 @routine
-def keep_joints(A: Address, scene: Scene) -> None:
+def keep_joints(robot: Robot, scene: Scene) -> None:
     """Keep what the joints did, and what their limits gave, for the next step to start with."""
-    nj, modes, memory = load_int(A, L.NJ), scene.modes, scene.joint_memory
+    nj, modes, memory = robot.nj, scene.modes, scene.joint_memory
     for j in range(nj):
         memory[j].mode = modes[j].mode
         memory[j].limit_impulse = 0.0

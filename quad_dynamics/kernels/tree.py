@@ -12,6 +12,7 @@ origin: the base has angular velocity only, and its spatial acceleration is the 
 from __future__ import annotations
 
 import math
+from typing import cast
 
 from quad_dynamics.compiler.trace import formula, join, routine
 from quad_dynamics.compiler.types import Address, Int, Lanes, Mat3, Number, Sym3, Vec3
@@ -53,10 +54,10 @@ def link_frame(words: Address) -> LinkFrame:
     return LinkFrame(words, 0)
 
 
-@routine
+@formula
 def body_of(robot: Robot, frame: LinkFrame) -> Body:
     """The body that a frame is fixed to."""
-    return body_at(robot, int(frame.place))
+    return body_at(robot, frame.place)
 
 
 @formula
@@ -80,7 +81,7 @@ def base_rotation(robot: Robot) -> Mat3:
 @formula
 def pick(pack: Pack, x: Address, start: Int) -> Lanes:
     """x[start + joint] for each body of a pack; empty lanes get that of joint 0."""
-    return join(*[x[start + joint] for joint in pack.joint])
+    return join(*[x[start + joint] for joint in cast('tuple[Int, ...]', pack.joint)])
 
 
 # ---------------------------------------------------------------- positions
@@ -282,57 +283,3 @@ def friction(robot: Robot, j: Int, qd: Number) -> Number:
     joint = robot.joints[j]
     sign = 1.0 if qd > 0.0 else (-1.0 if qd < 0.0 else 0.0)
     return joint.viscous * qd + joint.coulomb * sign
-
-
-# ---------------------------------------------------------------- for kernels with places instead of bodies
-
-
-@formula
-def pack_at(A: Address, k: Int) -> Int:
-    """Place of pack k."""
-    return A.packs[k].at
-
-
-@formula
-def parent_of(A: Address, k: Int) -> Int:
-    """Place of the pack that holds the parents of pack k."""
-    return A.packs[k].parent.at
-
-
-@formula
-def joint_entry(A: Address, j: Int) -> Int:
-    """Place of joint j in the joint table."""
-    return A.joints[j].at
-
-
-@formula
-def lane_of(A: Address, j: Int) -> Int:
-    """Place of the body of joint j."""
-    return A.joints[j].place
-
-
-@formula
-def take(A: Address, at: Int, x: Address, start: Int) -> Lanes:
-    """As `pick`."""
-    return pick(Pack(A.memory, at), x, start)
-
-
-@routine
-def gather(A: Address, row: Int, x: Address, start: Int) -> None:
-    """Copy a row's number of each joint to x[start], x[start + 1], ..."""
-    # In local variables, or they would be read again after every number that is written.
-    nj, joints = A.nj, A.joints
-    for j in range(nj):
-        x[start + j] = A[joints[j].place + row]
-
-
-@formula
-def point_of_body(A: Address, lane: Int, p_K: Vec3) -> Vec3:
-    """As `position_of_point`."""
-    return position_of_point(Body(A.memory, lane), p_K)
-
-
-@formula
-def inertia_in_A(A: Address, at: Int) -> tuple[Number, Vec3, Sym3]:
-    """As `rigid_inertia`."""
-    return rigid_inertia(Pack(A.memory, at))
