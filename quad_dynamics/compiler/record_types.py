@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from llvmlite import ir
 from numba import types
@@ -178,7 +178,7 @@ class _GetTemplate(AbstractTemplate):  # type: ignore[misc]
         if isinstance(index, types.Integer):
             if isinstance(target, TableType):
                 return signature(type_of_record(target.record), target, types.int64)
-            if isinstance(target, NumbersType | RootType):
+            if isinstance(target, NumbersType):
                 return signature(types.float64, target, types.int64)
         return None
 
@@ -188,7 +188,7 @@ class _SetTemplate(AbstractTemplate):  # type: ignore[misc]
 
     def generic(self, args: Any, kws: Any) -> Any:
         target, index, _ = args
-        if isinstance(target, NumbersType | RootType) and isinstance(index, types.Integer):
+        if isinstance(target, NumbersType) and isinstance(index, types.Integer):
             return signature(types.none, target, types.int64, types.float64)
         return None
 
@@ -199,14 +199,12 @@ infer_global(operator.setitem)(_SetTemplate)
 
 @lower_builtin(operator.getitem, TableType, types.int64)
 @lower_builtin(operator.getitem, NumbersType, types.int64)
-@lower_builtin(operator.getitem, RootType, types.int64)
 def _lower_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     found = sig.args[0].wrap(builder, args[0])[Placeholder(builder, args[1])]
     return pack_result(context, builder, sig.return_type, found)
 
 
 @lower_builtin(operator.setitem, NumbersType, types.int64, types.float64)
-@lower_builtin(operator.setitem, RootType, types.int64, types.float64)
 def _lower_set_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     sig.args[0].wrap(builder, args[0])[Placeholder(builder, args[1])] = Placeholder(builder, args[2])
     return context.get_dummy_value()
@@ -240,7 +238,8 @@ def words(record: Any) -> Numbers:
 @formula
 def place(record: Any) -> Int:
     """Where a record stands in its memory: how many words behind the beginning."""
-    return cast(Int, record.at)
+    at: Int = record.at
+    return at
 
 
 @formula

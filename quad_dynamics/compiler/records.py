@@ -141,7 +141,8 @@ class _Tuple(Kind[T]):
         return tuple(record.memory[at + k] for k in range(self.words))  # type: ignore[return-value]
 
     def read_component(self, record: Record, at: Any, i: int) -> Number:
-        return cast(Number, record.memory[at + i])
+        found: Number = record.memory[at + i]
+        return found
 
     def write(self, record: Record, at: Any, value: T) -> None:
         for k in range(self.words):
@@ -186,7 +187,8 @@ class _Rows(Kind[T]):
             self._write_row(record, at + LANES * k, values[k], whole)
 
     def read_component(self, record: Record, at: Any, i: int) -> Number:
-        return cast(Number, self._read_row(record, at + LANES * i, record._view == 'pack'))
+        found: Number = self._read_row(record, at + LANES * i, record._view == 'pack')
+        return found
 
     def _read_row(self, record: Record, at: Any, whole: bool) -> Any:
         from quad_dynamics.compiler.trace import load, load_int
@@ -516,7 +518,7 @@ def wrong_record(function: Callable[..., Any], kinds: Sequence[Any]) -> str:
             expected = f'Table[{wanted.__name__}]' if origin is Table else wanted.__name__
             if str(kind) != expected and not (origin is None and _is_record(kind, wanted)):
                 return f"{function.__name__} got {kind} as '{name}'; expected {expected}"
-        elif hint is Address and hasattr(kind, 'record') and not hasattr(kind.record, 'pointer'):
+        elif hint is Address and hasattr(kind, 'record'):
             return f"{function.__name__} got {kind} as '{name}'; expected plain numbers"
     return ''
 

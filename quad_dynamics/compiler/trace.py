@@ -399,13 +399,13 @@ def square_root(x: Number) -> Number:
 
 
 @formula
-def zero_lanes(A: Address) -> Lanes:
+def zero_lanes(A: Address | Place) -> Lanes:
     """Four zeros; the memory only says where they are used."""
     return _number(A.builder, ir.Constant(VECTOR, [0.0] * LANES))
 
 
 @formula
-def unit_lanes(A: Address) -> tuple[Lanes, Lanes, Lanes]:
+def unit_lanes(A: Address | Place) -> tuple[Lanes, Lanes, Lanes]:
     """Lanes (1 0 0 0), (0 1 0 0) and (0 0 1 0); the memory only says where they are used."""
     x, y, z = (
         _number(A.builder, ir.Constant(VECTOR, [float(i == lane) for lane in range(LANES)])) for i in range(3)

@@ -15,13 +15,13 @@ LANES = 4  # numbers that one vector register holds
 # Single things.
 Lanes: TypeAlias = float  # four floats, one for each body of a pack
 Number: TypeAlias = float  # a float or Lanes
-Int: TypeAlias = int  # an int64: a count, an index, a place in the arena, flags, the status of a kernel
+Int: TypeAlias = int  # an int64: a count, an index, a place in memory, flags, the status of a kernel
 Bool: TypeAlias = bool  # a truth value; only routines have them
 Object: TypeAlias = Any  # an argument of a kernel as Python hands it in: an array or None
 
 
 class Address(Protocol):
-    """Numbers in memory, `x[i]`: the arena, what `data` finds in an array, or `Numbers` of a record."""
+    """Numbers in memory, `x[i]`: what `data` finds in an array, or `Numbers` of a record."""
 
     def __getitem__(self, i: Int) -> Number: ...
 

@@ -311,18 +311,3 @@ def write_base_acceleration(robot: Robot, du: Address, i: Int) -> None:
     for k in range(3):
         du[i + k] = a[k] + g[k]
         du[i + 3 + k] = alpha_B[k]
-
-
-# ---------------------------------------------------------------- for kernels with places instead of bodies
-
-
-@formula
-def store_rigid(robot: Robot, at: Int, m: Number, h: Vec3, J: Sym3) -> None:
-    """As `articulate_rigid`."""
-    articulate_rigid(Pack(robot.memory, at), m, h, J)
-
-
-@formula
-def load_articulated(robot: Robot, at: Int) -> tuple[Sym3, Mat3, Sym3]:
-    """As `articulated_inertia`."""
-    return articulated_inertia(Pack(robot.memory, at))

@@ -26,7 +26,6 @@ from quad_dynamics.compiler.trace import (
     join,
     lane_sum,
     load,
-    load_int,
     routine,
     split,
     square_root,
@@ -35,32 +34,23 @@ from quad_dynamics.compiler.trace import (
     zero_lanes,
 )
 from quad_dynamics.compiler.types import LANES, Int, Lanes, Number, Vec3
-from quad_dynamics.kernels.contact_inertia import pass_joint
+from quad_dynamics.kernels.contact_inertia import pass_through
 from quad_dynamics.kernels.scene import BASE_COLUMNS, Contact, Scene, Stop
 from quad_dynamics.kernels.spatial import (
     add,
     cross,
     dot,
-    load3,
-    read3,
     rotate,
     scale,
-    store3,
-    store6,
     unrotate,
 )
 from quad_dynamics.kernels.tree import (
+    ZERO3,
     base_rotation,
     base_rows,
-    gather,
-    joint_entry,
-    lane_of,
-    pack_at,
-    parent_of,
-    take,
+    pick,
 )
-from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.model.layout import BaseFactor, Body, Pack, Robot
 
 # A 3 x 3 inverse is used only where the determinant is above this share of the cube of the mean diagonal.
 _REGULAR = 1e-9
@@ -76,23 +66,22 @@ _PUSH_PRECISION = 0.01
 def root_inertias(robot: Robot) -> None:
     """The roots of 1/d of all joints and of the base; after the inward pass of the articulated bodies."""
     for k in range(1, robot.n_packs):
-        root_pack(robot, pack_at(robot, k))
+        root_pack(robot.packs[k])
     if robot.floating != 0:
         root_base(robot)
 
 
 @formula
-def root_pack(robot: Robot, at: Int) -> None:
+def root_pack(pack: Pack) -> None:
     """The roots of 1/d of a pack."""
-    store(robot, at + L.D_ROOT, square_root(load(robot, at + L.D_INV)))
+    pack.d_inv_root = square_root(pack.d_inv)
 
 
 @formula
 def root_base(robot: Robot) -> None:
     """The roots of 1/D of the base."""
-    at = load_int(robot, L.SCRATCH)
-    for k in range(6):
-        robot[at + L.BASE_D_ROOT + k] = square_root(robot[at + L.BASE_D_INV + k])
+    base = robot.base
+    base.d_inv_root = tuple(square_root(x) for x in base.d_inv)
 
 
 @subroutine
@@ -101,7 +90,7 @@ def open_contact(robot: Robot, scene: Scene, contact: Contact) -> None:
     apart(robot)
     length, v = scene.row_length, scene.velocity
     first, joint = contact.first, contact.joint
-    skip, table = base_rows(robot), load_int(robot, L.JOINTS)
+    skip, joints = base_rows(robot), robot.joints
     to = contact.rows
     fill_zero(to, 0, 3 * length)
     f0, m0 = unit_wrenches(contact)
@@ -110,22 +99,11 @@ def open_contact(robot: Robot, scene: Scene, contact: Contact) -> None:
     inertia: Vec3 = (zero, zero, zero)
     speed = zero
     while joint >= 0:
-        entry = table + joint * L.JOINT_WORDS
         column = part(to, BASE_COLUMNS + joint - first)
         f, m, inertia, speed = leave_joint(
-            robot,
-            load_int(robot, entry + L.J_LANE),
-            f,
-            m,
-            f0,
-            m0,
-            v[skip + joint],
-            inertia,
-            speed,
-            column,
-            length,
+            joints[joint].body, f, m, f0, m0, v[skip + joint], inertia, speed, column, length
         )
-        joint = load_int(robot, entry + L.J_PARENT)
+        joint = joints[joint].parent
     if skip > 0:
         inertia, speed = leave_base(robot, f, m, f0, m0, inertia, speed, v, to, length)
     write_inertia(contact, inertia, speed)
@@ -158,8 +136,7 @@ def write3(x: Numbers, at: Int, a: Vec3) -> None:
 
 @formula
 def leave_joint(
-    robot: Robot,
-    lane: Int,
+    body: Body,
     f: Vec3,
     m: Vec3,
     f0: Vec3,
@@ -172,9 +149,9 @@ def leave_joint(
 ) -> tuple[Vec3, Vec3, Vec3, Lanes]:
     """What three impulses leave at a joint, on their way to the base; what the joint's speed does to them."""
     # J = S . F_0 with the impulse as it was given
-    speed = speed + (dot(read3(robot, lane + L.AXIS_V), f0) + dot(read3(robot, lane + L.AXIS_W), m0)) * qd
-    left, f, m = pass_joint(robot, lane, f, m)
-    inertia = write_column(left * robot[lane + L.D_ROOT], inertia, column, length)
+    speed = speed + (dot(body.axis_v, f0) + dot(body.axis_w, m0)) * qd
+    left, f, m = pass_through(body, f, m)
+    inertia = write_column(left * body.d_inv_root, inertia, column, length)
     return f, m, inertia, speed
 
 
@@ -203,13 +180,14 @@ def leave_base(
     """What three impulses leave at the base."""
     w = rotate(base_rotation(robot), row3(v, 3))
     speed = speed + dot(f0, row3(v, 0)) + dot(m0, w)
-    at = load_int(robot, L.SCRATCH)
+    base = robot.base
+    lower, roots = BaseFactor.lower.numbers(base), BaseFactor.d_inv_root.numbers(base)
     x = list(f + m)
     for i in range(6):
         for k in range(i):
-            x[i] = x[i] - x[k] * robot[at + L.BASE_L + 6 * i + k]
+            x[i] = x[i] - x[k] * lower[6 * i + k]
     for i in range(6):
-        inertia = write_column(x[i] * robot[at + L.BASE_D_ROOT + i], inertia, part(rows, i), length)
+        inertia = write_column(x[i] * roots[i], inertia, part(rows, i), length)
     return inertia, speed
 
 
@@ -275,21 +253,21 @@ def open_stop(robot: Robot, scene: Scene, stop: Stop) -> None:
     drive = scene.drives[joint]
     first, to, sign = drive.first, stop.row, stop.sign
     fill_zero(to, 0, length)
-    lane = lane_of(robot, joint)
+    body = robot.joints[joint].body
     stop.free_velocity = sign * scene.velocity[base_rows(robot) + joint]
-    own = sign * robot[lane + L.D_ROOT]
+    own = sign * body.d_inv_root
     to[BASE_COLUMNS + joint - first] = own
     inertia = own * own
-    x = -sign * robot[lane + L.D_INV]
-    f, m = scale(read3(robot, lane + L.U_F), x), scale(read3(robot, lane + L.U_N), x)
-    joint = load_int(robot, joint_entry(robot, joint) + L.J_PARENT)
+    x = -sign * body.d_inv
+    f, m = scale(body.U_f, x), scale(body.U_n, x)
+    joint = robot.joints[joint].parent
     while joint >= 0:
-        lane = lane_of(robot, joint)
-        left, f, m = pass_joint(robot, lane, f, m)
-        left *= robot[lane + L.D_ROOT]
+        body = robot.joints[joint].body
+        left, f, m = pass_through(body, f, m)
+        left *= body.d_inv_root
         to[BASE_COLUMNS + joint - first] = left
         inertia += left * left
-        joint = load_int(robot, joint_entry(robot, joint) + L.J_PARENT)
+        joint = robot.joints[joint].parent
     if base_rows(robot) > 0:
         inertia += leave_torque_at_base(robot, f, m, to)
     stop.inertia = inertia
@@ -298,12 +276,13 @@ def open_stop(robot: Robot, scene: Scene, stop: Stop) -> None:
 @formula
 def leave_torque_at_base(robot: Robot, f: Vec3, m: Vec3, row: Numbers) -> Number:
     """What an impulse leaves at the base; returns the product with itself."""
-    at = load_int(robot, L.SCRATCH)
+    base = robot.base
+    lower, roots = BaseFactor.lower.numbers(base), BaseFactor.d_inv_root.numbers(base)
     x = list(f + m)
     for i in range(6):
         for k in range(i):
-            x[i] = x[i] - x[k] * robot[at + L.BASE_L + 6 * i + k]
-    left = [x[i] * robot[at + L.BASE_D_ROOT + i] for i in range(6)]
+            x[i] = x[i] - x[k] * lower[6 * i + k]
+    left = [x[i] * roots[i] for i in range(6)]
     for i in range(6):
         row[i] = left[i]
     return cast(Number, sum(left[i] * left[i] for i in range(6)))
@@ -527,23 +506,27 @@ def respond(robot: Robot, y: Numbers, to: Numbers) -> None:
     apart(robot)
     skip = base_rows(robot)
     if skip > 0:
-        respond_base(robot, pack_at(robot, 0), y, to)
+        respond_base(robot, y, to)
     else:
-        stop_root(robot, pack_at(robot, 0))
+        stop_root(robot.packs[0])
     for k in range(1, robot.n_packs):
-        respond_pack(robot, pack_at(robot, k), parent_of(robot, k), y, BASE_COLUMNS)
-    gather(robot, L.QDD, to, skip)
+        respond_pack(robot.packs[k], y, BASE_COLUMNS)
+    # In local variables, or they would be read again after every number that is written.
+    nj, joints = robot.nj, robot.joints
+    for j in range(nj):
+        to[skip + j] = joints[j].body.change_qd
 
 
 @formula
-def respond_base(robot: Robot, at: Int, y: Numbers, to: Numbers) -> None:
+def respond_base(robot: Robot, y: Numbers, to: Numbers) -> None:
     """Velocity of the base from y: L^-T (root of 1/D) y, in world axes for the bodies, then as in u."""
-    scratch = load_int(robot, L.SCRATCH)
-    x = [y[k] * robot[scratch + L.BASE_D_ROOT + k] for k in range(6)]
+    base, factor = robot.packs[0], robot.base
+    roots, lower = BaseFactor.d_inv_root.numbers(factor), BaseFactor.lower.numbers(factor)
+    x = [y[k] * roots[k] for k in range(6)]
     for row in reversed(range(6)):
         for k in range(row + 1, 6):
-            x[row] = x[row] - robot[scratch + L.BASE_L + 6 * k + row] * x[k]
-    store6(robot, at + L.ACC_V, tuple(x))
+            x[row] = x[row] - lower[6 * k + row] * x[k]
+    base.change_v, base.change_w = tuple(x[:3]), tuple(x[3:])
     w_B = unrotate(base_rotation(robot), tuple(x[3:]))
     for k in range(3):
         to[k] = x[k]
@@ -551,20 +534,20 @@ def respond_base(robot: Robot, at: Int, y: Numbers, to: Numbers) -> None:
 
 
 @formula
-def stop_root(robot: Robot, at: Int) -> None:
+def stop_root(pack: Pack) -> None:
     """The root of a fixed base does not move."""
-    store6(robot, at + L.ACC_V, (0.0,) * 6)
+    pack.change_v, pack.change_w = ZERO3, ZERO3
 
 
 @formula
-def respond_pack(robot: Robot, at: Int, up: Int, y: Numbers, start: Int) -> None:
+def respond_pack(pack: Pack, y: Numbers, start: Int) -> None:
     """Joint speeds that impulses cause: qd = (t - U . v_parent) / d, and what the bodies move with."""
-    a, alpha = load3(robot, up + L.ACC_V), load3(robot, up + L.ACC_W)
-    lost = dot(load3(robot, at + L.U_F), a) + dot(load3(robot, at + L.U_N), alpha)
-    qd = take(robot, at, y, start) * load(robot, at + L.D_ROOT) - lost * load(robot, at + L.D_INV)
-    store(robot, at + L.QDD, qd)
-    store3(robot, at + L.ACC_V, add(a, scale(load3(robot, at + L.AXIS_V), qd)))
-    store3(robot, at + L.ACC_W, add(alpha, scale(load3(robot, at + L.AXIS_W), qd)))
+    v, w = pack.parent.change_v, pack.parent.change_w
+    lost = dot(pack.U_f, v) + dot(pack.U_n, w)
+    qd = pick(pack, y, start) * pack.d_inv_root - lost * pack.d_inv
+    pack.change_qd = qd
+    pack.change_v = add(v, scale(pack.axis_v, qd))
+    pack.change_w = add(w, scale(pack.axis_w, qd))
 
 
 @routine

@@ -110,7 +110,7 @@ def contact_inertia(
             p_K = point_in_body(robot, frame, item_or_none(robot, offsets, a // kinds))
             propagate_group(robot, frame, p_K, a % kinds, T, a * nv * LANES)
         for a in range(groups):
-            joint = int(link_frame(data(item(links, a // kinds))).joint)
+            joint = link_frame(data(item(links, a // kinds))).joint
             for b in range(a + 1):
                 rows = multiply_groups(robot, joint, T, a * nv * LANES, b * nv * LANES)
                 write_block(rows, G, i * r * r, a * ROWS, b * ROWS, r)
@@ -160,7 +160,7 @@ def propagate_group(robot: Robot, frame: LinkFrame, p_K: Vec3, kind: Int, T: Add
         f, n = start_forces(body_of(robot, frame), p_K)
     else:
         f, n = start_moments(robot)
-    j = int(frame.joint)
+    j = frame.joint
     while j >= 0:
         left, f, n = pass_through(robot.joints[j].body, f, n)
         store(T, to + (skip + j) * LANES, left)
@@ -328,7 +328,7 @@ def propagate(robot: Robot, frame: LinkFrame, p_K: Vec3, force: Vec3, T: Address
     skip = base_rows(robot)
     fill_zero(T, 0, robot.nv)
     f, n = place_force(body_of(robot, frame), p_K, force, ZERO3)
-    j = int(frame.joint)
+    j = frame.joint
     while j >= 0:
         left, f, n = pass_through(robot.joints[j].body, f, n)
         T[skip + j] = left
@@ -502,12 +502,3 @@ def write_base_response(robot: Robot, a_b: Vec6, du: Address, to: Int) -> None:
     """Acceleration of the base; angular part in body axes."""
     for k, x in enumerate(a_b[:3] + unrotate(base_rotation(robot), a_b[3:])):
         du[to + k] = x
-
-
-# ---------------------------------------------------------------- for kernels with places instead of bodies
-
-
-@formula
-def pass_joint(robot: Robot, lane: Int, f: Vec3, n: Vec3) -> tuple[Number, Vec3, Vec3]:
-    """As `pass_through`."""
-    return pass_through(Body(robot.memory, lane), f, n)

@@ -22,8 +22,7 @@ from quad_dynamics.compiler.trace import apart, formula, routine, subroutine
 from quad_dynamics.compiler.types import Bool, Int, Number
 from quad_dynamics.kernels.scene import EXPLICIT_FRICTION, STICKING_FRICTION, DriveCommand, JointDrive, Scene
 from quad_dynamics.kernels.stops import list_friction
-from quad_dynamics.kernels.tree import base_rows, clear_torques, lane_of
-from quad_dynamics.model import layout as L
+from quad_dynamics.kernels.tree import base_rows, clear_torques
 from quad_dynamics.model.layout import Robot
 
 # How a joint moves in a step: freely (no Coulomb friction), sliding up or down, or not at all.
@@ -152,13 +151,13 @@ def is_slow(drive: JointDrive, speed: Number, time: Number) -> Bool:
 
 @subroutine
 def load_joints(robot: Robot, scene: Scene, h: Number) -> None:
-    """Put torques, friction and inertias of the joints into the arena, for a step of length h."""
+    """Put torques, friction and inertias of the joints into the bodies, for a step of length h."""
     apart(robot)
     modes, drives, tau = scene.modes, scene.drives, scene.tau
     qd, kind = part(scene.u, base_rows(robot)), scene.settings.joint_friction
     clear_torques(robot)
     for j in range(robot.nj):
-        drive, lane = drives[j], lane_of(robot, j)
+        drive, body = drives[j], robot.joints[j].body
         inertia, torque = drive.rotor_inertia, tau[j]
         mode, speed = modes[j].mode, qd[j]
         if kind == STICKING_FRICTION:
@@ -171,8 +170,8 @@ def load_joints(robot: Robot, scene: Scene, h: Number) -> None:
                 torque -= drive.viscous * speed + mode * drive.coulomb
         elif kind == EXPLICIT_FRICTION:
             torque -= explicit_friction(drive, speed)
-        robot[lane + L.TAU] = torque
-        robot[lane + L.ROTOR_KK] = inertia
+        body.tau = torque
+        body.joint_inertia = inertia
 
 
 @routine

@@ -57,18 +57,3 @@ def subtract_about_origin(body: Body, force: Vec3, moment: Vec3) -> None:
     x = [(Body.f.component(body, i), Body.n.component(body, i)) for i in range(3)]
     body.f = tuple(x[i][0] - force[i] for i in range(3))
     body.n = tuple(x[i][1] - moment[i] for i in range(3))
-
-
-# ---------------------------------------------------------------- for kernels with places instead of bodies
-
-
-@formula
-def subtract_wrench(robot: Robot, lane: Int, offset: Vec3, force: Vec3, moment: Vec3) -> None:
-    """As `subtract_at_point`."""
-    subtract_at_point(Body(robot.memory, lane), offset, force, moment)
-
-
-@formula
-def subtract_from_body(robot: Robot, lane: Int, force: Vec3, moment: Vec3) -> None:
-    """As `subtract_about_origin`."""
-    subtract_about_origin(Body(robot.memory, lane), force, moment)

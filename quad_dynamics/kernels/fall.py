@@ -5,17 +5,24 @@ from __future__ import annotations
 
 from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import apart, formula, lane_sum, routine, subroutine, zero_lanes
-from quad_dynamics.compiler.types import Int, Lanes, Number, Vec3
-from quad_dynamics.kernels.aba import solve_articulated, store_rigid
+from quad_dynamics.compiler.types import Lanes, Number, Vec3
+from quad_dynamics.kernels.aba import articulate_rigid, solve_articulated
 from quad_dynamics.kernels.constraints import row3
-from quad_dynamics.kernels.external import subtract_from_body, subtract_wrench
+from quad_dynamics.kernels.external import (
+    subtract_about_origin,
+    subtract_at_point,
+)
 from quad_dynamics.kernels.joint_space import accelerate_by_factor
 from quad_dynamics.kernels.manifold import turn
 from quad_dynamics.kernels.scene import CHOLESKY, MAX_FORCES, ExternalForce, Scene
-from quad_dynamics.kernels.spatial import add, cross, dot, inertia_mul, load3, scale, store6
-from quad_dynamics.kernels.tree import inertia_in_A, move_bodies, pack_at, place_bodies
-from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.kernels.spatial import add, cross, dot, inertia_mul, scale
+from quad_dynamics.kernels.tree import (
+    body_at,
+    move_bodies,
+    place_bodies,
+    rigid_inertia,
+)
+from quad_dynamics.model.layout import Body, Pack, Robot
 
 
 @subroutine
@@ -34,7 +41,7 @@ def start_bodies(robot: Robot, scene: Scene) -> Number:
     zero = zero_lanes(robot)
     energy, momentum = zero, (zero, zero, zero)
     for k in range(robot.n_packs):
-        energy, momentum = start_moving_pack(robot, pack_at(robot, k), energy, momentum)
+        energy, momentum = start_moving_pack(robot.packs[k], energy, momentum)
     forces, dt = scene.forces, scene.settings.dt
     for i in range(MAX_FORCES):
         force = forces[i]
@@ -46,13 +53,13 @@ def start_bodies(robot: Robot, scene: Scene) -> Number:
 
 
 @formula
-def start_moving_pack(robot: Robot, at: Int, energy: Lanes, momentum: Vec3) -> tuple[Lanes, Vec3]:
+def start_moving_pack(pack: Pack, energy: Lanes, momentum: Vec3) -> tuple[Lanes, Vec3]:
     """As `aba.start_pack`; adds energy and momentum, seen by an observer that moves with the base."""
-    m, h, J = inertia_in_A(robot, at)
-    store_rigid(robot, at, m, h, J)
-    v, w = load3(robot, at + L.VEL_V), load3(robot, at + L.VEL_W)
+    m, h, J = rigid_inertia(pack)
+    articulate_rigid(pack, m, h, J)
+    v, w = pack.v, pack.w
     l, k = inertia_mul(m, h, J, v, w)
-    store6(robot, at + L.FORCE_F, cross(w, l) + add(cross(w, k), cross(v, l)))
+    pack.f, pack.n = cross(w, l), add(cross(w, k), cross(v, l))
     return energy + (dot(v, l) + dot(w, k)) * 0.5, add(momentum, l)
 
 
@@ -68,13 +75,13 @@ def push_link(robot: Robot, force: ExternalForce, share: Number) -> None:
     """Let an external wrench act on its link."""
     f, moment = force.force, force.moment
     lane = force.lane
-    subtract_wrench(robot, lane, force.position, scale(f, share), scale(moment, share))
+    subtract_at_point(body_at(robot, lane), force.position, scale(f, share), scale(moment, share))
 
 
 @formula
-def push_body(robot: Robot, lane: Int, p: Vec3, force: Vec3) -> None:
+def push_body(body: Body, p: Vec3, force: Vec3) -> None:
     """Let a force act at a place in A on the body in a lane."""
-    subtract_from_body(robot, lane, force, cross(p, force))
+    subtract_about_origin(body, force, cross(p, force))
 
 
 @subroutine

@@ -17,12 +17,11 @@ from quad_dynamics.compiler.trace import (
     apart,
     formula,
     lane_sum,
-    load,
     routine,
     subroutine,
     zero_lanes,
 )
-from quad_dynamics.compiler.types import Int, Number, Sym3, Vec3
+from quad_dynamics.compiler.types import Number, Sym3, Vec3
 from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.fall import place_and_move
 from quad_dynamics.kernels.scene import MAX_FORCES, Scene
@@ -31,16 +30,18 @@ from quad_dynamics.kernels.spatial import (
     cross,
     dot,
     inertia_mul,
-    load3,
-    load9,
     rotate,
     scale,
     sub,
     unrotate,
 )
-from quad_dynamics.kernels.tree import base_rotation, inertia_in_A, pack_at, parent_of, point_of_body
-from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.kernels.tree import (
+    base_rotation,
+    body_at,
+    position_of_point,
+    rigid_inertia,
+)
+from quad_dynamics.model.layout import Pack, Robot
 
 
 @subroutine
@@ -49,7 +50,7 @@ def keep_momentum(robot: Robot, scene: Scene, h: Number) -> None:
     apart(robot)
     m, c, _, l, L_G = momentum(robot)
     f, t = external_forces(robot, scene)
-    gravity = (robot[L.GRAVITY], robot[L.GRAVITY + 1], robot[L.GRAVITY + 2])
+    gravity = robot.gravity
     L_G = add(L_G, scale(sub(t, cross(c, f)), h))
     v_G = add(row3(scene.last_u, 0), scale(l, 1.0 / m))
     v_G = add(v_G, scale(add(gravity, scale(f, 1.0 / m)), h))
@@ -78,29 +79,29 @@ def momentum(robot: Robot) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
     m, h, J = zero, (zero, zero, zero), (zero, zero, zero, zero, zero, zero)
     l, k = (zero, zero, zero), (zero, zero, zero)
     for i in range(robot.n_packs):
-        m, h, J, l, k = add_pack(robot, pack_at(robot, i), m, h, J, l, k)
+        m, h, J, l, k = add_pack(robot.packs[i], m, h, J, l, k)
     if robot.has_rotors != 0:
         for i in range(1, robot.n_packs):
-            k = add_rotors(robot, pack_at(robot, i), parent_of(robot, i), k)
+            k = add_rotors(robot.packs[i], k)
     return about_centre(m, h, J, l, k)
 
 
 @formula
 def add_pack(
-    robot: Robot, at: Int, m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3
+    pack: Pack, m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3
 ) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
     """Add inertia and momentum of the bodies of a pack, about the origin of A."""
-    m_i, h_i, J_i = inertia_in_A(robot, at)
-    l_i, k_i = inertia_mul(m_i, h_i, J_i, load3(robot, at + L.VEL_V), load3(robot, at + L.VEL_W))
+    m_i, h_i, J_i = rigid_inertia(pack)
+    l_i, k_i = inertia_mul(m_i, h_i, J_i, pack.v, pack.w)
     return m + m_i, add(h, h_i), tuple(x + y for x, y in zip(J, J_i)), add(l, l_i), add(k, k_i)
 
 
 @formula
-def add_rotors(robot: Robot, at: Int, up: Int, k: Vec3) -> Vec3:
+def add_rotors(pack: Pack, k: Vec3) -> Vec3:
     """Add the spin of the rotors of a pack: gear J qd about their axes; empty lanes have none."""
-    r = rotate(load9(robot, up + L.ROT), load3(robot, at + L.ROTOR_AXIS))
-    qd = load(robot, at + L.QD) * (load(robot, at + L.REVOLUTE) + load(robot, at + L.PRISMATIC))
-    return add(k, scale(r, load(robot, at + L.ROTOR_K) * qd))
+    r = rotate(pack.parent.rotation, pack.rotor_axis)
+    qd = pack.qd * (pack.revolute + pack.prismatic)
+    return add(k, scale(r, pack.rotor_coupling * qd))
 
 
 @formula
@@ -132,7 +133,7 @@ def external_forces(robot: Robot, scene: Scene) -> tuple[Vec3, Vec3]:
         wrench = forces[i]
         if wrench.time_left > 0.0:
             share = min(wrench.time_left / dt, 1.0)
-            p = point_of_body(robot, wrench.lane, wrench.position)
+            p = position_of_point(body_at(robot, wrench.lane), wrench.position)
             force = scale(wrench.force, share)
             f = add(f, force)
             t = add(t, add(scale(wrench.moment, share), cross(p, force)))

@@ -85,7 +85,7 @@ def write_jacobian(robot: Robot, frame: LinkFrame, J: Address, start: Int) -> No
     nv, skip = robot.nv, base_rows(robot)
     fill_zero(J, start, 6 * nv)
     p = frame_position(body_of(robot, frame), frame)
-    j = int(frame.joint)
+    j = frame.joint
     while j >= 0:
         write_joint_column(robot.joints[j].body, p, J, start + skip + j, nv)
         j = robot.joints[j].parent

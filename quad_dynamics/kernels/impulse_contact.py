@@ -28,11 +28,10 @@ from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.flight import keep_momentum
 from quad_dynamics.kernels.scene import IMPULSE, Contact, ContactPoint, Scene
 from quad_dynamics.kernels.solve_step import add_impulses, solve_step
-from quad_dynamics.kernels.spatial import add, cross, dot, read3, scale, sub
+from quad_dynamics.kernels.spatial import add, cross, dot, scale, sub
 from quad_dynamics.kernels.terrain import gather_near, ground_below, second_surface, shape_count
-from quad_dynamics.kernels.tree import point_of_body
-from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.kernels.tree import body_at, position_of_point
+from quad_dynamics.model.layout import Body, Robot
 
 MARGIN = 1e-4  # a point this near to the ground takes part [m]
 FASTEST_START = 200.0  # no free point accelerates faster than this towards the ground [m/s^2]
@@ -98,7 +97,7 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
             terrain = near_terrain(robot, scene, p_B, i, min(i + GROUP, count), exact)
         point, memory = points[i], memories[i]
         lane, radius = point.lane, point.radius
-        p = point_of_body(robot, lane, point.position)
+        p = position_of_point(body_at(robot, lane), point.position)
         distance, normal, mu, e = ground_below(terrain, add(p, p_B), radius)
         if distance >= exact:
             distance, normal, mu, e = ground_below(whole, add(p, p_B), radius)  # another shape may be nearer
@@ -107,7 +106,7 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
         touches = False
         if distance < farthest:
             p = add(p, scale(normal, -radius))
-            approach = -dot(normal, add(v_B, point_velocity(robot, lane, p)))
+            approach = -dot(normal, add(v_B, point_velocity(body_at(robot, lane), p)))
             touches = distance < (reach(approach, h) if anticipates else 0.0)
             if touches:
                 contact = contacts[n]
@@ -143,7 +142,7 @@ def near_terrain(robot: Robot, scene: Scene, p_B: Vec3, first: Int, last: Int, r
     low, high, radius = (math.inf, math.inf, math.inf), (-math.inf, -math.inf, -math.inf), 0.0
     for i in range(first, last):
         point = scene.points[i]
-        p = add(p_B, point_of_body(robot, point.lane, point.position))
+        p = add(p_B, position_of_point(body_at(robot, point.lane), point.position))
         low = (min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2]))
         high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
         radius = max(radius, point.radius)
@@ -158,12 +157,12 @@ def add_corner(
     """List a second contact of a point, if it touches another surface too; returns how many there are."""
     lane, radius = point.lane, point.radius
     p_B, v_B = base_motion(robot, scene)
-    p = point_of_body(robot, lane, point.position)
+    p = position_of_point(body_at(robot, lane), point.position)
     distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first)
     if distance > NEAR:
         return n
     p = add(p, scale(normal, -radius))
-    approach = -dot(normal, add(v_B, point_velocity(robot, lane, p)))
+    approach = -dot(normal, add(v_B, point_velocity(body_at(robot, lane), p)))
     if distance >= reach(approach, h):
         return n
     contact = scene.contacts[n]
@@ -223,8 +222,7 @@ def rebound(distance: Number, approach: Number, e: Number, g: Number, h: Number)
 @formula
 def gravity_along(robot: Robot, n: Vec3) -> Number:
     """The part of gravity against a normal [m/s^2]."""
-    g = robot.gravity
-    return -(g[0] * n[0] + g[1] * n[1] + g[2] * n[2])
+    return -dot(robot.gravity, n)
 
 
 @routine
@@ -242,9 +240,9 @@ def base_motion(robot: Robot, scene: Scene) -> tuple[Vec3, Vec3]:
 
 
 @formula
-def point_velocity(robot: Robot, lane: Int, p: Vec3) -> Vec3:
+def point_velocity(body: Body, p: Vec3) -> Vec3:
     """Velocity at a place p of the body in a lane, seen by an observer that moves with the base."""
-    return add(read3(robot, lane + L.VEL_V), cross(read3(robot, lane + L.VEL_W), p))
+    return add(body.v, cross(body.w, p))
 
 
 @routine

@@ -28,23 +28,21 @@ from quad_dynamics.compiler.trace import (
     formula,
     lane_sum,
     load,
-    load_int,
     routine,
     split,
     subroutine,
     zero_lanes,
 )
 from quad_dynamics.compiler.types import LANES, Bool, Int, Lanes, Number, Vec3
-from quad_dynamics.kernels.aba import articulated_mul, load_articulated
+from quad_dynamics.kernels.aba import articulated_inertia, articulated_mul
 from quad_dynamics.kernels.constraints import inertia_of, invert_inertia, unit_wrenches
 from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
 from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
 from quad_dynamics.kernels.rnea import accelerate_bodies, sum_inward, write_forces
 from quad_dynamics.kernels.scene import BASE_COLUMNS, Contact, Scene, Stop
-from quad_dynamics.kernels.spatial import add_to6, dot, load3, read3, unrotate
-from quad_dynamics.kernels.tree import base_rotation, base_rows, gather, pack_at
-from quad_dynamics.model import layout as L
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.kernels.spatial import add, dot, unrotate
+from quad_dynamics.kernels.tree import base_rotation, base_rows
+from quad_dynamics.model.layout import Body, Pack, Robot
 
 # ---------------------------------------------------------------- accelerations
 
@@ -56,7 +54,9 @@ def accelerate_by_factor(robot: Robot, scene: Scene, to: Numbers) -> None:
     n, skip = robot.nv, base_rows(robot)
     factor, bias = scene.factor, scene.bias
     fill_zero(to, 0, skip)
-    gather(robot, L.TAU, to, skip)  # before it is overwritten
+    joints = robot.joints
+    for j in range(n - skip):  # before Newton-Euler writes other torques
+        to[skip + j] = joints[j].body.tau
     bias_forces(robot, bias)
     for i in range(n):
         to[i] -= bias[i]
@@ -86,17 +86,17 @@ def bias_forces(robot: Robot, to: Numbers) -> None:
     """to = h less external forces: what a motion without acceleration takes."""
     accelerate_bodies(robot, False, to, 0, 0)
     for k in range(robot.n_packs):
-        add_inertial_wrench(robot, pack_at(robot, k))
+        add_inertial_wrench(robot.packs[k])
     sum_inward(robot)
     write_forces(robot, to, 0)
 
 
 @formula
-def add_inertial_wrench(robot: Robot, at: Int) -> None:
+def add_inertial_wrench(pack: Pack) -> None:
     """Add I a to the wrenches of a pack; the articulated inertias are still those of the bodies alone."""
-    M, H, J = load_articulated(robot, at)
-    f, n = articulated_mul(M, H, J, load3(robot, at + L.ACC_V), load3(robot, at + L.ACC_W))
-    add_to6(robot, at + L.FORCE_F, f + n)
+    M, H, J = articulated_inertia(pack)
+    f, n = articulated_mul(M, H, J, pack.a, pack.alpha)
+    pack.f, pack.n = add(pack.f, f), add(pack.n, n)
 
 
 # ---------------------------------------------------------------- factorization
@@ -217,16 +217,15 @@ def open_factored_contact(robot: Robot, scene: Scene, contact: Contact) -> None:
     apart(robot)
     length, v, to = scene.row_length, scene.velocity, contact.rows
     first, last = contact.first, contact.joint
-    skip, table = base_rows(robot), load_int(robot, L.JOINTS)
+    skip, joints = base_rows(robot), robot.joints
     fill_zero(to, 0, 3 * length)
     f, m = unit_wrenches(contact)
     speed = zero_lanes(robot)
     joint = last
     while joint >= 0:
-        entry = table + joint * L.JOINT_WORDS
         column, qd = part(to, BASE_COLUMNS + joint - first), part(v, skip + joint)
-        speed = write_joint(robot, load_int(robot, entry + L.J_LANE), f, m, column, length, speed, qd)
-        joint = load_int(robot, entry + L.J_PARENT)
+        speed = write_joint(joints[joint].body, f, m, column, length, speed, qd)
+        joint = joints[joint].parent
     if skip > 0:
         speed = write_base(robot, f, m, to, length, speed, v)
     write_speed(contact, speed)
@@ -242,10 +241,10 @@ def open_factored_contact(robot: Robot, scene: Scene, contact: Contact) -> None:
 
 @formula
 def write_joint(
-    robot: Robot, lane: Int, f: Vec3, m: Vec3, column: Numbers, length: Int, speed: Lanes, qd: Numbers
+    body: Body, f: Vec3, m: Vec3, column: Numbers, length: Int, speed: Lanes, qd: Numbers
 ) -> Lanes:
     """The column of one joint in three rows of J; adds what its speed gives."""
-    x = dot(read3(robot, lane + L.AXIS_V), f) + dot(read3(robot, lane + L.AXIS_W), m)
+    x = dot(body.axis_v, f) + dot(body.axis_w, m)
     return write_parts(x, column, length, speed, qd)
 
 

@@ -33,7 +33,7 @@ def simulate(robot: Robot, memory: Object, steps: Int, tau: Object) -> Int:
     """Advance the simulation.
 
     Args:
-        A: arena of the simulator alone.
+        robot: its memory, for the simulator alone.
         memory: of the scene (see `scene`).
         steps: how many time steps.
         tau: (nj,) joint torques, from now on; None leaves the command as it is.

@@ -29,6 +29,7 @@ from quad_dynamics.kernels.joint_space import (
 )
 from quad_dynamics.kernels.scene import CHOLESKY, Scene
 from quad_dynamics.kernels.stops import add_stops, find_stops, keep_joints
+from quad_dynamics.kernels.tree import body_at
 from quad_dynamics.model.layout import Robot
 
 MAX_ROUNDS = 60  # of the search for the joints that are stuck or reach a limit
@@ -104,4 +105,4 @@ def push_bodies(robot: Robot, scene: Scene, near: Int) -> None:
     for k in range(near):
         spring = springs[k]
         lane = points[spring.point].lane
-        push_body(robot, lane, spring.place, spring.force)
+        push_body(body_at(robot, lane), spring.place, spring.force)

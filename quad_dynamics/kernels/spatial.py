@@ -7,74 +7,8 @@ matrix is a tuple of 9, row by row; a symmetric one a tuple of 6: xx, xy, yy, xz
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.trace import formula, load, store
-from quad_dynamics.compiler.types import LANES, Int, Mat3, Number, Quat, Sym3, Vec3, Vec6
-from quad_dynamics.model.layout import Robot
-
-
-@formula
-def load3(robot: Robot, at: Int) -> Vec3:
-    """Three rows of lanes from address `at`."""
-    return load(robot, at), load(robot, at + LANES), load(robot, at + 2 * LANES)
-
-
-@formula
-def load6(robot: Robot, at: Int) -> Vec6:
-    """Six rows of lanes from address `at`."""
-    return load3(robot, at) + load3(robot, at + 3 * LANES)
-
-
-@formula
-def load9(robot: Robot, at: Int) -> Mat3:
-    """Nine rows of lanes from address `at`."""
-    return load6(robot, at) + load3(robot, at + 6 * LANES)
-
-
-@formula
-def store3(robot: Robot, at: Int, a: Vec3) -> None:
-    """Write three rows of lanes to address `at`."""
-    store(robot, at, a[0])
-    store(robot, at + LANES, a[1])
-    store(robot, at + 2 * LANES, a[2])
-
-
-@formula
-def store6(robot: Robot, at: Int, a: Vec6) -> None:
-    """Write six rows of lanes to address `at`."""
-    store3(robot, at, (a[0], a[1], a[2]))
-    store3(robot, at + 3 * LANES, (a[3], a[4], a[5]))
-
-
-@formula
-def store9(robot: Robot, at: Int, a: Mat3) -> None:
-    """Write nine rows of lanes to address `at`."""
-    store6(robot, at, (a[0], a[1], a[2], a[3], a[4], a[5]))
-    store3(robot, at + 6 * LANES, (a[6], a[7], a[8]))
-
-
-@formula
-def add_to3(robot: Robot, at: Int, a: Vec3) -> None:
-    """Add to three rows of lanes at address `at`."""
-    store3(robot, at, add(load3(robot, at), a))
-
-
-@formula
-def add_to6(robot: Robot, at: Int, a: Vec6) -> None:
-    """Add to six rows of lanes at address `at`."""
-    add_to3(robot, at, (a[0], a[1], a[2]))
-    add_to3(robot, at + 3 * LANES, (a[3], a[4], a[5]))
-
-
-@formula
-def read3(robot: Robot, at: Int) -> Vec3:
-    """Three numbers of one lane, from address `at`."""
-    return robot[at], robot[at + LANES], robot[at + 2 * LANES]
-
-
-@formula
-def read9(robot: Robot, at: Int) -> Mat3:
-    """Nine numbers of one lane, from address `at`."""
-    return read3(robot, at) + read3(robot, at + 3 * LANES) + read3(robot, at + 6 * LANES)
+from quad_dynamics.compiler.trace import formula
+from quad_dynamics.compiler.types import Mat3, Number, Quat, Sym3, Vec3
 
 
 @formula

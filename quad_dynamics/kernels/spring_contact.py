@@ -22,7 +22,7 @@ from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.solve_step import solve_step
 from quad_dynamics.kernels.spatial import add, dot, scale, sub
 from quad_dynamics.kernels.terrain import ground_below
-from quad_dynamics.kernels.tree import point_of_body
+from quad_dynamics.kernels.tree import body_at, position_of_point
 from quad_dynamics.model.layout import Robot
 
 REACH = 0.01  # points nearer than this, and what they travel in a step, are looked at in every sub-step [m]
@@ -70,12 +70,12 @@ def look_around(robot: Robot, scene: Scene, dt: Number) -> tuple[Int, Int]:
     for i in range(count):
         point, memory = points[i], memories[i]
         lane, radius = point.lane, point.radius
-        p = point_of_body(robot, lane, point.position)
+        p = position_of_point(body_at(robot, lane), point.position)
         distance, normal, _, _ = ground_below(terrain, add(p, p_B), radius)
         memory.impulse = (0.0, 0.0, 0.0)
         memory.normal = normal
         memory.distance = distance
-        v = add(v_B, point_velocity(robot, lane, add(p, scale(normal, -radius))))
+        v = add(v_B, point_velocity(body_at(robot, lane), add(p, scale(normal, -radius))))
         reach = 2.0 * dt * math.sqrt(dot(v, v))
         if distance < REACH + reach:
             springs[n].point = i
@@ -104,13 +104,13 @@ def press_springs(robot: Robot, scene: Scene, near: Int, h: Number, fade: Number
         i = spring.point
         point, memory = points[i], memories[i]
         lane, radius = point.lane, point.radius
-        p = point_of_body(robot, lane, point.position)
+        p = position_of_point(body_at(robot, lane), point.position)
         distance, normal, mu, _ = ground_below(terrain, add(p, p_B), radius)
         p = add(p, scale(normal, -radius))
         delta = memory.deflection
         force: Vec3 = (0.0, 0.0, 0.0)
         if distance < 0.0:
-            v = add(v_B, point_velocity(robot, lane, p))
+            v = add(v_B, point_velocity(body_at(robot, lane), p))
             force, delta = spring_force(K, D, mu, -distance, normal, v, delta, h)
         else:
             delta = scale(delta, fade)

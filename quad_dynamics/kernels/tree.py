@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from quad_dynamics.compiler.record_types import place
 from quad_dynamics.compiler.trace import formula, join, routine
 from quad_dynamics.compiler.types import Address, Int, Lanes, Mat3, Number, Sym3, Vec3
 from quad_dynamics.kernels.sincos import SINCOS_LIMIT, sincos
@@ -68,10 +67,10 @@ def clear_torque(pack: Pack) -> None:
     pack.tau = 0.0
 
 
-@routine
+@formula
 def body_of(robot: Robot, frame: LinkFrame) -> Body:
     """The body that a frame is fixed to."""
-    return body_at(robot, int(frame.place))
+    return body_at(robot, frame.place)
 
 
 @formula
@@ -95,7 +94,7 @@ def base_rotation(robot: Robot) -> Mat3:
 @formula
 def pick(pack: Pack, x: Address, start: Int) -> Lanes:
     """x[start + joint] for each body of a pack; empty lanes get that of joint 0."""
-    return join(*[x[start + joint] for joint in cast(tuple[Int, ...], pack.joint)])
+    return join(*[x[start + joint] for joint in cast('tuple[Int, ...]', pack.joint)])
 
 
 # ---------------------------------------------------------------- positions
@@ -306,57 +305,3 @@ def friction(robot: Robot, j: Int, qd: Number) -> Number:
     joint = robot.joints[j]
     sign = 1.0 if qd > 0.0 else (-1.0 if qd < 0.0 else 0.0)
     return joint.viscous * qd + joint.coulomb * sign
-
-
-# ---------------------------------------------------------------- for kernels with places instead of bodies
-
-
-@formula
-def pack_at(robot: Robot, k: Int) -> Int:
-    """Place of pack k."""
-    return place(robot.packs[k])
-
-
-@formula
-def parent_of(robot: Robot, k: Int) -> Int:
-    """Place of the pack that holds the parents of pack k."""
-    return place(robot.packs[k].parent)
-
-
-@formula
-def joint_entry(robot: Robot, j: Int) -> Int:
-    """Place of joint j in the joint table."""
-    return place(robot.joints[j])
-
-
-@formula
-def lane_of(robot: Robot, j: Int) -> Int:
-    """Place of the body of joint j."""
-    return robot.joints[j].place
-
-
-@formula
-def take(robot: Robot, at: Int, x: Address, start: Int) -> Lanes:
-    """As `pick`."""
-    return pick(Pack(robot.memory, at), x, start)
-
-
-@routine
-def gather(robot: Robot, row: Int, x: Address, start: Int) -> None:
-    """Copy a row's number of each joint to x[start], x[start + 1], ..."""
-    # In local variables, or they would be read again after every number that is written.
-    nj, joints = robot.nj, robot.joints
-    for j in range(nj):
-        x[start + j] = robot[joints[j].place + row]
-
-
-@formula
-def point_of_body(robot: Robot, lane: Int, p_K: Vec3) -> Vec3:
-    """As `position_of_point`."""
-    return position_of_point(Body(robot.memory, lane), p_K)
-
-
-@formula
-def inertia_in_A(robot: Robot, at: Int) -> tuple[Number, Vec3, Sym3]:
-    """As `rigid_inertia`."""
-    return rigid_inertia(Pack(robot.memory, at))

@@ -14,8 +14,6 @@ Frame A, in which everything is computed, has world axes and its origin at the b
 
 from __future__ import annotations
 
-from typing import Any
-
 from quad_dynamics.compiler.header import Header
 from quad_dynamics.compiler.records import (
     FLOAT,
@@ -72,6 +70,9 @@ class _BodyRows(Record, view='abstract'):
     w = rows(VEC3, 'spatial velocity, angular part', 'rad/s')
     a = rows(VEC3, 'spatial acceleration, linear part', 'm/s^2')
     alpha = rows(VEC3, 'spatial acceleration, angular part', 'rad/s^2')
+    change_qd = rows(FLOAT, 'simulation: change of the joint velocity by impulses', 'rad/s, m/s')
+    change_v = rows(VEC3, 'simulation: change of the velocity by impulses, linear part', 'm/s')
+    change_w = rows(VEC3, 'simulation: change of the velocity by impulses, angular part', 'rad/s')
     bias_v = rows(VEC3, 'c = v x S qd, linear part', 'm/s^2')
     bias_w = rows(VEC3, 'c = v x S qd, angular part', 'rad/s^2')
     f = rows(VEC3, 'wrench [f; n] that the body and all that it carries need; articulated bodies: p^A', 'N')
@@ -132,7 +133,6 @@ WORKSPACE = [one.name for one in Body.fields if one.offset >= Body.qd.offset]
 class Joint(Record):
     """Constants of a joint."""
 
-    place = field(INT, 'of its body in the memory of the robot')
     body = reference(Body, 'that it moves')
     parent = field(INT, 'index of the parent joint, -1 for the base')
     subtree = field(INT, 'number of joints that it moves, itself included: they are j, j + 1, ...')
@@ -171,40 +171,11 @@ class Robot(Header, root=True):
     base = reference(BaseFactor, "workspace: the base's system of equations")
     base_motions = table(BaseMotion, (6,), "workspace: for each of the base's coordinates")
 
-    # Kernels of the simulator use it as plain numbers, too: what has `pointer` may stand for an `Address`.
-
-    def __getitem__(self, at: Any) -> Any:
-        return self.memory[at]
-
-    def __setitem__(self, at: Any, value: Any) -> None:
-        self.memory[at] = value
-
-    def pointer(self, index: Any, kind: Any) -> Any:
-        """As `Memory.pointer` of `trace`."""
-        return self.memory.pointer(index, kind)
-
 
 class LinkFrame(Record):
     """A frame F that is fixed to a body, in an array of its own."""
 
-    place = field(FLOAT, 'of its body in the memory of the robot; a whole number')
+    place = field(INT, 'of its body in the memory of the robot')
     position = field(VEC3, 'p_KF', 'm')
     rotation = field(MAT3, 'R_KF')
-    joint = field(FLOAT, 'index of the joint of its body, -1 for the base; a whole number')
-
-
-# Offsets, for kernels of the simulator that do not use the records yet.
-NJ, PACKS, FLOATING = Robot.nj.offset, Robot.n_packs.offset, Robot.floating.offset
-NQ, NV, ROTORS = Robot.nq.offset, Robot.nv.offset, Robot.has_rotors.offset
-GRAVITY, JOINTS, SCRATCH = Robot.gravity.offset, Robot.joints.offset, Robot.base.offset
-HEADER = -(-Robot.words // 8) * 8
-J_LANE, J_PARENT, JOINT_WORDS = Joint.place.offset, Joint.parent.offset, Joint.words
-REVOLUTE, PRISMATIC = Body.revolute.offset, Body.prismatic.offset
-ROTOR_AXIS, ROTOR_K, ROTOR_KK = Body.rotor_axis.offset, Body.rotor_coupling.offset, Body.joint_inertia.offset
-QD, QDD, TAU, ROT = Body.qd.offset, Body.qdd.offset, Body.tau.offset, Body.rotation.offset
-AXIS_V, AXIS_W = Body.axis_v.offset, Body.axis_w.offset
-VEL_V, VEL_W, ACC_V, ACC_W = Body.v.offset, Body.w.offset, Body.a.offset, Body.alpha.offset
-FORCE_F, U_F, U_N = Body.f.offset, Body.U_f.offset, Body.U_n.offset
-D_INV, D_ROOT = Body.d_inv.offset, Body.d_inv_root.offset
-BASE_L, BASE_D_INV = BaseFactor.lower.offset, BaseFactor.d_inv.offset
-BASE_D_ROOT = BaseFactor.d_inv_root.offset
+    joint = field(INT, 'index of the joint of its body, -1 for the base')

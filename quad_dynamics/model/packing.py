@@ -16,7 +16,7 @@ from quad_dynamics.compiler.interpreter import address_of, mark_unwritten
 from quad_dynamics.compiler.records import Placement
 from quad_dynamics.compiler.types import LANES
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.model.layout import WORKSPACE, Joint, LinkFrame, Pack, Robot
+from quad_dynamics.model.layout import WORKSPACE, Body, Joint, LinkFrame, Pack, Robot
 
 if TYPE_CHECKING:
     from quad_dynamics.model.model import Frame, Model
@@ -100,6 +100,15 @@ class Packed:
             self._feet = tuple(map(self.frame, self._foot_names))
         return self._feet
 
+    @property
+    def joint_inertia(self) -> Floats:
+        """(nj,) that the joints feel beside that of the bodies."""
+        robot = Robot.array(self.arena)[0]
+        joints = Joint.array(self.arena, robot['joints'], self.nj)
+        places = robot['joints'] + Joint.words * np.arange(self.nj) + joints['body']
+        inertias: Floats = self.arena[places + Body.joint_inertia.offset]
+        return inertias
+
     def term_shapes(self, frames: int) -> tuple[tuple[int, ...], ...]:
         """Shapes of the results of `controller_terms`, in their order, for a number of frames."""
         nv, k = self.nv, frames
@@ -147,11 +156,12 @@ class Packed:
         found = LinkFrame.array(words)[0]
         robot = Robot.array(self.arena)[0]
         if joint < 0:
-            found['place'], found['joint'] = robot['packs'], -1.0
+            found['place'], found['joint'] = robot['packs'], -1
             found['position'], found['rotation'] = frame.p, frame.R.ravel()
             return words
         R_LK = rotation_to_axis(self._axes[joint : joint + 1])[0]
-        found['place'] = Joint.array(self.arena, robot['joints'], self.nj)['place'][joint]
+        entry = robot['joints'] + Joint.words * joint
+        found['place'] = entry + Joint.array(self.arena, entry)[0]['body']
         found['joint'] = joint
         found['position'], found['rotation'] = R_LK.T @ frame.p, (R_LK.T @ frame.R).ravel()
         return words
@@ -264,7 +274,6 @@ def _aligned_zeros(words: int) -> Floats:
 
 def _fill_joints(joints: npt.NDArray[Any], placement: Placement, model: Model, lanes: Ints) -> None:
     place = placement.at['packs'] + Pack.words * lanes[:, 0] + lanes[:, 1]
-    joints['place'] = place
     joints['body'] = place - (placement.at['joints'] + Joint.words * np.arange(model.nj))
     joints['parent'], joints['subtree'] = model.parents, subtree_sizes(model.parents)
     joints['viscous'], joints['coulomb'] = model.viscous, model.coulomb

@@ -22,8 +22,8 @@ from quad_dynamics.kernels.delassus import workspace_sizes
 from quad_dynamics.kernels.drives import LOCK
 from quad_dynamics.kernels.scene import BASE_COLUMNS, MOST_UNKNOWNS
 from quad_dynamics.kernels.terrain import Ground, Shape
-from quad_dynamics.model import layout as L
 from quad_dynamics.model.description import ContactPoint
+from quad_dynamics.model.layout import LinkFrame
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.packing import Packed
 from quad_dynamics.simulation.settings import SimulatorSettings
@@ -124,7 +124,9 @@ class Scene:
             return self.placement.view(self.words, name)
 
         view('signs')[:] = 1.0
-        self.lanes = np.unique([int(self.packed.frame(link)[0]) for link in model.frames])
+        self.lanes = np.unique(
+            [LinkFrame.array(self.packed.frame(link))[0]['place'] for link in model.frames]
+        )
         self._fill_points(model, points, view('points'), firsts, blocks)
         self._fill_drives(model, view('drives'), firsts, blocks)
         self.state = self.words[state]
@@ -197,14 +199,14 @@ class Scene:
         q = model.standing if model.standing is not None else model.neutral
         M = mass_matrix(model, q) if model.nv else np.zeros((0, 0))
         for to, point in zip(table, points, strict=True):
-            frame = self.packed.frame(point.link)
-            joint = int(frame[13])
-            to['lane'], to['joint'] = int(frame[0]), joint
+            frame = LinkFrame.array(self.packed.frame(point.link))[0]
+            joint = int(frame['joint'])
+            to['lane'], to['joint'] = frame['place'], joint
             to['first'] = firsts[joint] if joint >= 0 else 0
             to['blocks'] = blocks[joint] if joint >= 0 else 1
             is_foot = point.link in model.foot_names
             to['foot'] = model.foot_names.index(point.link) if is_foot else -1
-            to['position'] = frame[1:4] + frame[4:13].reshape(3, 3) @ np.array(point.position)
+            to['position'] = frame['position'] + frame['rotation'].reshape(3, 3) @ np.array(point.position)
             to['radius'] = point.radius
             to['mobility'] = mobility(model, q, M, point)
 
@@ -216,8 +218,7 @@ class Scene:
         table['first'], table['blocks'] = firsts, blocks
         table['lowest'], table['highest'] = model.q_min, model.q_max
         table['viscous'], table['coulomb'] = joint_friction(model)
-        lanes = self.packed.arena.view(np.int64)[L.HEADER :: L.JOINT_WORDS][: model.nj] + L.ROTOR_KK
-        table['rotor_inertia'] = self.packed.arena[lanes]
+        table['rotor_inertia'] = self.packed.joint_inertia
         # of inertial parameters that no body has, the inertia may be negative
         M = mass_matrix(model, model.neutral)
         table['lock'] = LOCK * np.abs(np.diag(M))[model.nv - model.nj :]

@@ -24,6 +24,7 @@ from quad_dynamics.errors import ArgumentError, SimulationDiverged
 from quad_dynamics.kernels.scene import MAX_FORCES
 from quad_dynamics.kernels.simulate import BAD_TORQUE, LOG_FULL, NOT_FINITE, TOO_ENERGETIC
 from quad_dynamics.kernels.simulate import simulate as _simulate
+from quad_dynamics.model.layout import LinkFrame
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.command import JointCommand, joint_numbers
 from quad_dynamics.simulation.log import Log, row_width
@@ -351,7 +352,7 @@ class Simulator:
             ArgumentError: an unknown link, a wrong shape or value, or too many forces at once.
         """
         numbers = vector('wrench', wrench, 6)
-        frame = self._scene.packed.frame(link, 'link')
+        frame = LinkFrame.array(self._scene.packed.frame(link, 'link'))[0]
         if not _is_number(duration) or not 0.0 < duration <= _LONGEST_FORCE:
             raise ArgumentError(
                 f'duration is {_short(duration)}; expected a number above 0, at most {_LONGEST_FORCE:g} [s]'
@@ -361,7 +362,7 @@ class Simulator:
             if not len(free):
                 raise ArgumentError(f'there are {MAX_FORCES} external forces already; expected fewer at once')
             entry = self._scene.forces[free[0]]
-            entry['lane'], entry['position'] = int(frame[0]), frame[1:4]
+            entry['lane'], entry['position'] = frame['place'], frame['position']
             entry['force'], entry['moment'] = numbers[:3], numbers[3:]
             entry['time_left'] = duration
 
