@@ -18,7 +18,7 @@ import numpy as np
 import quad_dynamics as qd
 from benchmarks.dynamics import GO2, ROBOTS
 from benchmarks.mujoco_peer import Peer
-from quad_dynamics.contact.terrain import Box, Plane, Terrain
+from quad_dynamics.terrain.terrain import Box, Plane, Terrain
 
 FILES = {
     'go2': GO2,

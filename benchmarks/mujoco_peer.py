@@ -13,7 +13,7 @@ import mujoco.rollout
 import numpy as np
 
 import quad_dynamics as qd
-from quad_dynamics.contact.terrain import Box
+from quad_dynamics.terrain.terrain import Box
 
 POINT_RADIUS = 1e-5  # of a contact point that has none: MuJoCo's spheres need one [m]
 _FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the node listens to: the sensors of a robot, read from bytes, checked at the door."""
+"""What the node listens to: the sensors of a robot, read from bytes, and validated."""
 
 from __future__ import annotations
 

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         random_configuration,
     )
     from quad_dynamics.api.regression import NormalEquations, accumulate_regressor, regressor
-    from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Stairs, Terrain
     from quad_dynamics.control.walker import Walker
     from quad_dynamics.control.walker_settings import WalkerSettings
     from quad_dynamics.errors import (
@@ -78,6 +77,7 @@ if TYPE_CHECKING:
     from quad_dynamics.simulation.sensors import Readings, SensorSuite
     from quad_dynamics.simulation.settings import SensorSettings, SimulatorSettings
     from quad_dynamics.simulation.simulator import Simulator
+    from quad_dynamics.terrain.terrain import Box, HeightMap, Plane, Stairs, Terrain
 
 __version__ = '0.1.0'
 
@@ -121,7 +121,7 @@ _HOMES = {
         'random_configuration',
     ),
     'quad_dynamics.api.regression': ('NormalEquations', 'accumulate_regressor', 'regressor'),
-    'quad_dynamics.contact.terrain': (
+    'quad_dynamics.terrain.terrain': (
         'Box',
         'HeightMap',
         'Plane',

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats
-from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Terrain
-from quad_dynamics.contact.terrain_mesh import mesh_of
+from quad_dynamics.terrain.terrain import Box, HeightMap, Plane, Terrain
+from quad_dynamics.terrain.terrain_mesh import mesh_of
 
 Color = tuple[float, float, float]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States, packed_form
+from quad_dynamics.api.validation import States, packed_form
 from quad_dynamics.array_types import Floats
 from quad_dynamics.kernels.centroidal import centroidal_bias as _bias
 from quad_dynamics.kernels.centroidal import centroidal_map as _map

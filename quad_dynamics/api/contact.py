@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States, packed_form, vector
 from quad_dynamics.api.links import Point, converted_offsets, points_of_links
+from quad_dynamics.api.validation import States, packed_form, vector
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.contact_inertia import ROWS

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.api.links import known_frames
+from quad_dynamics.api.validation import States, packed_form
 from quad_dynamics.array_types import Floats
 from quad_dynamics.compiler.allocation import new_arrays
 from quad_dynamics.errors import ArgumentError

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States, packed_form
 from quad_dynamics.api.factorization import report_failure
 from quad_dynamics.api.links import external_wrenches
+from quad_dynamics.api.validation import States, packed_form
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.aba import forward_dynamics as _aba

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.door import check_finite, to_floats
+from quad_dynamics.api.validation import check_finite, to_floats
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError, FactorizationWarning
 from quad_dynamics.kernels.cholesky import factor_llt, solve_llt, solve_symmetric

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States, check_finite, packed_form
+from quad_dynamics.api.validation import States, check_finite, packed_form
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian

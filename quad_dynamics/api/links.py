@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.door import vector
+from quad_dynamics.api.validation import vector
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 

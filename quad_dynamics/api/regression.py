@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.door import States, check_finite, packed_form, to_floats
+from quad_dynamics.api.validation import States, check_finite, packed_form, to_floats
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.normal_equations import accumulate as _accumulate

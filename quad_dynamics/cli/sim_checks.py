@@ -151,10 +151,10 @@ def _check_likeness(models: Mapping[str, Any]) -> None:
 
 def _check_values(values: Mapping[str, Any], sim_robot: str) -> None:
     """Load what the nodes will load."""
-    from quad_dynamics.contact.terrain import Terrain
     from quad_dynamics.identification.excitation.excitation_bag import read_trajectory
     from quad_dynamics.model.loading import load_model
     from quad_dynamics.model.xacro_files import parse_xacro_args
+    from quad_dynamics.terrain.terrain import Terrain
 
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # the nodes say it

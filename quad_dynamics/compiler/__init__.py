@@ -10,9 +10,9 @@ arguments: `array`, `table`, `tuple_of`, `each` for arguments that are checked o
 trace: `routine`, `subroutine`, `formula`, `apart` for parts of a kernel; `load`, `store`, `load_int`,
     `store_int`, `memory_at`, `fill_zero` for memory; `split`, `join`, `lane_sum`, `zero_lanes`, `unit_lanes`,
     `square_root`, `nearest`, `fused`, `where_nonzero` for numbers and lanes.
-records: `Record` declares what stands in memory, with `field`, `embedded`, `reference`, `table`, `numbers` and
-    `rows` of the kinds `INT`, `FLOAT`, `VEC3`, `VEC6`, `MAT3`, `SYM3`, `UPPER3`, `tuple_of`; `Placement` places
-    it; `Field`, `Table` and `Numbers` are their types.
+records: `Record` declares what stands in memory, with `field`, `embedded`, `reference`, `table`, `numbers`
+    and `rows` of the kinds `INT`, `FLOAT`, `VEC3`, `VEC6`, `MAT3`, `SYM3`, `UPPER3`, `tuple_of`; `Placement`
+    places it; `Field`, `Table` and `Numbers` are their types.
 record_types: `record_at`, `part`, `place`, `words` and `clear` for records inside kernels.
 header: `Header` is what the memory of every kernel begins with.
 arrays: `data`, `optional_data`, `is_none`, `is_array`, `is_writeable`, `is_mask`, `mask_at`, `extent`,

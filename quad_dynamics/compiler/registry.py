@@ -3,7 +3,7 @@
 
 A kernel is loaded from the disk cache, or compiled, when it is first called, not when it is imported. It is
 then called directly (`kernel.run`, see `entry`), without numba's dispatcher, which would spend 200 ns on
-finding out the types; the kernels check the types of arrays themselves (see `door`).
+finding out the types; the kernels check the types of arrays themselves (see `kernels.validation`).
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _optimize_only(name: str) -> Iterator[None]:
 
 
 def kernel(*kinds: Any) -> Callable[[Callable[..., int]], Kernel]:
-    """Declare a function as a kernel; it returns a status (see `door`).
+    """Declare a function as a kernel; it returns a status (see `kernels.validation`).
 
     Args:
         kinds: of its arguments: the class of a record that is a root, ARENA, INT, FLOAT; OBJECT for what the

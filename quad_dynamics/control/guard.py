@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last door before setpoints go out: what is not safe does not pass."""
+"""The last check before setpoints go out: what is not safe does not pass."""
 
 from __future__ import annotations
 

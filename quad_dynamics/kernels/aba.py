@@ -14,7 +14,6 @@ from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Mat3, Number, Object, Sym3, Vec3, Vec6
 from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
-from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.rnea import FRICTION
 from quad_dynamics.kernels.spatial import (
@@ -42,6 +41,7 @@ from quad_dynamics.kernels.tree import (
     rigid_inertia,
     velocity_wrench,
 )
+from quad_dynamics.kernels.validation import good_configuration, good_vector, has_shape
 from quad_dynamics.model.layout import Pack, Robot
 
 

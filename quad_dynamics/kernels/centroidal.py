@@ -14,7 +14,6 @@ from quad_dynamics.compiler.trace import formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Vec3
 from quad_dynamics.kernels.coriolis import move_all
 from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia
-from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.rnea import NO_GRAVITY, accelerate_bodies, store_wrenches, sum_inward
 from quad_dynamics.kernels.spatial import (
     cross,
@@ -32,6 +31,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     rigid_inertia,
 )
+from quad_dynamics.kernels.validation import good_configuration, good_vector
 from quad_dynamics.model.layout import Body, Pack, Robot
 
 

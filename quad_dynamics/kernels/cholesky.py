@@ -17,11 +17,11 @@ from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Int, Object
 from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.crba import composite_inertias, write_mass_matrix
-from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
 from quad_dynamics.kernels.rnea import FRICTION, accelerate_bodies, store_wrenches, sum_inward, write_forces
 from quad_dynamics.kernels.tree import base_rows, friction, move_bodies, place_bodies
+from quad_dynamics.kernels.validation import good_configuration, good_vector, has_shape
 from quad_dynamics.model.layout import Robot
 
 

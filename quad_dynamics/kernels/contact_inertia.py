@@ -48,7 +48,6 @@ from quad_dynamics.compiler.types import (
 )
 from quad_dynamics.kernels.aba import articulate_rigid, factor_base, reduce_inertia, solve_factored_base
 from quad_dynamics.kernels.argument_kinds import FRAME, FRAMES, OPTIONAL_ITEMS, VECTORS
-from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import add, cross, dot, rotate, scale, sub, unrotate
 from quad_dynamics.kernels.tree import (
     ZERO3,
@@ -60,6 +59,7 @@ from quad_dynamics.kernels.tree import (
     position_of_point,
     rigid_inertia,
 )
+from quad_dynamics.kernels.validation import good_configuration, good_vector
 from quad_dynamics.model.layout import Body, LinkFrame, Pack, Robot
 
 ROWS = 3  # of a group

@@ -16,11 +16,11 @@ from quad_dynamics.compiler.types import Address, Bool, Int, Object, Vec3
 from quad_dynamics.kernels.argument_kinds import FRAMES, ITEMS
 from quad_dynamics.kernels.centroidal import write_com, write_com_jacobian, write_momentum_matrix
 from quad_dynamics.kernels.crba import composite_inertias, sum_base_inertia, write_mass_matrix
-from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.frames import frame_position, write_jacobian, write_position, write_rotation
 from quad_dynamics.kernels.rnea import accelerate_bodies, store_wrenches, sum_inward, write_forces
 from quad_dynamics.kernels.spatial import add, cross, scale, sub
 from quad_dynamics.kernels.tree import body_of, link_frame, move_bodies, place_bodies
+from quad_dynamics.kernels.validation import good_configuration, good_vector
 from quad_dynamics.model.layout import Body, LinkFrame, Robot
 
 # Order of the results.

@@ -16,7 +16,6 @@ from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Vec3
 from quad_dynamics.kernels.argument_kinds import MATRICES
 from quad_dynamics.kernels.crba import sum_base_inertia
-from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import (
     add,
     cross,
@@ -39,6 +38,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     store_own_inertia,
 )
+from quad_dynamics.kernels.validation import good_configuration, good_vector
 from quad_dynamics.model.layout import Body, Pack, Robot
 
 

@@ -13,7 +13,6 @@ from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Sym3, Vec3
 from quad_dynamics.kernels.argument_kinds import MATRICES
-from quad_dynamics.kernels.door import good_configuration
 from quad_dynamics.kernels.spatial import (
     add,
     cross,
@@ -32,6 +31,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     store_own_inertia,
 )
+from quad_dynamics.kernels.validation import good_configuration
 from quad_dynamics.model.layout import Body, Pack, Robot
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from quad_dynamics.compiler.arrays import data, is_array, is_none, item, length
 from quad_dynamics.compiler.trace import formula, routine
 from quad_dynamics.compiler.types import Bool, Int, Object, Vec3
-from quad_dynamics.kernels.door import good_vector
 from quad_dynamics.kernels.spatial import add, cross
 from quad_dynamics.kernels.tree import body_of, link_frame, position_of_point
+from quad_dynamics.kernels.validation import good_vector
 from quad_dynamics.model.layout import Body, Robot
 
 

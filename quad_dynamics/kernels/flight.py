@@ -23,7 +23,6 @@ from quad_dynamics.compiler.trace import (
 )
 from quad_dynamics.compiler.types import Number, Sym3, Vec3
 from quad_dynamics.kernels.constraints import row3, write3
-from quad_dynamics.kernels.fall import place_and_move
 from quad_dynamics.kernels.scene import MAX_FORCES, Scene
 from quad_dynamics.kernels.spatial import (
     add,
@@ -41,6 +40,7 @@ from quad_dynamics.kernels.tree import (
     position_of_point,
     rigid_inertia,
 )
+from quad_dynamics.kernels.unconstrained_motion import place_and_move
 from quad_dynamics.model.layout import Pack, Robot
 
 

@@ -13,7 +13,6 @@ from quad_dynamics.compiler.trace import fill_zero, formula, routine
 from quad_dynamics.compiler.types import Address, Int, Object, Vec3
 from quad_dynamics.kernels.argument_kinds import FRAME
 from quad_dynamics.kernels.coriolis import move_all
-from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.spatial import add, cross, matmul
 from quad_dynamics.kernels.tree import (
     ZERO3,
@@ -25,6 +24,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     position_of_point,
 )
+from quad_dynamics.kernels.validation import good_configuration, good_vector
 from quad_dynamics.model.layout import Body, LinkFrame, Pack, Robot
 
 

@@ -24,7 +24,6 @@ from quad_dynamics.kernels.aba import (
     write_accelerations,
 )
 from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
-from quad_dynamics.kernels.door import good_configuration, good_vector, has_shape
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.rnea import FRICTION, write_forces
 from quad_dynamics.kernels.rnea import accelerate_base as give_base_acceleration
@@ -37,6 +36,7 @@ from quad_dynamics.kernels.tree import (
     pick,
     place_bodies,
 )
+from quad_dynamics.kernels.validation import good_configuration, good_vector, has_shape
 from quad_dynamics.model.layout import Pack, Robot
 
 

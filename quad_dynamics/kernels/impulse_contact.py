@@ -24,13 +24,13 @@ from quad_dynamics.compiler.trace import (
 )
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
 from quad_dynamics.kernels.constraints import push_out, row3
-from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.flight import keep_momentum
 from quad_dynamics.kernels.scene import IMPULSE, Contact, ContactPoint, Scene
 from quad_dynamics.kernels.solve_step import add_impulses, solve_step
 from quad_dynamics.kernels.spatial import add, cross, dot, scale, sub
 from quad_dynamics.kernels.terrain import gather_near, ground_below, second_surface, shape_count
 from quad_dynamics.kernels.tree import body_at, position_of_point
+from quad_dynamics.kernels.unconstrained_motion import move_along, place_and_move, take_velocity
 from quad_dynamics.model.layout import Body, Robot
 
 MARGIN = 1e-4  # a point this near to the ground takes part [m]

@@ -45,7 +45,7 @@ def find_impulses(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> 
     bounces = aim(scene, n_contacts, True)
     converged = solve(robot, scene, n_contacts, n_stops)
     if bounces and work(scene, n_contacts, n_stops) > 0.0:
-        converged = temper(robot, scene, n_contacts, n_stops)
+        converged = limit_restitution(robot, scene, n_contacts, n_stops)
     if not converged:
         start(
             robot, scene, n_contacts, n_stops
@@ -113,7 +113,7 @@ def work(scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
 
 
 @subroutine
-def temper(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
+def limit_restitution(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """Take back so much of the restitution that the impulses add no energy; as `solve`.
 
     Points that leave the ground each with its own restitution can add energy to a robot of many bodies.

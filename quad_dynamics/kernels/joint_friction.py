@@ -7,8 +7,8 @@ from quad_dynamics.compiler.arguments import array
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.types import Int, Object
-from quad_dynamics.kernels.door import good_vector
 from quad_dynamics.kernels.tree import base_rows, friction
+from quad_dynamics.kernels.validation import good_vector
 from quad_dynamics.model.layout import Robot
 
 

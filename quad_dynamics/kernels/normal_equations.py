@@ -11,7 +11,6 @@ from quad_dynamics.compiler.arrays import data, is_none, optional_data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object
-from quad_dynamics.kernels.door import good_configuration, good_optional, good_vector
 from quad_dynamics.kernels.regressor import (
     FRICTION_COLUMNS,
     ROTOR_COLUMNS,
@@ -20,6 +19,7 @@ from quad_dynamics.kernels.regressor import (
     write_regressor,
 )
 from quad_dynamics.kernels.tree import base_rows
+from quad_dynamics.kernels.validation import good_configuration, good_optional, good_vector
 from quad_dynamics.model.layout import Robot
 
 

@@ -107,7 +107,7 @@ def slide_along(D: Upper3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) ->
             return False, (0.0, 0.0, 0.0)
         before, x_before, y_before = normal, x, y
         normal = max(-rest / stiff, 0.0)
-        x, y = rub(b[1] + n1 * normal, b[2] + n2 * normal, d11, d12, d22, mu * normal)
+        x, y = most_dissipative_friction(b[1] + n1 * normal, b[2] + n2 * normal, d11, d12, d22, mu * normal)
         at_limit = x * x + y * y >= (1.0 - 1e-9) * (mu * normal) ** 2
         last = change
         change = max(abs(normal - before) * nn, abs(x - x_before) * d11, abs(y - y_before) * d22)
@@ -166,7 +166,7 @@ def on_face(D: Upper3, b: Vec3, mu: Number, sx: Number, sy: Number) -> tuple[Boo
 
 
 @routine
-def rub(
+def most_dissipative_friction(
     b1: Number, b2: Number, d11: Number, d12: Number, d22: Number, largest: Number
 ) -> tuple[Number, Number]:
     """Friction of a sliding contact: the impulse x with |x| <= largest that dissipates most.

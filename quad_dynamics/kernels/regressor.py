@@ -16,7 +16,6 @@ from quad_dynamics.compiler.record_types import place
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, routine
 from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object, Vec3
-from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.rnea import accelerate_bodies
 from quad_dynamics.kernels.spatial import add, cross, dot, matmul, rotate, scale, unrotate
 from quad_dynamics.kernels.tree import (
@@ -28,6 +27,7 @@ from quad_dynamics.kernels.tree import (
     origin_acceleration,
     place_bodies,
 )
+from quad_dynamics.kernels.validation import good_configuration, good_vector
 from quad_dynamics.model.layout import BaseMotion, Body, Pack, Robot
 
 FRICTION_COLUMNS = 1

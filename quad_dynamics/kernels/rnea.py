@@ -13,7 +13,6 @@ from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Object, Vec3
 from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
-from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
 from quad_dynamics.kernels.spatial import (
     add,
@@ -37,6 +36,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
     stop_bodies,
 )
+from quad_dynamics.kernels.validation import good_configuration, good_vector
 from quad_dynamics.model.layout import Pack, Robot
 
 FRICTION = 1

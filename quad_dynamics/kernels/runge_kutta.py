@@ -14,8 +14,8 @@ from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import apart, subroutine
 from quad_dynamics.compiler.types import Number
 from quad_dynamics.kernels.drives import guess_modes, load_joints
-from quad_dynamics.kernels.fall import accelerate, place_and_move, start_bodies
 from quad_dynamics.kernels.scene import Scene
+from quad_dynamics.kernels.unconstrained_motion import accelerate, place_and_move, start_bodies
 from quad_dynamics.model.layout import Robot
 
 

@@ -11,7 +11,6 @@ from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import apart, fill_zero, memory_at, routine, subroutine
 from quad_dynamics.compiler.types import Address, Int, Number, Object
 from quad_dynamics.kernels.constraints import row3, write3
-from quad_dynamics.kernels.door import finite_from, good_vector
 from quad_dynamics.kernels.drives import give_torques
 from quad_dynamics.kernels.impulse_contact import step_impulse
 from quad_dynamics.kernels.runge_kutta import step_runge_kutta
@@ -19,6 +18,7 @@ from quad_dynamics.kernels.scene import MAX_FORCES, SPRING_DAMPER, Scene, scene_
 from quad_dynamics.kernels.spatial import add, scale
 from quad_dynamics.kernels.spring_contact import step_springs
 from quad_dynamics.kernels.tree import base_rows
+from quad_dynamics.kernels.validation import finite_from, good_vector
 from quad_dynamics.model.layout import Robot
 
 # What the kernel returns.

@@ -20,7 +20,6 @@ from quad_dynamics.kernels.drives import (
     solve_all_friction,
     stop_stuck,
 )
-from quad_dynamics.kernels.fall import add_response, fall, push_body, start_bodies
 from quad_dynamics.kernels.impulses import find_impulses
 from quad_dynamics.kernels.joint_space import (
     open_factored_contact,
@@ -30,6 +29,12 @@ from quad_dynamics.kernels.joint_space import (
 from quad_dynamics.kernels.scene import CHOLESKY, Scene
 from quad_dynamics.kernels.stops import add_stops, find_stops, keep_joints
 from quad_dynamics.kernels.tree import body_at
+from quad_dynamics.kernels.unconstrained_motion import (
+    add_response,
+    push_body,
+    start_bodies,
+    unconstrained_velocity,
+)
 from quad_dynamics.model.layout import Robot
 
 MAX_ROUNDS = 60  # of the search for the joints that are stuck or reach a limit
@@ -49,7 +54,7 @@ def solve_step(robot: Robot, scene: Scene, h: Number, n_contacts: Int, near: Int
         energy = start_bodies(robot, scene)
         push_bodies(robot, scene, near)
         load_joints(robot, scene, h)
-        fall(robot, scene, h)
+        unconstrained_velocity(robot, scene, h)
         if n_contacts + n_stops > 0:
             open_constraints(robot, scene, n_contacts, n_stops)
             state.residual = 0.0  # that of the last round counts

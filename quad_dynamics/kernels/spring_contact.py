@@ -16,13 +16,13 @@ import math
 
 from quad_dynamics.compiler.trace import apart, memory_at, routine, subroutine
 from quad_dynamics.compiler.types import Int, Number, Vec3
-from quad_dynamics.kernels.fall import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.impulse_contact import base_motion, point_velocity
 from quad_dynamics.kernels.scene import Scene
 from quad_dynamics.kernels.solve_step import solve_step
 from quad_dynamics.kernels.spatial import add, dot, scale, sub
 from quad_dynamics.kernels.terrain import ground_below
 from quad_dynamics.kernels.tree import body_at, position_of_point
+from quad_dynamics.kernels.unconstrained_motion import move_along, place_and_move, take_velocity
 from quad_dynamics.model.layout import Robot
 
 REACH = 0.01  # points nearer than this, and what they travel in a step, are looked at in every sub-step [m]

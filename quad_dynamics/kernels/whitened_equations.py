@@ -18,9 +18,9 @@ from quad_dynamics.compiler.arrays import data, is_none, optional_data
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, load, routine, square_root, store
 from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object
-from quad_dynamics.kernels.door import good_configuration, good_vector
 from quad_dynamics.kernels.regressor import ROTOR_COLUMNS, write_regressor
 from quad_dynamics.kernels.tree import base_rows
+from quad_dynamics.kernels.validation import good_configuration, good_vector
 from quad_dynamics.model.layout import Robot
 
 _BASE = 6  # rows of a floating base

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from quad_dynamics.api.drives import gravity_norm
 from quad_dynamics.array_types import Bools, Floats
-from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.model.model import Model
 from quad_dynamics.scenarios.columns import COLUMNS
 from quad_dynamics.scenarios.settings import CONTROL_PERIOD, Scenario
 from quad_dynamics.scenarios.traces import Traces
 from quad_dynamics.simulation.log import Log
 from quad_dynamics.simulation.plots import foot_motion
+from quad_dynamics.terrain.terrain import Terrain
 
 _BRIEF = 0.02  # contact, or a gap in it, that is shorter does not make a stance or end one [s]
 _SHORTEST_WAY = 0.1  # for which there is a cost of transport [m]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.loading import bundled_robots
 from quad_dynamics.model.model import Model
@@ -22,6 +21,7 @@ from quad_dynamics.scenarios.draws import Draw, drawn, wrong_draws
 from quad_dynamics.scenarios.settings import CONTROL_PERIOD, Event, Faults, Push, Scenario, Seeds, Truth
 from quad_dynamics.simulation.settings import SensorSettings, SimulatorSettings
 from quad_dynamics.simulation.settings_reader import from_folder
+from quad_dynamics.terrain.terrain import Terrain
 
 _MOST_EVENTS = 100_000
 _SENSORS = ('typical', 'none')

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.door import check_finite
+from quad_dynamics.api.validation import check_finite
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.scene import DriveCommand

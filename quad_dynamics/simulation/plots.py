@@ -16,11 +16,11 @@ import numpy as np
 
 from quad_dynamics.api.kinematics import frame_pose, frame_velocity
 from quad_dynamics.array_types import Floats
-from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.log import Log
+from quad_dynamics.terrain.terrain import Terrain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

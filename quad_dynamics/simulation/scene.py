@@ -16,7 +16,6 @@ from quad_dynamics.array_types import Floats
 from quad_dynamics.compiler.interpreter import address_of, mark_unwritten
 from quad_dynamics.compiler.records import Placement
 from quad_dynamics.compiler.types import LANES
-from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.kernels import scene as records
 from quad_dynamics.kernels.delassus import workspace_sizes
 from quad_dynamics.kernels.drives import LOCK
@@ -27,6 +26,7 @@ from quad_dynamics.model.layout import LinkFrame
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.packing import Packed
 from quad_dynamics.simulation.settings import SimulatorSettings
+from quad_dynamics.terrain.terrain import Terrain
 
 _CONTACTS = {'none': records.NO_CONTACT, 'impulse': records.IMPULSE, 'spring_damper': records.SPRING_DAMPER}
 _FORWARD_DYNAMICS = {'aba': records.ABA, 'cholesky': records.CHOLESKY}

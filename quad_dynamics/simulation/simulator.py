@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.centroidal import energy as _energy
-from quad_dynamics.api.door import States, vector
 from quad_dynamics.api.dynamics import mass_matrix
 from quad_dynamics.api.kinematics import frame_pose
+from quad_dynamics.api.validation import States, vector
 from quad_dynamics.array_types import Floats
-from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.errors import ArgumentError, SimulationDiverged
 from quad_dynamics.kernels.scene import MAX_FORCES
 from quad_dynamics.kernels.simulate import BAD_TORQUE, LOG_FULL, NOT_FINITE, TOO_ENERGETIC
@@ -32,6 +31,7 @@ from quad_dynamics.simulation.scene import Scene
 from quad_dynamics.simulation.sensors import Readings, SensorSuite, true_readings
 from quad_dynamics.simulation.settings import SimulatorSettings
 from quad_dynamics.simulation.snapshot import check_state, fingerprint, pack_snapshot, unpack_snapshot
+from quad_dynamics.terrain.terrain import Terrain
 
 Controller = Callable[['Simulator'], Any]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The doors: what is accepted, what is refused and in which words, and that nobody's arrays are touched."""
+"""Validation: what is accepted, what is refused and how, and that nobody's arrays are touched."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_model_must_be_a_model(qd: Any, name: str) -> None:
 @pytest.mark.parametrize('key', ['q', 'u', 'du', 'tau', 'weights'])
 @pytest.mark.parametrize('value', [np.nan, None, -1.0], ids=str)
 def test_accumulated_samples(qd: Any, key: str, value: float | None) -> None:
-    """The sums of the regressor have doors as well; a weight must not be negative."""
+    """The sums of the regressor are validated as well; a weight must not be negative."""
     model = model_of(GO2)
     arguments = good_arguments(model)['regressor'] | {'tau': np.ones(model.nv), 'weights': np.ones(model.nv)}
     if (key == 'weights' and value is None) or (key != 'weights' and value == -1.0):

@@ -17,7 +17,7 @@ from public_calls import CALLS, STATES, call, good_arguments, parts
 
 THREADS = 4
 ROUNDS = 6
-# More than `MANY_STATES` of quad_dynamics.api.door: such batches give the interpreter's lock away.
+# More than `MANY_STATES` of quad_dynamics.api.validation: such batches give the interpreter's lock away.
 STATES_OF_A_BATCH = 100
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last door: nothing that is out of limits passes it."""
+"""The last check: nothing that is out of limits passes it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from simple_robots import turn
 from slow_variants import slow_but
 
 from quad_dynamics.api.drives import foot_position
-from quad_dynamics.contact.terrain import Box, Plane
 from quad_dynamics.control.body_reference import rotation_vector
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.leg_contact import LegContact
@@ -27,6 +26,7 @@ from quad_dynamics.planning.footholds import foothold, within_reach
 from quad_dynamics.planning.gait import GAITS, GaitClock
 from quad_dynamics.planning.ground import Ground
 from quad_dynamics.simulation.simulator import Simulator
+from quad_dynamics.terrain.terrain import Box, Plane
 
 DT = 0.002  # of the controller [s]
 

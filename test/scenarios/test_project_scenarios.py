@@ -13,10 +13,10 @@ import yaml
 from slow_variants import slow_but
 
 import quad_dynamics as qd
-from quad_dynamics.contact.terrain import Terrain
 from quad_dynamics.planning.gait import GAITS
 from quad_dynamics.scenarios.runner import ScenarioRun
 from quad_dynamics.scenarios.scenario_file import ScenarioFile
+from quad_dynamics.terrain.terrain import Terrain
 
 CONFIG = Path(__file__).parents[2] / 'config'
 FILES = sorted((CONFIG / 'scenarios').glob('*.yaml'))

@@ -335,7 +335,7 @@ def test_unknown_terrain(qd: Any, terrain: Any) -> None:
 
 @pytest.mark.parametrize('hole', [np.nan, np.inf])
 def test_height_map_with_holes(qd: Any, hole: float, tmp_path: Path) -> None:
-    from quad_dynamics.contact.terrain import HeightMap
+    from quad_dynamics.terrain.terrain import HeightMap
 
     heights = np.zeros((5, 6))
     heights[2, 3] = hole
@@ -347,7 +347,7 @@ def test_height_map_with_holes(qd: Any, hole: float, tmp_path: Path) -> None:
 
 
 def test_friction_of_a_shape_below_zero(qd: Any) -> None:
-    from quad_dynamics.contact.terrain import Plane
+    from quad_dynamics.terrain.terrain import Plane
 
     with pytest.raises(qd.ArgumentError, match='mu'):
         Plane(mu=-0.1)

@@ -33,7 +33,7 @@ def steps(sim: Any, duration: float) -> tuple[np.ndarray, np.ndarray]:
 
 def slope(angle: float, direction: float, **surface: Any) -> Any:
     """A plane through the origin that descends towards a direction [rad] from x."""
-    from quad_dynamics.contact.terrain import Plane, Terrain
+    from quad_dynamics.terrain.terrain import Plane, Terrain
 
     normal = robots.turn(robots.slope_axis(direction), angle)[:, 2]
     return Terrain([Plane(normal=tuple(float(x) for x in normal), **surface)])
@@ -596,7 +596,7 @@ def test_penetration_is_removed_without_energy(qd: Any) -> None:
 
 def grounds() -> dict[str, list[Any]]:
     """Terrains about the origin, one of every kind and some of several."""
-    from quad_dynamics.contact import terrain as shapes
+    from quad_dynamics.terrain import terrain as shapes
 
     x, y = np.meshgrid(np.linspace(-2.0, 2.0, 41), np.linspace(-2.0, 2.0, 41))
     waves = 0.03 * np.sin(2.0 * x) * np.cos(3.0 * y)
@@ -621,7 +621,7 @@ def grounds() -> dict[str, list[Any]]:
 @pytest.mark.parametrize('ground', ['plane', 'slope', 'box', 'turned_box', 'stairs', 'height_map', 'all'])
 @both_models
 def test_dropped_robot_comes_to_rest(qd: Any, contact: str, ground: str, drives: bool) -> None:
-    from quad_dynamics.contact.terrain import Terrain
+    from quad_dynamics.terrain.terrain import Terrain
 
     model = robots.quadruped('mini_cheetah')
     sim = qd.Simulator(model, contact=contact, terrain=Terrain(grounds()[ground]), mu=0.8)

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Terrain
-from quad_dynamics.contact.terrain_shapes import SHAPES
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels import terrain
+from quad_dynamics.terrain.terrain import Box, HeightMap, Plane, Terrain
+from quad_dynamics.terrain.terrain_shapes import SHAPES
 
 
 def test_what_load_accepts(tmp_path: Path) -> None:

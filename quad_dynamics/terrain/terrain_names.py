@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from quad_dynamics.contact.terrain_shapes import Box, HeightMap, Plane, Shape, Stairs
+from quad_dynamics.terrain.terrain_shapes import Box, HeightMap, Plane, Shape, Stairs
 
 
 def flat() -> tuple[Shape, ...]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels.door import QUATERNION_TOLERANCE
+from quad_dynamics.kernels.validation import QUATERNION_TOLERANCE
 from quad_dynamics.model.model import Model
 
 if TYPE_CHECKING:

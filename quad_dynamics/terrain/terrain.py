@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.api.door import check_finite, to_floats
+from quad_dynamics.api.validation import check_finite, to_floats
 from quad_dynamics.array_types import Floats, Ints
-from quad_dynamics.contact.terrain_checks import error_of, show
-from quad_dynamics.contact.terrain_mesh import mesh_of
-from quad_dynamics.contact.terrain_names import NAMES, unknown_name
-from quad_dynamics.contact.terrain_reader import read_file, read_shapes
-from quad_dynamics.contact.terrain_shapes import Box, HeightMap, Plane, Shape, Stairs
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels import terrain as K
+from quad_dynamics.terrain.terrain_checks import error_of, show
+from quad_dynamics.terrain.terrain_mesh import mesh_of
+from quad_dynamics.terrain.terrain_names import NAMES, unknown_name
+from quad_dynamics.terrain.terrain_reader import read_file, read_shapes
+from quad_dynamics.terrain.terrain_shapes import Box, HeightMap, Plane, Shape, Stairs
 
 __all__ = ['Box', 'HeightMap', 'Plane', 'Stairs', 'Terrain', 'TerrainSource']
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import yaml
 
-from quad_dynamics.contact.terrain_checks import error_of, show
-from quad_dynamics.contact.terrain_names import NAMES, unknown_name
-from quad_dynamics.contact.terrain_shapes import SHAPES, Shape
 from quad_dynamics.model.description_reader import _safe_load
 from quad_dynamics.model.problems import why_unreadable
+from quad_dynamics.terrain.terrain_checks import error_of, show
+from quad_dynamics.terrain.terrain_names import NAMES, unknown_name
+from quad_dynamics.terrain.terrain_shapes import SHAPES, Shape
 
 TOP_KEY = 'terrain'
 _MOST_BYTES = 1024 * 1024

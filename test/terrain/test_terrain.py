@@ -13,8 +13,8 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 from slow_variants import slow_but
 
-from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Stairs, Terrain
 from quad_dynamics.kernels import height_map, terrain
+from quad_dynamics.terrain.terrain import Box, HeightMap, Plane, Stairs, Terrain
 
 over_seeds = pytest.mark.parametrize('seed', slow_but([0], [0, 1, 2]), ids=['seed0', 'seed1', 'seed2'])
 # Sums of a few products of numbers up to 10: some units in the last place of 10.

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from quad_dynamics.array_types import Floats, Ints
-from quad_dynamics.contact.terrain_shapes import Box, HeightMap, Plane
+from quad_dynamics.terrain.terrain_shapes import Box, HeightMap, Plane
 
 # Corners of a box in the order of `product`; two triangles for each face, anticlockwise from outside.
 _BOX_FACES = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corners of the doors that were wrong once."""
+"""Corner cases of validation that were wrong once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def model() -> Any:
 
 
 def test_quaternions_at_the_tolerance_are_taken_or_refused(qd: Any, model: Any) -> None:
-    """Kernel and door must agree, however the squared length is rounded."""
+    """Kernel and public function must agree, however the squared length is rounded."""
     rng = np.random.default_rng(0)
     q = model.neutral.copy()
     outcomes = set()

@@ -95,7 +95,7 @@ def accelerate(robot: Robot, scene: Scene, to: Numbers) -> None:
 
 
 @routine
-def fall(robot: Robot, scene: Scene, h: Number) -> None:
+def unconstrained_velocity(robot: Robot, scene: Scene, h: Number) -> None:
     """velocity = u + h du without constraints."""
     nv, u, v, w = robot.nv, scene.u, scene.velocity, scene.response
     accelerate(robot, scene, w)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quad_dynamics.array_types import Floats
-from quad_dynamics.contact.terrain import Box, HeightMap, Plane, Stairs, Terrain
+from quad_dynamics.terrain.terrain import Box, HeightMap, Plane, Stairs, Terrain
 from sim_node.terrain_look import look_of
 
 LIFT = 0.003  # of lines over the surface; less than a pixel [m]

@@ -3,7 +3,7 @@
 
 They cost a few nanoseconds here and hundreds in Python. A kernel returns 0 when all is well; otherwise the
 number of the argument that is wrong (1 for the first after the number of states), having computed and written
-nothing. `quad_dynamics.api.door` then finds out what is wrong with it: often it only has to be converted.
+nothing. `quad_dynamics.api.validation` then finds out what is wrong with it: often it has to be converted.
 
 The number of states n is 0 for a single state, whose arguments have no leading axis.
 """

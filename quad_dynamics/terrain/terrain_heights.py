@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats
-from quad_dynamics.contact.terrain_checks import WrongValueError
 from quad_dynamics.model.problems import why_unreadable
+from quad_dynamics.terrain.terrain_checks import WrongValueError
 
 _MOST_POINTS = 25_000_000
 _MOST_BYTES = 16 * _MOST_POINTS
