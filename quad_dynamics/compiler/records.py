@@ -545,6 +545,7 @@ class Placement:
         self.at: dict[str, int] = {}
         self._record, self._sizes = record, dict(sizes)
         self._ends: dict[str, int] = {}
+        self._parts: dict[str, slice] = {}
         end = record.words
         for one in record.fields:
             kind = one.kind
@@ -556,8 +557,11 @@ class Placement:
 
     def part(self, name: str) -> slice:
         """Where the targets stand that were declared for a part; they are next to each other."""
-        inside = [one.name for one in self._record.fields if one.part == name and one.name in self.at]
-        return slice(min(self.at[one] for one in inside), max(self._ends[one] for one in inside))
+        if name not in self._parts:
+            inside = [one.name for one in self._record.fields if one.part == name and one.name in self.at]
+            first, last = min(self.at[one] for one in inside), max(self._ends[one] for one in inside)
+            self._parts[name] = slice(first, last)
+        return self._parts[name]
 
     def fill(self, memory: Floats) -> None:
         """Write the references."""
