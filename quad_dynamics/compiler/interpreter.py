@@ -25,7 +25,7 @@ import numpy as np
 from quad_dynamics.array_types import Floats
 from quad_dynamics.compiler.arguments import Array, ArrayTuple, description, is_good
 from quad_dynamics.compiler.header import sizes_of
-from quad_dynamics.compiler.records import Record
+from quad_dynamics.compiler.records import Numbers, Record
 from quad_dynamics.compiler.types import LANES
 
 INTERPRETED = os.environ.get('QUAD_DYNAMICS_INTERPRET', '0') not in ('', '0')
@@ -190,6 +190,15 @@ def _fill_zero(x: Memory, start: int, count: int) -> None:
         x[i] = 0.0
 
 
+def _anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of `Memory` that numbers of a record have, too."""
+
+    def call(x: Any, index: int, *value: Any) -> Any:
+        return method(x.memory, x.at + index, *value) if isinstance(x, Numbers) else method(x, index, *value)
+
+    return call
+
+
 _MATH = SimpleNamespace(**{name: getattr(math, name) for name in dir(math) if not name.startswith('_')})
 # As compiled: NaN and inf instead of exceptions.
 _MATH.sqrt, _MATH.exp, _MATH.sin, _MATH.cos, _MATH.hypot = np.sqrt, np.exp, np.sin, np.cos, np.hypot
@@ -209,10 +218,10 @@ TRACE: dict[str, Any] = {
     'subroutine': plain,
     'formula': plain,
     'fill_zero': _fill_zero,
-    'load': Memory.load,
-    'store': Memory.store,
-    'load_int': Memory.load_int,
-    'store_int': Memory.store_int,
+    'load': _anywhere(Memory.load),
+    'store': _anywhere(Memory.store),
+    'load_int': _anywhere(Memory.load_int),
+    'store_int': _anywhere(Memory.store_int),
     'memory_at': memory_at,
     'apart': lambda _: None,
     'square_root': np.sqrt,

@@ -97,6 +97,7 @@ class Scene:
         self.placement = Placement(records.Scene, sizes)
         at = self.placement.at
         self.words: Floats = np.zeros(self.placement.words)
+        mark_unwritten(self.words[at['kept_state'] :])
         self.placement.fill(self.words)
         self.header = records.Scene.array(self.words)[0]
         # q and u from before the step stand in the copy of the state
@@ -116,7 +117,6 @@ class Scene:
             self.header[name] = number
         self.header['settings']['delay'], self.header['settings']['delay_share'] = delay, share
         self._rows: Floats | None = None  # of the log, while there is one
-        mark_unwritten(self.words[at['kept_state'] :])
         self._floating_base = model.floating_base
         self._fill_settings(settings)
 
