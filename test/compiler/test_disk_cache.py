@@ -173,6 +173,7 @@ def run_copy(folder: Path, cache: Path) -> tuple[str, bool]:
     return done.stdout.strip(), 'compiling' in done.stderr
 
 
+@pytest.mark.slow
 def test_moved_and_edited_sources_meet_no_stale_code(tmp_path: Path) -> None:
     """Moved sources are the same and are found again; edited ones, and those of a routine, are not."""
     import quad_dynamics

@@ -19,7 +19,7 @@ GROUPS = (
     *('fixed_tree/', 'cart/', 'whole_body/', 'equations/', 'sim/'),
 )
 ROUGH = ('equations/', 'sim/', 'whole_body/')
-QUICK = ('go2/', 'fixed_tree/')
+QUICK = ('fixed_tree/',)
 
 
 RUN = """

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from reference_pinocchio import robots_folder
-from slow_variants import slow_but
 
 import quad_dynamics as qd
 from quad_dynamics.api.controller import controller_terms
@@ -81,7 +80,8 @@ def test_footholds_in_the_plane_of_the_leg_keep_the_line_between_two_feet() -> N
     assert far @ ahead == pytest.approx(0.3 - 0.25)
 
 
-@pytest.mark.parametrize('velocity', slow_but([-0.3], [0.3, -0.3]))
+@pytest.mark.slow
+@pytest.mark.parametrize('velocity', [0.3, -0.3])
 def test_a_robot_with_legs_of_two_joints_trots(solo: Any, velocity: float) -> None:
     walker = qd.Walker(solo)
     assert walker.command(velocity, 0.0, 0.0)

@@ -446,6 +446,7 @@ def test_bit_identical_twice() -> None:
     assert runs[0][1].tobytes() == runs[1][1].tobytes()
 
 
+@pytest.mark.slow
 def test_a_reset_forgets_everything() -> None:
     """The same walker after a reset does what a new one does."""
     walk = Walk()

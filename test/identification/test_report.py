@@ -229,6 +229,7 @@ def test_every_panel_is_filled_without_another_recording(
     assert 'whole recording' not in read
 
 
+@pytest.mark.slow
 def test_an_empty_panel_is_found(browser: Browser, tmp_path: Path) -> None:
     """What was wrong once: lines of one point each."""
     result = robots.result_of('two_link_arm')

@@ -54,6 +54,7 @@ def test_a_loop_that_sleeps_has_it() -> None:
     assert result(SLEEP, 'ever = run(1.0, True)') == (allowed, allowed)
 
 
+@pytest.mark.slow
 def test_a_loop_that_does_not_sleep_loses_it_without_a_review() -> None:
     """The kernel tells it after 0.2 s, in the middle of what takes so long."""
     assert result(WORK, 'ever = run(0.7, False)') == (is_allowed(), False)
@@ -94,6 +95,7 @@ def test_it_is_asked_for_again() -> None:
     assert result(SLEEP, script) == (allowed, allowed)
 
 
+@pytest.mark.slow
 def test_who_does_not_want_it_does_not_get_it() -> None:
     assert result(SLEEP, 'ever = run(0.6, True)', wanted=False) == (False, False)
     assert result(SLEEP, 'ever = run(1.0, True)\npriority.want(False)')[1] is False

@@ -112,6 +112,7 @@ def walked(name: str) -> Any:
     return script.measure(model, script.MODELS[name], strides=STRIDES, start=2.0)
 
 
+@pytest.mark.slow
 def test_walking_controller_walks_alike_on_both() -> None:
     rigid, soft = walked(IMPULSE), walked(SPRING)
     assert max(rigid.ripple, soft.ripple) < 4.0  # [mm]
