@@ -317,6 +317,11 @@ class Field(Generic[T]):
     def __get__(self, record: Record | None, owner: type[Record]) -> Field[T] | T:
         return self if record is None else self.kind.read(record, record.at + self.offset)
 
+    @property
+    def span(self) -> slice:
+        """Its numbers among those of the record."""
+        return slice(self.offset, self.offset + self.kind.words)
+
     def numbers(self, record: Record) -> Numbers:
         """The numbers of the field, for formulas that read or write single ones."""
         return Numbers(record.memory, record.at + self.offset)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from quad_dynamics.api.controller import ControllerTerms, controller_terms
+from quad_dynamics.api.whole_body import FootMotions
 from quad_dynamics.array_types import Floats
 from quad_dynamics.control.state import RobotState
-from quad_dynamics.control.whole_body import leg_table
-from quad_dynamics.kernels.whole_body import FOOT_P, FOOT_WORDS, foot_motions
 from quad_dynamics.model.model import Model
 
 
@@ -28,7 +27,7 @@ class RobotView:
         com: (3,) centre of mass [m].
         velocity: (3,) of the centre of mass [m/s].
         feet: (legs, 3) centres of the feet [m]; overwritten by the next view.
-        motions: of each foot, as the kernel `foot_motions` writes them.
+        motions: of each foot, the numbers of `FootMotions`.
     """
 
     state: RobotState
@@ -51,8 +50,7 @@ class Viewer:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._table = leg_table(model)
-        self._motions = np.zeros((len(model.legs), FOOT_WORDS))
+        self._feet = FootMotions(model)
         self._terms: ControllerTerms | None = None
 
     def view(self, state: RobotState) -> RobotView:
@@ -63,7 +61,7 @@ class Viewer:
         """
         model = self._model
         self._terms = terms = controller_terms(model, state.q, state.u, out=self._terms)
-        foot_motions.run(model._packed.address, len(model.legs), terms, self._table, self._motions)
+        self._feet.update(terms)
         R_WB = rotation(state.q)
         return RobotView(
             state,
@@ -72,8 +70,8 @@ class Viewer:
             heading(R_WB),
             terms.p_WG,
             terms.J_G @ state.u,
-            self._motions[:, FOOT_P : FOOT_P + 3],
-            self._motions.tolist(),
+            self._feet.positions,
+            self._feet.numbers.tolist(),
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.api.whole_body import ANGULAR_VELOCITY, POSITION, VELOCITY
 from quad_dynamics.array_types import Floats
 from quad_dynamics.control.body_reference import BodyReference
 from quad_dynamics.control.leg_contact import LegContact
@@ -16,7 +17,6 @@ from quad_dynamics.control.robot_view import RobotView
 from quad_dynamics.control.swing import swing_motion
 from quad_dynamics.control.walker_report import Counts
 from quad_dynamics.control.walker_settings import WalkerSettings
-from quad_dynamics.kernels.whole_body import FOOT_P, FOOT_V, FOOT_W
 from quad_dynamics.planning.contact_schedule import ContactSchedule
 from quad_dynamics.planning.footholds import foothold, in_plane, within_reach
 from quad_dynamics.planning.gait import Gait, GaitClock
@@ -107,7 +107,7 @@ class Stepping:
 
         Args:
             time: now [s].
-            motions: of the feet, as `foot_motions` writes them.
+            motions: of the feet, as in a `RobotView`.
         """
         self.lean, self.clock.rate = [0.0, 0.0], 1.0
         for leg, (x, y, z, *_), radius in zip(self.legs, motions, self._geometry.radius, strict=True):
@@ -158,7 +158,7 @@ class Stepping:
         longest = 0.0
         for leg, hip, motion, reach in zip(self.legs, hips, view.motions, self._reach, strict=True):
             if leg.contact.is_down:
-                longest = max(longest, math.dist(hip, motion[FOOT_P : FOOT_P + 3]) / reach)
+                longest = max(longest, math.dist(hip, motion[POSITION]) / reach)
         low, high = _STRETCHED
         stretched = min(max((longest - low) / (high - low), 0.0), 1.0)
         self.clock.rate = self.pace(self.clock.gait, velocity) * (1.0 + (_HURRY - 1.0) * stretched)
@@ -177,7 +177,7 @@ class Stepping:
         Args:
             time: now [s].
             phase: of the walker: all feet are to be down in 'stand', and none is lifted in 'stop'.
-            motions: of the feet, as `foot_motions` writes them.
+            motions: of the feet, as in a `RobotView`.
             carried: measured normal forces [N]; None if nobody measures them.
             asked: normal forces that the feet should carry [N].
             counts: to be brought up to date.
@@ -188,7 +188,7 @@ class Stepping:
             scheduled = phase == 'stand' or (phase == 'stop' and was_down) or self._is_stance(k, time)
             progress = 1.0 if scheduled else self._swing_progress(k, time)
             if carried is None:
-                contact.guess(leg.falling, motions[k][FOOT_V + 2])
+                contact.guess(leg.falling, motions[k][VELOCITY][2])
             else:
                 contact.measure(carried[k], asked[k], progress)
             changed = contact.update(time, scheduled, progress, carried is not None)
@@ -295,7 +295,7 @@ class Stepping:
         targets = FootTargets([], [], [])
         for k, leg in enumerate(self.legs):
             motion = motions[k]
-            p, v = motion[FOOT_P : FOOT_P + 3], motion[FOOT_V : FOOT_V + 3]
+            p, v = motion[POSITION], motion[VELOCITY]
             if leg.contact.is_down:
                 leg.goal, leg.falling = (p[0], p[1], p[2]), 0.0
                 slow = _sliding(motion, geometry.radius[k], ground.normal)
@@ -389,6 +389,6 @@ def _sliding(motion: list[float], radius: float, normal: Floats) -> Vec3:
     """What the lowest point of a foot lacks to be at rest: its velocity, negative [m/s]."""
     nx, ny, nz = normal.tolist()
     x, y, z = -radius * nx, -radius * ny, -radius * nz
-    wx, wy, wz = motion[FOOT_W : FOOT_W + 3]
-    vx, vy, vz = motion[FOOT_V : FOOT_V + 3]
+    wx, wy, wz = motion[ANGULAR_VELOCITY]
+    vx, vy, vz = motion[VELOCITY]
     return -(vx + wy * z - wz * y), -(vy + wz * x - wx * z), -(vz + wx * y - wy * x)

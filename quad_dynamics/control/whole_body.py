@@ -17,7 +17,7 @@ first has reached exactly, and chooses among the forces that are left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import daqp
 import numpy as np
@@ -25,10 +25,9 @@ import numpy as np
 from quad_dynamics.api.controller import ControllerTerms
 from quad_dynamics.api.drives import foot_position, leg_length, resting_pose
 from quad_dynamics.api.kinematics import frame_jacobian, frame_pose
+from quad_dynamics.api.whole_body import WholeBodyProblem
 from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels import whole_body as K_
-from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
@@ -108,21 +107,6 @@ class Weights:
     swing: float = 3.0
 
 
-@dataclass(eq=False)
-class _Arrays:
-    """The arrays that the kernels read and write, made once."""
-
-    legs: Floats
-    tasks: Floats
-    leg_tasks: Floats
-    limits: Floats
-    room: Floats
-    out: tuple[Floats, ...]
-    level_room: Floats
-    level: tuple[Floats, ...]
-    eyes: list[Floats] = field(default_factory=list)
-
-
 class WholeBodyControl:
     """Whole-body control of one robot.
 
@@ -146,33 +130,16 @@ class WholeBodyControl:
             raise ArgumentError(f'{model.name} has no legs or a fixed base; expected a robot with legs')
         self._model, self._strict = model, strict
         self.legs, self.unit = len(model.legs), model.total_mass / len(model.legs)
-        self._address = model._packed.address
-        self._arrays = self._make_arrays(weights or Weights())
-        self._make_views()
-
-    def _make_arrays(self, weights: Weights) -> _Arrays:
-        model, n, m = self._model, self.legs, 3 * self.legs
-        nv, nj = model.nv, model.nj
-        tasks = np.zeros(K_.TASK_WORDS)
-        tasks[K_.TASK_WEIGHT_COM : K_.TASK_WEIGHT_COM + 3] = weights.com
-        tasks[K_.TASK_WEIGHT_ANGULAR : K_.TASK_WEIGHT_ANGULAR + 3] = weights.angular
-        tasks[K_.TASK_WEIGHT_SWING] = weights.swing
-        tasks[K_.TASK_UNIT], tasks[K_.TASK_LENGTH] = self.unit, leg_length(model)
-        tasks[K_.TASK_REGULAR] = _REGULAR if self._strict else _FORCE_WEIGHT
-        rows = nj + K_.PYRAMID_ROWS * n
-        out = ((nv, m), (nv,), (rows, m), (rows,), (rows,), (6 + m, m), (6 + m,), (m, m), (m,), (m,))
-        level = ((m, m), (m,), (rows * m,), (rows,), (rows,))
-        return _Arrays(
-            leg_table(model),
-            tasks,
-            np.zeros((n, K_.LEG_TASK_WORDS)),
-            np.zeros((2, nj)),
-            np.zeros(n * (3 * nv + 4 * K_.LEG_MOST_JOINTS + 3) + 36 + 6 * (m + 1)),
-            tuple(map(np.zeros, out)),
-            np.zeros((6 + m) * (m + 2)),
-            tuple(map(np.zeros, level)),
-            [np.eye(k) for k in range(m + 1)],
+        self._problem = problem = WholeBodyProblem(
+            model, [blocked_direction(model, leg) is not None for leg in model.legs]
         )
+        weights = weights or Weights()
+        problem.body['com_weight'], problem.body['angular_weight'] = weights.com, weights.angular
+        problem.body['swing_weight'] = weights.swing
+        problem.body['unit'], problem.body['length'] = self.unit, leg_length(model)
+        problem.body['regular'] = _REGULAR if strict else _FORCE_WEIGHT
+        self._eyes = [np.eye(k) for k in range(3 * self.legs + 1)]
+        self._base_jacobians: list[Floats] = list(problem.jacobians[:, :, :6])
 
     def solve(
         self, terms: ControllerTerms, R_WB: Floats, tasks: Tasks, mu: float, feet_only: bool = False
@@ -189,20 +156,18 @@ class WholeBodyControl:
         Returns:
             None if no solution was found.
         """
-        a = self._arrays
+        problem = self._problem
         self._fill(R_WB, tasks, mu)
-        rows = K_.whole_body.run(
-            self._address, self.legs, terms, a.legs, a.tasks, a.leg_tasks, tasks.free, a.limits, a.room, a.out
-        )
+        rows = problem.reduce(terms)
         if rows < 0:
             return None
-        D, d, C, low, high, _, _, H, c, z0 = a.out
+        H, c, C, low, high = problem.H, problem.c, problem.C, problem.low, problem.high
         first = self._model.nj if feet_only else 0
         limits = C[first:rows], high[first:rows], low[first:rows]
         z, _, flag, info = daqp.solve(H, c, *limits)
         if flag != _SOLVED:
             H.flat[:: len(c) + 1] += _FIRM
-            c -= _FIRM * z0
+            c -= _FIRM * problem.z0
             z, _, flag, info = daqp.solve(H, c, *limits)
             if flag != _SOLVED:
                 return None
@@ -213,7 +178,7 @@ class WholeBodyControl:
         nj = self._model.nj
         tau = tasks.high - high[:nj] + C[:nj] @ z
         forces = (z * self.unit).reshape(self.legs, 3) * tasks.down[:, None]
-        return Solution(tau, D @ z + d, forces, not feet_only, iterations)
+        return Solution(tau, problem.D @ z + problem.d, forces, not feet_only, iterations)
 
     def base_jacobian(self, leg: int) -> Floats:
         """(3, 6) of the last solve: velocity of a foot for velocities of the base."""
@@ -221,66 +186,27 @@ class WholeBodyControl:
 
     def leg_inverse(self, leg: int) -> Floats:
         """(joints, 3) of the last solve: joint velocities of a leg for a velocity of its foot."""
-        return self._leg_inverses[leg]
-
-    def _make_views(self) -> None:
-        """Views of what the kernel leaves in its workspace for each leg."""
-        nv, room = self._model.nv, self._arrays.room
-        self._base_jacobians = [
-            room[3 * nv * leg : 3 * nv * (leg + 1)].reshape(3, nv)[:, :6] for leg in range(self.legs)
-        ]
-        self._leg_inverses = []
-        for leg, count in enumerate(self._arrays.legs[:, K_.LEG_JOINT_COUNT].astype(int).tolist()):
-            begin = 3 * nv * self.legs + 3 * K_.LEG_MOST_JOINTS * leg
-            self._leg_inverses.append(room[begin : begin + 3 * count].reshape(count, 3))
+        return self._problem.inverses[leg]
 
     def _choose_forces(self, z: Floats, first: int, rows: int) -> tuple[Floats, int]:
         """The solution of the level below: z where that fails, and iterations."""
-        a = self._arrays
-        k = K_.next_level.run(self._address, self.legs, rows, z, a.out, a.level_room, a.level)
+        problem = self._problem
+        k, C = problem.next_level(z, rows)
         if not k:
             return z, 0
-        N, c, CN, low, high = a.level
-        C = CN[: rows * k].reshape(rows, k)
-        y, _, flag, info = daqp.solve(a.eyes[k], c[:k], C[first:], high[first:rows], low[first:rows])
+        low, high = problem.level_low[first:rows], problem.level_high[first:rows]
+        y, _, flag, info = daqp.solve(self._eyes[k], problem.level_c[:k], C[first:], high, low)
         if flag != _SOLVED:
             return z, 0
-        return z + y @ N[:k], int(info['iterations'])
+        return z + y @ problem.N[:k], int(info['iterations'])
 
     def _fill(self, R_WB: Floats, tasks: Tasks, mu: float) -> None:
-        a = self._arrays
-        t, legs = a.tasks, a.leg_tasks
-        t[K_.TASK_COM : K_.TASK_COM + 3] = tasks.com
-        t[K_.TASK_ANGULAR : K_.TASK_ANGULAR + 3] = tasks.angular
-        t[K_.TASK_AXES : K_.TASK_AXES + 9] = tasks.axes.ravel()
-        t[K_.TASK_R_WB : K_.TASK_R_WB + 9] = R_WB.ravel()
-        t[K_.TASK_MU] = mu
-        legs[:, K_.DOWN] = tasks.down
-        legs[:, K_.FOOT_A : K_.FOOT_A + 3] = tasks.feet
-        legs[:, K_.MOST] = tasks.most_force
-        legs[:, K_.FORCE : K_.FORCE + 3] = tasks.forces
-        a.limits[0], a.limits[1] = tasks.low, tasks.high
-
-
-def leg_table(model: Model) -> Floats:
-    """(legs, LEG_WORDS) the kernels' table of legs.
-
-    Raises:
-        ArgumentError: a leg with too many joints.
-    """
-    table = np.zeros((len(model.legs), K_.LEG_WORDS))
-    for row, leg in zip(table, model.legs, strict=True):
-        joints = leg.joint_indices
-        if len(joints) > K_.LEG_MOST_JOINTS:
-            raise ArgumentError(
-                f"leg '{leg.name}' has {len(joints)} joints; expected at most {K_.LEG_MOST_JOINTS}"
-            )
-        row[K_.LEG_FRAME] = model.foot_names.index(leg.foot)
-        row[K_.LEG_OFFSET : K_.LEG_OFFSET + 3], row[K_.LEG_RADIUS] = contact_ball(model, leg.foot)
-        row[K_.LEG_JOINT_COUNT] = len(joints)
-        row[K_.LEG_JOINTS : K_.LEG_JOINTS + len(joints)] = joints
-        row[K_.LEG_PLANAR] = blocked_direction(model, leg) is not None
-    return table
+        problem = self._problem
+        problem.com[:], problem.angular[:], problem.body['mu'] = tasks.com, tasks.angular, mu
+        problem.axes[:], problem.R_WB[:] = tasks.axes, R_WB
+        problem.down[:], problem.accelerations[:] = tasks.down, tasks.feet
+        problem.most_force[:], problem.forces[:] = tasks.most_force, tasks.forces
+        problem.free[:], problem.lowest[:], problem.highest[:] = tasks.free, tasks.low, tasks.high
 
 
 def blocked_direction(model: Model, leg: Leg) -> Floats | None:

@@ -19,5 +19,5 @@ from quad_dynamics.kernels import (  # noqa: F401
     simulate,
     terrain,
     whitened_equations,
-    whole_body,
 )
+from quad_dynamics.kernels.whole_body import feet, priorities, reduction  # noqa: F401

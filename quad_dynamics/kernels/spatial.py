@@ -8,7 +8,25 @@ matrix is a tuple of 9, row by row; a symmetric one a tuple of 6: xx, xy, yy, xz
 from __future__ import annotations
 
 from quad_dynamics.compiler.trace import formula
-from quad_dynamics.compiler.types import Mat3, Number, Quat, Sym3, Vec3
+from quad_dynamics.compiler.types import Address, Int, Mat3, Number, Quat, Sym3, Vec3
+
+
+@formula
+def vector3(x: Address, at: Int) -> Vec3:
+    """The vector whose three numbers stand in memory from a place on."""
+    return x[at], x[at + 1], x[at + 2]
+
+
+@formula
+def matrix3(x: Address, at: Int) -> Mat3:
+    """The matrix whose nine numbers stand in memory from a place on, row by row."""
+    return tuple(x[at + k] for k in range(9))
+
+
+@formula
+def columns(R: Mat3) -> tuple[Vec3, Vec3, Vec3]:
+    """The three columns of a matrix."""
+    return (R[0], R[3], R[6]), (R[1], R[4], R[7]), (R[2], R[5], R[8])
 
 
 @formula

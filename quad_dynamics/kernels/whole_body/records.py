@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The problem of whole-body control, with the equation of motion and the contact constraint eliminated.
+
+Each leg l has three unknowns x_l: the force f_l of the ground on its foot where the foot is down, the
+acceleration a_l of its foot where it swings. The acceleration of a foot that is down is given. With the point
+Jacobian J_l = [J_b J_j] of a foot (columns of the base and of the leg's own joints), the joints follow from
+the base,
+
+    qdd_l = P_l (a_l - dJ_l/dt u - J_b a_b) + (1 - P_l J_j) qdd_0,        P_l = J_j^T (J_j J_j^T)^-1,
+
+and the rows of the base in the equation of motion give its acceleration:
+
+    (M_bb - sum M_bl P_l J_b) a_b = sum J_b^T f_l - sum M_bl (qdd_l at a_b = 0) - h_b.
+
+So accelerations and torques are affine in the unknowns z, du = D z + d and tau = T z + t, and both
+constraints hold for every z. P_l is damped where a leg is close to singular (Nakamura and Hanafusa 1986): a
+stretched leg cannot keep its foot from accelerating, whatever the joints do. qdd_0 is the acceleration that
+joints are to have where the feet leave them free: those of a leg with more than three joints, and those that
+belong to no leg.
+
+A leg of two joints moves its foot in a plane only, whose normal is e: e^T J_j = 0. P_l is the inverse within
+the plane. Along e the joints can neither move the foot nor push it, but the ground still holds it: e^T f_l is
+a reaction, and the base must follow,
+
+    e^T (J_b a_b + dJ_l/dt u) = e^T a_l.
+
+This is a row of the tasks whose weight is far above all others, and not an equality, so that a foot slides
+in the model where the pyramid cannot give the reaction.
+
+Forces are unknowns in units of `Tasks.unit`, so that all unknowns are of about the same size.
+"""
+
+from __future__ import annotations
+
+from quad_dynamics.compiler.record_types import record_at
+from quad_dynamics.compiler.records import (
+    FLOAT,
+    INT,
+    MAT3,
+    VEC3,
+    Record,
+    embedded,
+    field,
+    numbers,
+    table,
+)
+
+MOST_JOINTS = 10  # of a leg
+PYRAMID_ROWS = 5  # of a foot that is down: the four sides of the friction pyramid, and the normal force
+
+
+class FootSphere(Record):
+    """The foot of a leg: a sphere, fixed to a frame."""
+
+    frame = field(INT, 'index among the frames of the terms')
+    offset = field(VEC3, 'of its centre, in axes of the frame', 'm')
+    radius = field(FLOAT, 'of the sphere', 'm')
+
+
+class FootMotion(Record):
+    """How the centre of a foot moves, in world axes."""
+
+    position = field(VEC3, 'of the centre', 'm')
+    velocity = field(VEC3, 'of the centre', 'm/s')
+    angular_velocity = field(VEC3, 'of the foot', 'rad/s')
+
+
+class Feet(Record, root=True):
+    """What the kernel `foot_motions` reads and writes."""
+
+    spheres = table(FootSphere, ('legs',), 'the feet, one for each leg')
+    motions = table(FootMotion, ('legs',), 'how they move: the result')
+
+
+class LegJoint(Record):
+    """A joint of a leg."""
+
+    index = field(INT, 'of the joint in the robot')
+    inverse = field(VEC3, 'its row of P_l', 'rad/m')
+    bias = field(FLOAT, 'its acceleration at z = 0 and a_b = 0', 'rad/s^2')
+
+
+class TaskLeg(Record):
+    """A leg, what it is to do, and what the reduction finds about it; world axes."""
+
+    foot = embedded(FootSphere, 'the foot at its end')
+    joints = table(LegJoint, (), 'its joints')
+    joint_count = field(INT, 'number of its joints')
+    planar = field(INT, 'whether its joints cannot move its foot in one direction')
+
+    down = field(INT, 'whether its foot is down')
+    acceleration = field(VEC3, 'of the foot: centre if it swings, lowest point if it is down', 'm/s^2')
+    most_force = field(FLOAT, 'largest normal force', 'N')
+    force = field(VEC3, 'that it should have where there is a choice', 'N')
+
+    jacobian = numbers((), 'J_l of the point whose acceleration is given: (3, nv)')
+    bias = field(VEC3, 'dJ_l/dt u of that point', 'm/s^2')
+    normal = field(VEC3, 'e of a planar leg')
+
+
+class BodyTasks(Record):
+    """What the whole robot is to do; world axes."""
+
+    com = field(VEC3, 'acceleration of the centre of mass', 'm/s^2')
+    angular = field(VEC3, 'angular acceleration of the base', 'rad/s^2')
+    axes = field(MAT3, 'columns: two directions along the ground, and its normal')
+    R_WB = field(MAT3, 'orientation of the base')
+    com_weight = field(VEC3, 'of the centre of mass, along the axes')
+    angular_weight = field(VEC3, 'of the base, about the axes')
+    swing_weight = field(FLOAT, 'of the feet that swing')
+    regular = field(FLOAT, 'weight of the forces in the cost of the tasks')
+    mu = field(FLOAT, 'friction that the feet may count on')
+    unit = field(FLOAT, 'force that one unit of an unknown means', 'N')
+    length = field(FLOAT, 'of a leg', 'm')
+
+
+class WholeBody(Record, root=True):
+    """The problem in m = 3 legs unknowns z: minimise z^T H z / 2 + c^T z with low <= C z <= high."""
+
+    legs = field(INT, 'number of legs')
+    body = embedded(BodyTasks, 'what the robot is to do')
+    leg = table(TaskLeg, ('legs',), 'the legs, and what each is to do')
+    free = numbers(('nj',), 'qdd_0, accelerations of joints that the feet leave free', 'rad/s^2')
+    lowest = numbers(('nj',), 'smallest torques', 'N m')
+    highest = numbers(('nj',), 'largest torques', 'N m')
+
+    joints = table(LegJoint, ('legs', MOST_JOINTS), 'joints of all legs')
+    jacobians = numbers(('legs', 3, 'nv'), 'J_l of all legs')
+    base_matrix = numbers((6, 6), 'of the equations of a_b')
+    base_rows = numbers((6, 'm + 1'), 'their right-hand sides [G | g]; then their solution a_b = G z + g')
+
+    D = numbers(('nv', 'm'), 'du = D z + d')
+    d = numbers(('nv',), 'du = D z + d')
+    C = numbers(('rows', 'm'), 'inequalities; the first nj rows are T, of the torques')
+    low = numbers(('rows',), 'bounds of C z')
+    high = numbers(('rows',), 'bounds of C z')
+    W = numbers(('6 + m', 'm'), 'tasks W z = b, times the roots of their weights')
+    b = numbers(('6 + m',), 'tasks W z = b')
+    H = numbers(('m', 'm'), 'cost of the tasks')
+    c = numbers(('m',), 'cost of the tasks')
+    z0 = numbers(('m',), 'that forces and swing feet should have')
+
+    reflections = numbers(('6 + m', 'm'), 'of the QR factorisation of W^T (see `priorities`)')
+    reflection_scales = numbers(('m',), 'of the reflections')
+    N = numbers(('m', 'm'), 'orthonormal rows that W maps to zero; as many as there are')
+    level_c = numbers(('m',), 'gradient of the level below, for z + N^T y at y = 0')
+    level_C = numbers(('rows * m',), 'its inequalities C N^T, (rows, unknowns)')
+    level_low = numbers(('rows',), 'bounds of C N^T y')
+    level_high = numbers(('rows',), 'bounds of C N^T y')
+
+
+feet_at = record_at(Feet)
+whole_body_at = record_at(WholeBody)
