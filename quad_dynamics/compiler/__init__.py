@@ -3,7 +3,7 @@
 
 The rest of the package uses these names, and no others (a test looks):
 
-registry: `kernel` declares one, with `ARENA`, `INT`, `FLOAT`, `OBJECT` for its arguments; `KERNELS` lists
+registry: `kernel` declares one, with `ADDRESS`, `INT`, `FLOAT`, `OBJECT` for its arguments; `KERNELS` lists
     them, each a `Kernel` with `run`, `run_unlocked` and `load`; `LISTENERS` are told what is being compiled.
 arguments: `array`, `table`, `tuple_of`, `each` for arguments that are checked on the way into a kernel;
     `Array`, `ArrayTuple` are what they return.

@@ -5,8 +5,8 @@ A kernel validates what users hand in, and refuses it with a status, for it may 
 Results, workspaces and tables are made by the library. They are declared with the kernel, by their sizes, and
 checked on the way into it: an array that is not one, or too small, is a TypeError, and nothing has run.
 
-    @kernel(ARENA, INT, OBJECT, array(lambda states, nv: states * nv * nv))
-    def mass_matrix(A, n, q, M): ...
+    @kernel(Robot, INT, OBJECT, array(lambda states, nv: states * nv * nv))
+    def mass_matrix(robot, n, q, M): ...
 
 A size is a function of numbers that it takes by name: integer arguments of the kernel, `states` (1 for n = 0,
 else n), len_x of a tuple x, and nj, nq, nv, nb of the robot. It is a formula: it is run once, when the entry

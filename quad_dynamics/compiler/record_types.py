@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from llvmlite import ir
 from numba import types
 from numba.core.errors import NumbaAttributeError
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_global, signature
+from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     infer_getattr,
     lower_builtin,
@@ -28,6 +28,7 @@ from quad_dynamics.compiler.records import Field, Numbers, Place, Record, Table,
 from quad_dynamics.compiler.trace import (
     POINTER,
     AddressType,
+    IndexedType,
     Memory,
     Placeholder,
     PlaceType,
@@ -89,8 +90,13 @@ class RootType(RecordType):
         return place.memory.pointer(place.at, ir.DoubleType())
 
 
-class TableType(_PairType):
+class TableType(_PairType, IndexedType):
     """Numba's name for a table of records."""
+
+    @property
+    def element(self) -> RecordType:
+        """Numba's type of a record."""
+        return type_of_record(self.record)
 
     def __init__(self, record: type[Record]) -> None:
         self.record = record
@@ -101,8 +107,10 @@ class TableType(_PairType):
         return Table(self.record, memory, at)
 
 
-class NumbersType(_PairType):
+class NumbersType(_PairType, IndexedType):
     """Numba's name for plain numbers that a record refers to."""
+
+    element = types.float64
 
     def __init__(self) -> None:
         super().__init__(name='Numbers')
@@ -168,33 +176,6 @@ def _lower_set(context: Any, builder: Any, sig: Any, args: Any, name: str) -> No
 
 
 # ---------------------------------------------------------------- elements
-
-
-class _GetTemplate(AbstractTemplate):  # type: ignore[misc]
-    key = operator.getitem
-
-    def generic(self, args: Any, kws: Any) -> Any:
-        target, index = args
-        if isinstance(index, types.Integer):
-            if isinstance(target, TableType):
-                return signature(type_of_record(target.record), target, types.int64)
-            if isinstance(target, NumbersType):
-                return signature(types.float64, target, types.int64)
-        return None
-
-
-class _SetTemplate(AbstractTemplate):  # type: ignore[misc]
-    key = operator.setitem
-
-    def generic(self, args: Any, kws: Any) -> Any:
-        target, index, _ = args
-        if isinstance(target, NumbersType) and isinstance(index, types.Integer):
-            return signature(types.none, target, types.int64, types.float64)
-        return None
-
-
-infer_global(operator.getitem)(_GetTemplate)
-infer_global(operator.setitem)(_SetTemplate)
 
 
 @lower_builtin(operator.getitem, TableType, types.int64)

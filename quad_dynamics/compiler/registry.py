@@ -36,7 +36,7 @@ from quad_dynamics.compiler.trace import OPTIONS, AddressType, ObjectType
 
 # Types of arguments: an address of plain numbers (a Python int), arrays and other objects, and numbers. The
 # address of a root of records (a Python int, too) is declared by its class.
-ARENA = AddressType()
+ADDRESS = AddressType()
 OBJECT = ObjectType()
 INT = types.int64
 FLOAT = types.float64
@@ -106,7 +106,7 @@ class Kernel:
 
     def _converters(self) -> Iterator[Callable[[Any], Any]]:
         """What the interpreter does with each argument."""
-        known = {ARENA: memory_at, INT: operator.index, FLOAT: np.float64}
+        known = {ADDRESS: memory_at, INT: operator.index, FLOAT: np.float64}
         known |= {kind: _record_at(kind.record) for kind in self.signature if isinstance(kind, RootType)}
         return (known.get(kind, lambda argument: argument) for kind in self.signature)
 
@@ -204,9 +204,9 @@ def kernel(*kinds: Any) -> Callable[[Callable[..., int]], Kernel]:
     """Declare a function as a kernel; it returns a status (see `kernels.validation`).
 
     Args:
-        kinds: of its arguments: the class of a record that is a root, ARENA, INT, FLOAT; OBJECT for what the
-            kernel itself looks into; `array`, `table`, `tuple_of`, `each` of `arguments` for what is checked
-            on the way into it.
+        kinds: of its arguments: the class of a record that is a root, ADDRESS, INT, FLOAT; OBJECT for what
+            the kernel itself looks into; `array`, `table`, `tuple_of`, `each` of `arguments` for what is
+            checked on the way into it.
     """
     kinds = tuple(type_of_record(kind) if isinstance(kind, type) else kind for kind in kinds)
 

@@ -90,8 +90,19 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(dmm, fe_type, VECTOR)
 
 
-class AddressType(types.Type):  # type: ignore[misc]
-    """Numba's name for the place in memory where float64 numbers stand; `x[i]` reads and writes them."""
+class IndexedType(types.Type):  # type: ignore[misc]
+    """Base of numba's names for what has elements, `x[i]`; those that are numbers can be written, too."""
+
+    @property
+    def element(self) -> Any:
+        """Numba's type of an element."""
+        raise NotImplementedError
+
+
+class AddressType(IndexedType):
+    """Numba's name for the place in memory where float64 numbers stand."""
+
+    element = types.float64
 
     def __init__(self) -> None:
         super().__init__(name='Address')
@@ -311,8 +322,8 @@ class _GetTemplate(AbstractTemplate):  # type: ignore[misc]
 
     def generic(self, args: Any, kws: Any) -> Any:
         target, index = args
-        if isinstance(target, AddressType) and isinstance(index, types.Integer):
-            return signature(types.float64, target, types.int64)
+        if isinstance(target, IndexedType) and isinstance(index, types.Integer):
+            return signature(target.element, target, types.int64)
         return None
 
 
@@ -321,7 +332,8 @@ class _SetTemplate(AbstractTemplate):  # type: ignore[misc]
 
     def generic(self, args: Any, kws: Any) -> Any:
         target, index, _ = args
-        if isinstance(target, AddressType) and isinstance(index, types.Integer):
+        numbers = isinstance(target, IndexedType) and target.element == types.float64
+        if numbers and isinstance(index, types.Integer):
             return signature(types.none, target, types.int64, types.float64)
         return None
 

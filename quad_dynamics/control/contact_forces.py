@@ -22,14 +22,10 @@ from scipy.linalg.lapack import dposv
 from scipy.optimize import nnls
 
 from quad_dynamics.api.drives import gravity_norm, leg_length
-from quad_dynamics.api.dynamics import gravity, inverse_dynamics, nonlinear_effects
+from quad_dynamics.api.dynamics import inverse_dynamics
+from quad_dynamics.api.link_points import LinkPoint
 from quad_dynamics.array_types import Floats
-from quad_dynamics.compiler.registry import Kernel
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
-from quad_dynamics.kernels.frames import frame_motion as _motion
-from quad_dynamics.kernels.frames import frame_pose as _pose
-from quad_dynamics.model.layout import LinkFrame
 from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
 
@@ -59,17 +55,14 @@ class FootPoints:
         if not self.up.any():
             self.up = np.array([0.0, 0.0, 1.0])
         self.length = leg_length(model)
-        self._frames, self._levers = [], []
-        for foot in model.foot_names:
-            words = model._packed.frame(foot).copy()
-            position, radius = contact_ball(model, foot)
-            frame = LinkFrame.array(words)[0]
-            frame['position'] += frame['rotation'].reshape(3, 3) @ position
-            self._frames.append(words)
-            self._levers.append(_cross_matrix(-radius * self.up))
-        self._room = np.empty((6, model.nv))
-        for kernel in (_jacobian, _motion, _pose):  # not at the first tick of a controller
-            kernel.load()
+        balls = [contact_ball(model, foot) for foot in model.foot_names]
+        self._points = [
+            LinkPoint(model, foot, position)
+            for foot, (position, _) in zip(model.foot_names, balls, strict=True)
+        ]
+        self._levers = [_cross_matrix(-radius * self.up) for _, radius in balls]
+        self._jacobian = np.empty((6, model.nv))
+        # compiled now, and not at the first tick of a controller
         inverse_dynamics(model, model.neutral, np.zeros(model.nv), np.zeros(model.nv))
         # moments count by the force that they are at the length of a leg
         self.row_scale = np.array([1.0, 1.0, 1.0, *(3 * [1.0 / self.length])])
@@ -83,12 +76,11 @@ class FootPoints:
             q: (nq,) configuration.
             feet: indices into foot_names.
         """
-        model, room = self._model, self._room
-        J = np.empty((3 * len(feet), model.nv))
+        J, J_F = np.empty((3 * len(feet), self._model.nv)), self._jacobian
         for row, foot in enumerate(feet):
-            _run(model, _jacobian, (q,), self._frames[foot], room)
+            self._points[foot].write_jacobian(q, J_F)
             # the velocity of the lowest point is v + w x r = v - [r] w
-            J[3 * row : 3 * row + 3] = room[:3] - self._levers[foot] @ room[3:]
+            J[3 * row : 3 * row + 3] = J_F[:3] - self._levers[foot] @ J_F[3:]
         return J
 
     def bias(self, q: Floats, u: Floats, feet: Sequence[int]) -> Floats:
@@ -97,25 +89,25 @@ class FootPoints:
         A foot of radius R on a ground with the normal n rolls with v = w x R n, so that its centre's
         acceleration is dw/dt x R n, and nothing quadratic in w is left.
         """
-        room, found = np.empty(12), np.empty(3 * len(feet))
+        motion, found = np.empty(12), np.empty(3 * len(feet))
         for row, foot in enumerate(feet):
-            _run(self._model, _motion, (q, u), self._frames[foot], room)
-            found[3 * row : 3 * row + 3] = room[6:9] - self._levers[foot] @ room[9:]
+            self._points[foot].write_motion(q, u, motion)
+            found[3 * row : 3 * row + 3] = motion[6:9] - self._levers[foot] @ motion[9:]
         return found
 
     def centre_jacobian(self, q: Floats) -> Floats:
         """(3 feet, nv) Jacobian of `positions`."""
         J = np.empty((3 * self.count, self._model.nv))
-        for foot, frame in enumerate(self._frames):
-            _run(self._model, _jacobian, (q,), frame, self._room)
-            J[3 * foot : 3 * foot + 3] = self._room[:3]
+        for foot, point in enumerate(self._points):
+            point.write_jacobian(q, self._jacobian)
+            J[3 * foot : 3 * foot + 3] = self._jacobian[:3]
         return J
 
     def positions(self, q: Floats) -> Floats:
         """(feet, 3) centres of the feet's contact spheres, in world axes [m]."""
-        rotation, found = np.empty((3, 3)), np.empty((self.count, 3))
-        for foot, frame in enumerate(self._frames):
-            _run(self._model, _pose, (q,), frame, rotation, found[foot])
+        found = np.empty((self.count, 3))
+        for foot, point in enumerate(self._points):
+            point.write_position(q, found[foot])
         return found
 
     def indices(self, feet: Sequence[int] | Sequence[str]) -> list[int]:
@@ -232,12 +224,3 @@ def _cross_matrix(r: Floats) -> Floats:
     """[r], with [r] w = r x w."""
     x, y, z = r
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
-def _run(model: Model, kernel: Kernel, state: tuple[Floats, ...], *others: Floats) -> None:
-    """Run a kernel that takes a state, a frame and arrays for its results."""
-    if kernel.run(model._packed.address, 0, *state, *others):
-        state = tuple(np.ascontiguousarray(x, dtype=np.float64) for x in state)
-        # the public functions say what is wrong with it
-        nonlinear_effects(model, *state) if len(state) > 1 else gravity(model, state[0])
-        kernel.run(model._packed.address, 0, *state, *others)

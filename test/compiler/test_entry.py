@@ -283,3 +283,14 @@ def test_the_fence() -> None:
             if isinstance(node, ast.ImportFrom) and re.match(COMPILER, node.module or ''):
                 names = {alias.name for alias in node.names}
                 assert names <= listed, f'{path.relative_to(PACKAGE)} uses {names - listed}'
+
+
+def test_the_memory_of_a_model_is_reached_through_the_api() -> None:
+    """Modules above `api` do not know how a model stands in memory."""
+    for path in sorted(PACKAGE.rglob('*.py')):
+        if path.relative_to(PACKAGE).parts[0] in ('api', 'model'):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            reaches = isinstance(node, ast.Attribute) and node.attr == '_packed'
+            own = reaches and isinstance(node.value, ast.Name) and node.value.id == 'self'
+            assert own or not reaches, f'{path.relative_to(PACKAGE)}:{node.lineno}'

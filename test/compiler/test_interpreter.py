@@ -78,10 +78,10 @@ FAULT = """
 import numpy as np
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.interpreter import address_of, mark_unwritten
-from quad_dynamics.compiler.registry import ARENA, INT, OBJECT, kernel
+from quad_dynamics.compiler.registry import ADDRESS, INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import formula, load, load_int, memory_at, routine, store, store_int
 
-@kernel(ARENA, INT, OBJECT)
+@kernel(ADDRESS, INT, OBJECT)
 def faulty(A, n, x):
     {body}
     return 0

@@ -30,7 +30,7 @@ from quad_dynamics.compiler.records import (
     rows,
     table,
 )
-from quad_dynamics.compiler.registry import ARENA, Kernel
+from quad_dynamics.compiler.registry import ADDRESS, Kernel
 from quad_dynamics.compiler.trace import formula, load, routine, store
 from quad_dynamics.compiler.types import Address, Int, Number, Vec3
 
@@ -92,7 +92,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(function: Any, memory: Floats) -> int:
     """Compile a function of one address as a kernel, and call it."""
-    kernel = Kernel(function, (ARENA,))
+    kernel = Kernel(function, (ADDRESS,))
     kernel.load(announce=False)
     return kernel.run(memory.ctypes.data)
 

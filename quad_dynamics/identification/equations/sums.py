@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from quad_dynamics.api.validation import packed_form
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns
 from quad_dynamics.kernels.whitened_equations import accumulate_whitened
@@ -97,14 +98,14 @@ class Summation:
         return out[:, : self.size]
 
     def _run(self, rows: Rows, x_robust: Floats | None, x: Floats | None, *results: Floats | None) -> None:
-        packed = self._columns.model._packed
-        nv, p = packed.nv, self.width
+        model = self._columns.model
+        nv, p = model.nv, self.width
         room = np.empty(nv * (2 * p + nv + 1) + 12 * p)
         solutions = [None if one is None else self._with_measurement(one) for one in (x_robust, x)]
         parts = [np.ascontiguousarray(part) for part in vars(rows).values()]
         parts[-1] = self._padded(parts[-1])
         counts = rows.J.shape[1], self._n_own, self._n_shared
-        with packed.workspace() as address:
+        with packed_form(model).workspace() as address:
             status = accumulate_whitened.run_unlocked(
                 address, len(rows), *parts, *counts, *solutions, room, *results
             )
