@@ -17,7 +17,13 @@ Lanes: TypeAlias = float  # four floats, one for each body of a pack
 Number: TypeAlias = float  # a float or Lanes
 Int: TypeAlias = int  # an int64: a count, an index, a place in memory, flags, the status of a kernel
 Bool: TypeAlias = bool  # a truth value; only routines have them
-Object: TypeAlias = Any  # an argument of a kernel as Python hands it in: an array or None
+
+
+class Object(Protocol):
+    """An argument of a kernel as Python hands it in: an array, a tuple or None; `arrays` looks into it."""
+
+    def __add__(self, offset: Int) -> Int:
+        """The address of what stands in the object at an offset [bytes]."""
 
 
 class Address(Protocol):
