@@ -107,7 +107,7 @@ def cache_directory() -> Path:
 
 def sources() -> list[Path]:
     """The files that compiled kernels are made from."""
-    kernels = [path for name in ('compiler', 'kernels') for path in sorted((_PACKAGE / name).glob('*.py'))]
+    kernels = [path for name in ('compiler', 'kernels') for path in sorted((_PACKAGE / name).rglob('*.py'))]
     return [*kernels, _PACKAGE / 'model' / 'layout.py']
 
 
@@ -118,7 +118,7 @@ def _hash_sources() -> str:
     versions = (sys.version, numba.__version__, llvmlite.__version__, settings, config.BOUNDSCHECK)
     digest = hashlib.sha256(repr(versions).encode())
     for source in sources():
-        digest.update(source.name.encode() + source.read_bytes())
+        digest.update(source.relative_to(_PACKAGE).as_posix().encode() + source.read_bytes())
     return digest.hexdigest()
 
 

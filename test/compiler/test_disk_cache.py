@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -138,12 +139,25 @@ def test_without_compiler_it_says_so(tmp_path: Path) -> None:
     assert 'NUMBA_DISABLE_JIT is set' in done.stderr
 
 
+FOLDERS = ('compiler', 'kernels')  # of what becomes a part of compiled code
+LOADED = """
+import sys
+import quad_dynamics.kernels.all
+print([module.__file__ for name, module in sys.modules.items() if name.startswith('quad_dynamics.')])
+"""
+
+
 def test_sources_are_part_of_the_key() -> None:
-    """Every module that a kernel is made from counts."""
+    """Every module that a kernel is made from counts, in folders inside folders, too."""
     from quad_dynamics.compiler import disk_cache
 
-    names = {path.name for path in disk_cache.sources()}
-    assert {'trace.py', 'spatial.py', 'tree.py', 'aba.py', 'layout.py'} <= names
+    done = subprocess.run([sys.executable, '-c', LOADED], capture_output=True, text=True, check=True)
+    loaded = {Path(file) for file in ast.literal_eval(done.stdout)}
+    package = Path(disk_cache.__file__).parents[1]
+    sources = set(disk_cache.sources())
+    missing = {path for path in loaded - sources if path.relative_to(package).parts[0] in FOLDERS}
+    assert missing == set()
+    assert {package / 'model' / 'layout.py', package / 'kernels' / 'whole_body' / 'legs.py'} <= sources
 
 
 COPY_CODE = """
