@@ -84,17 +84,15 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
     Raises:
         ArgumentError: it was edited; the message says where.
     """
-    counters, forces = _part(scene, state, 'state')[0], _part(scene, state, 'forces')
-    step, acts, lanes = int(counters['step']), ~(forces['time_left'] <= 0.0), forces['lane']
-    known = not acts.any() or np.isin(lanes[acts], scene.lanes).all()
-    wrong = ''
+    counters = _part(scene, state, 'state')[0]
+    step, wrong = int(counters['step']), ''
     if not 0 <= step < _MOST_STEPS:
         wrong = 'the number of steps'
     elif not 0 <= int(counters['ldlt_steps']) <= step:
         wrong = 'the number of steps by LDLT'
     elif int(counters['has_gains']) not in (0, 1):
         wrong = 'whether the command has gains'
-    elif not known or lanes.min() < 0:
+    elif not _links_are_known(scene, _part(scene, state, 'forces')):
         wrong = 'the link of a force'
     elif model.floating_base and not _is_unit(_part(scene, state, 'q')[3:7]):
         wrong = 'the orientation'
@@ -107,6 +105,14 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
 def _part(scene: Scene, state: Floats, name: str) -> npt.NDArray[Any]:
     """The part of a state that the scene has under a name."""
     return scene.placement.view(state, name, scene.placement.part('state').start)
+
+
+def _links_are_known(scene: Scene, forces: npt.NDArray[Any]) -> bool:
+    """Whether external forces that act do so on links of the robot."""
+    if not forces.view(np.int64).any():
+        return True
+    lanes, acts = forces['lane'], ~(forces['time_left'] <= 0.0)
+    return bool(lanes.min() >= 0 and np.isin(lanes[acts], scene.lanes).all())
 
 
 def _is_unit(quaternion: Floats) -> bool:
