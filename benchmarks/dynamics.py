@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our dynamics against Pinocchio's on the go2, both called from Python."""
+"""Our dynamics against Pinocchio's, both called from Python; the main functions against its C++, too.
+
+The go2 is a quadruped; the B1 with a Z1 on its back is one whose seven joints of the arm are in no leg."""
 
 from __future__ import annotations
 
@@ -12,12 +14,13 @@ import numpy as np
 import pinocchio as pin
 
 import quad_dynamics as qd
-from benchmarks import controller_calls
+from benchmarks import controller_calls, pinocchio_cpp
 from benchmarks.timing import Calls, Contest
 from quad_dynamics.array_types import Floats
 
 ROBOTS = Path(pin.__file__).parents[4] / 'share' / 'example-robot-data' / 'robots'
 GO2 = ROBOTS / 'go2_description' / 'urdf' / 'go2.urdf'
+B1_Z1 = ROBOTS / 'b1_description' / 'urdf' / 'b1-z1.urdf'
 
 # Both sides walk through the same states, so that neither computes what it has just computed.
 STATES = 200
@@ -32,14 +35,7 @@ def contests() -> list[Contest]:
     """Every function that Pinocchio has too: one state a call, then batches."""
     model, peer, (q, u, x) = load()
     data, foot = peer.createData(), peer.getFrameId('FL_foot')
-
-    def contest(name: str, ours: Callable[..., Any], theirs: Callable[..., Any], *arrays: Any) -> Contest:
-        states = list(zip(*arrays, strict=True))
-        return Contest(
-            name,
-            Calls(ours, [(model, *state) for state in states]),
-            Calls(theirs, [(peer, data, *state) for state in states]),
-        )
+    contest = contest_maker(model, peer)
 
     def batch(name: str, ours: Callable[..., Any], theirs: Callable[..., Any], *arrays: Any) -> Contest:
         one_by_one = contest(name, ours, theirs, *arrays)
@@ -67,12 +63,54 @@ def contests() -> list[Contest]:
     ]
 
 
-def load() -> tuple[qd.Model, Any, tuple[Floats, Floats, Floats]]:
+def arm_contests() -> list[Contest]:
+    """The main functions on a quadruped with an arm."""
+    model, peer, (q, u, x) = load(B1_Z1)
+    contest = contest_maker(model, peer)
+    return [
+        contest('aba_arm', qd.forward_dynamics, pin.aba, q, u, x),
+        contest('rnea_arm', qd.inverse_dynamics, pin.rnea, q, u, x),
+        contest('crba_arm', qd.mass_matrix, pin.crba, q),
+        contest('regressor_arm', qd.regressor, pin.computeJointTorqueRegressor, q, u, x),
+    ]
+
+
+def contest_maker(model: qd.Model, peer: Any) -> Callable[..., Contest]:
+    """What makes contests of (name, our function, Pinocchio's, arrays of arguments) on one robot."""
+    data = peer.createData()
+
+    def contest(name: str, ours: Callable[..., Any], theirs: Callable[..., Any], *arrays: Any) -> Contest:
+        states = list(zip(*arrays, strict=True))
+        return Contest(
+            name,
+            Calls(ours, [(model, *state) for state in states]),
+            Calls(theirs, [(peer, data, *state) for state in states]),
+        )
+
+    return contest
+
+
+def cpp_times(rounds: int) -> dict[str, float]:
+    """Time of Pinocchio's functions called from C++ [ns], by the names of the contests.
+
+    Raises:
+        NotMeasuredError: the program cannot be compiled, or fails.
+    """
+    programs = pinocchio_cpp.Programs()
+    times: dict[str, float] = {}
+    for urdf, ending in ((GO2, ''), (B1_Z1, '_arm')):
+        _, peer, states = load(urdf)
+        measured = programs.measure(peer, states, rounds)
+        times |= {f'{name}{ending}': ns for name, ns in measured.items()}
+    return times
+
+
+def load(urdf: Path = GO2) -> tuple[qd.Model, Any, tuple[Floats, Floats, Floats]]:
     """The robot, the same in Pinocchio, and states: q, u, and accelerations or forces."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', qd.ModelWarning)
-        model = qd.load_model(GO2)
-    peer = pin.buildModelFromUrdf(str(GO2), pin.JointModelFreeFlyer())
+        model = qd.load_model(urdf)
+    peer = pin.buildModelFromUrdf(str(urdf), pin.JointModelFreeFlyer())
     rng = np.random.default_rng(0)
     q = qd.random_configuration(model, rng, STATES)
     u, x = rng.normal(size=(2, STATES, model.nv))

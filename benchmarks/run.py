@@ -7,7 +7,8 @@ nanoseconds for one time step, `..._realtime` simulated seconds in one second, `
 standard deviation of a component of a foot's force [N]. `..._substeps` and `..._sweeps` are means over time
 steps, `..._unconverged` is the share of time steps that did not converge, `..._growth` is memory for a
 hundred times the samples, over that for few. `..._tuned` is the ratio to MuJoCo tuned for speed,
-`..._worst_ns` is of the worst hundred steps in a row, `..._two_threads` is the ratio to one thread."""
+`..._worst_ns` is of the worst hundred steps in a row, `..._two_threads` is the ratio to one thread, `..._cpp`
+that to Pinocchio called from C++, ours being called from Python."""
 
 from __future__ import annotations
 
@@ -33,10 +34,12 @@ from benchmarks import (
     threads,
     whole_body,
 )
+from benchmarks.pinocchio_cpp import NotMeasuredError
 from benchmarks.timing import Contest, run_contests
 
 RESULTS = Path(__file__).parent / 'results.json'
 LIMITS = {'aba': 2.5, 'rnea': 2.0, 'crba': 2.0, 'coriolis': 2.0, 'regressor': 2.0, 'identification': 5.0}
+LIMITS |= {'rnea_arm': 3.0, 'crba_arm': 3.0, 'regressor_arm': 3.0}
 LIMITS |= {
     'controller_terms': 4.0,
     'controller_terms_out': 4.0,
@@ -93,16 +96,33 @@ def measure_startup() -> dict[str, float]:
 
 def measure_dynamics(rounds: int) -> dict[str, float]:
     """Functions against Pinocchio's."""
-    results = {}
+    timed: list[Contest] = []
     for what, contests in (
-        ('Dynamics', dynamics.contests()),
-        ('Calls of controllers', dynamics.controller_contests()),
+        ('Dynamics, go2', dynamics.contests()),
+        ('Dynamics, B1 with a Z1 arm', dynamics.arm_contests()),
+        ('Calls of controllers, go2', dynamics.controller_contests()),
     ):
         run(contests, rounds, what)
-        print(f'\n{what}, go2, called from Python; the peer is Pinocchio {pinocchio.__version__}')
+        print(f'\n{what}, called from Python; the peer is Pinocchio {pinocchio.__version__}')
         print_table(contests)
-        results |= {contest.name: contest.ratio for contest in contests}
-    return results
+        timed += contests
+    return {contest.name: contest.ratio for contest in timed} | measure_cpp(timed, rounds)
+
+
+def measure_cpp(contests: Sequence[Contest], rounds: int) -> dict[str, float]:
+    """Functions called from Python against Pinocchio's called from C++."""
+    print('\nThe same against Pinocchio called from C++ (which is compiled first) ...', flush=True)
+    try:
+        times = dynamics.cpp_times(rounds)
+    except NotMeasuredError as reason:
+        print(f'  not measured: {reason}')
+        return {}
+    compared = [contest for contest in contests if contest.name in times]
+    print(f'{"":40} {"ours [ns]":>10} {"C++ [ns]":>10} {"ratio":>7}')
+    for one in compared:
+        ns = times[one.name]
+        print(f'{one.name:40} {one.ours_ns:10.0f} {ns:10.0f} {ns / one.ours_ns:7.2f}')
+    return {f'{one.name}_cpp': times[one.name] / one.ours_ns for one in compared}
 
 
 def measure_whole_body(rounds: int) -> dict[str, float]:

@@ -15,7 +15,7 @@ from numpy import empty
 
 from quad_dynamics.api.factorization import report_failure
 from quad_dynamics.api.links import external_wrenches
-from quad_dynamics.api.validation import States, packed_form
+from quad_dynamics.api.validation import States, mixed_form, packed_form
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.aba import forward_dynamics as _aba
@@ -54,13 +54,13 @@ def inverse_dynamics(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    packed = model._mixed if type(model) is Model else mixed_form(model)
     links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)
     flags = FRICTION if friction else 0
-    tau: Floats = empty(packed.nv)
-    if not _rnea.run(packed.address, 0, q, u, du, links, wrenches, flags, tau):
+    tau: Floats | None = _rnea.make(packed.address, 0, q, u, du, links, wrenches, flags, packed.vector_words)
+    if tau is not None:
         return tau
-    s = States(model, q=q, u=u, du=du)
+    s = States(model, mixed=True, q=q, u=u, du=du)
     tau = s.empty(packed.nv)
     s.run(_rnea, s['q'], s['u'], s['du'], *s.wrenches(f_ext), flags, tau)
     return tau
@@ -97,9 +97,10 @@ def forward_dynamics(
     packed = model._packed if type(model) is Model else packed_form(model)
     links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)
     flags = FRICTION if friction else 0
-    du: Floats = empty(packed.nv)
+    du: Floats | None
     if method == 'aba':
-        if not _aba.run(packed.address, 0, q, u, tau, links, wrenches, flags, du):
+        du = _aba.make(packed.address, 0, q, u, tau, links, wrenches, flags, packed.vector_words)
+        if du is not None:
             return du
         s = States(model, joint_torques=True, q=q, u=u, tau=tau)
         du = s.empty(packed.nv)
@@ -107,7 +108,7 @@ def forward_dynamics(
         return du
     if method != 'cholesky':
         raise ArgumentError(f"method is '{method}'; expected 'aba' or 'cholesky'")
-    work = empty((packed.nv + 1, packed.nv))
+    work, du = empty((packed.nv + 1, packed.nv)), empty(packed.nv)
     status = _cholesky.run(packed.address, 0, q, u, tau, links, wrenches, flags, work, du)
     if status > 0:
         s = States(model, joint_torques=True, q=q, u=u, tau=tau)
@@ -132,11 +133,11 @@ def mass_matrix(model: Model, q: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
-    M: Floats = empty(packed.square)
-    if not _crba.run(packed.address, 0, q, M):
+    packed = model._mixed if type(model) is Model else mixed_form(model)
+    M: Floats | None = _crba.make(packed.address, 0, q, packed.square_words)
+    if M is not None:
         return M
-    s = States(model, q=q)
+    s = States(model, mixed=True, q=q)
     M = s.empty(*packed.square)
     s.run(_crba, s['q'], M)
     return M
@@ -157,8 +158,8 @@ def coriolis_matrix(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    C: Floats = empty(packed.square)
-    if not _coriolis.run(packed.address, 0, q, u, C):
+    C: Floats | None = _coriolis.make(packed.address, 0, q, u, packed.square_words)
+    if C is not None:
         return C
     s = States(model, q=q, u=u)
     C = s.empty(*packed.square)
@@ -179,11 +180,13 @@ def gravity(model: Model, q: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
-    g: Floats = empty(packed.nv)
-    if not _rnea.run(packed.address, 0, q, None, None, None, None, AT_REST | NO_ACCELERATION, g):
+    packed = model._mixed if type(model) is Model else mixed_form(model)
+    g: Floats | None = _rnea.make(
+        packed.address, 0, q, None, None, None, None, AT_REST | NO_ACCELERATION, packed.vector_words
+    )
+    if g is not None:
         return g
-    s = States(model, q=q)
+    s = States(model, mixed=True, q=q)
     g = s.empty(packed.nv)
     s.run(_rnea, s['q'], None, None, None, None, AT_REST | NO_ACCELERATION, g)
     return g
@@ -203,11 +206,13 @@ def nonlinear_effects(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Float
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
-    h: Floats = empty(packed.nv)
-    if not _rnea.run(packed.address, 0, q, u, None, None, None, NO_ACCELERATION, h):
+    packed = model._mixed if type(model) is Model else mixed_form(model)
+    h: Floats | None = _rnea.make(
+        packed.address, 0, q, u, None, None, None, NO_ACCELERATION, packed.vector_words
+    )
+    if h is not None:
         return h
-    s = States(model, q=q, u=u)
+    s = States(model, mixed=True, q=q, u=u)
     h = s.empty(packed.nv)
     s.run(_rnea, s['q'], s['u'], None, None, None, NO_ACCELERATION, h)
     return h
@@ -227,8 +232,8 @@ def friction_torque(model: Model, u: npt.ArrayLike) -> Floats:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    torque: Floats = empty(packed.nj)
-    if not _friction.run(packed.address, 0, u, torque):
+    torque: Floats | None = _friction.make(packed.address, 0, u, packed.joint_words)
+    if torque is not None:
         return torque
     s = States(model, u=u)
     torque = s.empty(packed.nj)
@@ -312,6 +317,7 @@ def velocity_product_matrices(model: Model, q: npt.ArrayLike) -> tuple[Floats, F
     configurations = np.atleast_2d(s['q'])
     every = States(
         model,
+        mixed=True,
         q=np.repeat(configurations, len(velocities), axis=0),
         u=np.tile(velocities, (len(configurations), 1)),
     )

@@ -63,8 +63,8 @@ def frame_jacobian(model: Model, q: npt.ArrayLike, frame: str) -> Floats:
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     words = packed.frame(frame)
-    J: Floats = empty((6, packed.nv))
-    if not _jacobian.run(packed.address, 0, q, words, J):
+    J: Floats | None = _jacobian.make(packed.address, 0, q, words, packed.jacobian_words)
+    if J is not None:
         return J
     s = States(model, q=q)
     J = s.empty(6, packed.nv)
@@ -170,8 +170,8 @@ def difference(model: Model, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
-    u: Floats = empty(packed.nv)
-    if not _difference.run(packed.address, 0, q0, q1, u):
+    u: Floats | None = _difference.make(packed.address, 0, q0, q1, packed.vector_words)
+    if u is not None:
         return u
     s = States(model, q0=q0, q1=q1)
     u = s.empty(packed.nv)

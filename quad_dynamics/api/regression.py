@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.validation import States, check_finite, packed_form, to_floats
+from quad_dynamics.api.validation import States, check_finite, mixed_form, to_floats
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.normal_equations import accumulate as _accumulate
@@ -46,12 +46,12 @@ def regressor(
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    packed = model._mixed if type(model) is Model else mixed_form(model)
     flags, columns = _columns(packed, friction, rotors)
-    Y: Floats = empty((packed.nv, columns))
-    if not _regressor.run(packed.address, 0, q, u, du, flags, Y):
+    Y: Floats | None = _regressor.make(packed.address, 0, q, u, du, flags, packed.regressor_words[flags])
+    if Y is not None:
         return Y
-    s = States(model, q=q, u=u, du=du)
+    s = States(model, mixed=True, q=q, u=u, du=du)
     Y = s.empty(packed.nv, columns)
     s.run(_regressor, s['q'], s['u'], s['du'], flags, Y)
     return Y
@@ -110,9 +110,9 @@ def accumulate_regressor(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, a negative weight.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    packed = model._mixed if type(model) is Model else mixed_form(model)
     flags, columns = _columns(packed, friction, rotors)
-    s = States(model, q=q, u=u, du=du, tau=tau)
+    s = States(model, mixed=True, q=q, u=u, du=du, tau=tau)
     w = None if weights is None else _weights(weights, s)
     Y, YtY, Yty = empty((packed.nv, columns)), np.zeros((columns, columns)), np.zeros(columns + 1)
     s.run(_accumulate, s['q'], s['u'], s['du'], s['tau'], w, flags, Y, YtY, Yty)

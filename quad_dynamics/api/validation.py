@@ -38,9 +38,23 @@ def packed_form(model: Model) -> Packed:
     Raises:
         ArgumentError: it is not a model.
     """
+    _check_model(model)
+    return model._packed
+
+
+def mixed_form(model: Model) -> Packed:
+    """The form for kernels that know mixed packs.
+
+    Raises:
+        ArgumentError: it is not a model.
+    """
+    _check_model(model)
+    return model._mixed
+
+
+def _check_model(model: Model) -> None:
     if not isinstance(model, Model):
         raise ArgumentError(f'model is a {type(model).__name__}; expected a Model, as load_model makes it')
-    return model._packed
 
 
 class States:
@@ -51,17 +65,20 @@ class States:
         n: its length; 0 without one.
     """
 
-    def __init__(self, model: Model, *, joint_torques: bool = False, **arguments: npt.ArrayLike) -> None:
+    def __init__(
+        self, model: Model, *, joint_torques: bool = False, mixed: bool = False, **arguments: npt.ArrayLike
+    ) -> None:
         """Convert the arguments.
 
         Args:
             model: robot.
             joint_torques: whether tau may also hold the joints' rows alone.
+            mixed: whether the kernel knows mixed packs.
             **arguments: q, q0, q1, u, du, tau.
         """
         self._model = model
         self._joint_torques = joint_torques
-        self._packed = packed_form(model)
+        self._packed = mixed_form(model) if mixed else packed_form(model)
         self._arrays = {name: to_floats(name, x) for name, x in arguments.items()}
         first = next(iter(self._arrays.values()))
         self.batched = first.ndim == 2

@@ -4,7 +4,8 @@
 The rest of the package uses these names, and no others (a test looks):
 
 registry: `kernel` declares one, with `ADDRESS`, `INT`, `FLOAT`, `OBJECT` for its arguments; `KERNELS` lists
-    them, each a `Kernel` with `run`, `run_unlocked` and `load`; `LISTENERS` are told what is being compiled.
+    them, each a `Kernel` with `run`, `run_unlocked`, `make` and `load`; `LISTENERS` are told what is being
+    compiled.
 arguments: `array`, `table`, `tuple_of`, `each` for arguments that are checked on the way into a kernel;
     `Array`, `ArrayTuple` are what they return.
 trace: `routine`, `subroutine`, `formula`, `apart` for parts of a kernel; `load`, `store`, `load_int`,
@@ -22,6 +23,6 @@ allocation: `new_arrays` makes results of several arrays.
 interpreter: `address_of` and `mark_unwritten` for memory that kernels get by its address.
 disk_cache: `cache_directory` is where compiled kernels are kept.
 
-`entry`, `argument_checks` and `self_test` are the compiler's own: the way from Python into a kernel, what is
-checked on it, and whether Python, NumPy and numba are as it assumes.
+`entry`, `argument_checks`, `c_calls` and `self_test` are the compiler's own: the way from Python into a
+kernel, what is checked on it, calls of C functions, and whether Python, NumPy and numba are as it assumes.
 """

@@ -3,25 +3,20 @@
 
 `numpy.empty` takes 0.12 us, most of which is spent on its arguments; for a dozen arrays that is more than a
 kernel takes to fill them. Here a built-in function, made as in `entry`, reads the shapes from one array of
-integers and calls PyArray_New of NumPy's C interface for each. The position of that function in the table of
-the interface is part of NumPy's binary interface.
+integers and calls PyArray_New of NumPy's C interface for each.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 
 from quad_dynamics.array_types import Ints
 from quad_dynamics.compiler.arrays import DATA, check_layout
-from quad_dynamics.compiler.entry import call_of, function_at, make_builtin
-
-_PY_ARRAY_TYPE, _PY_ARRAY_NEW = 2, 93  # positions in the table
-_NPY_DOUBLE = 12
+from quad_dynamics.compiler.c_calls import call_of, new_array
+from quad_dynamics.compiler.entry import make_builtin
 
 _INT, _OBJECT, _C_INT = ir.IntType(64), ir.IntType(8).as_pointer(), ir.IntType(32)
 
@@ -47,24 +42,11 @@ class Allocator:
 new_arrays = Allocator()
 
 
-def _numpy_table() -> Any:
-    """The functions and types of NumPy's C interface."""
-    core: Any = getattr(np, '_core', None) or np.core
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ('PyCapsule_GetPointer', ctypes.pythonapi)
-    )
-    return ctypes.cast(pointer(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-
-
 def _write_code() -> ir.Module:
     """The instructions: `enter(self, arguments, count)` as the interpreter calls it."""
-    table = _numpy_table()
-    new = ir.FunctionType(
-        _OBJECT, [_OBJECT, _C_INT, _OBJECT, _C_INT, _OBJECT, _OBJECT, _C_INT, _C_INT, _OBJECT]
-    )
     module = ir.Module()
     enter = ir.Function(module, ir.FunctionType(_OBJECT, [_OBJECT, _OBJECT.as_pointer(), _INT]), 'enter')
-    null, zero, one = ir.Constant(_OBJECT, None), ir.Constant(_C_INT, 0), ir.Constant(_INT, 1)
+    null, one = ir.Constant(_OBJECT, None), ir.Constant(_INT, 1)
     begin, loop, fill, failed, end = (enter.append_basic_block() for _ in range(5))
     builder = ir.IRBuilder(begin)
     kind = builder.load(enter.args[1])
@@ -82,12 +64,7 @@ def _write_code() -> ir.Module:
     ndim = builder.load(builder.gep(words, [at]))
     first = builder.add(at, one)
     shape = builder.bitcast(builder.gep(words, [first]), _OBJECT)
-    array_type = builder.inttoptr(ir.Constant(_INT, table[_PY_ARRAY_TYPE]), _OBJECT)
-    double = ir.Constant(_C_INT, _NPY_DOUBLE)
-    array = builder.call(
-        function_at(builder, table[_PY_ARRAY_NEW], new),
-        [array_type, builder.trunc(ndim, _C_INT), shape, double, null, null, zero, zero, null],
-    )
+    array = new_array(builder, ndim, shape)
     builder.cbranch(builder.icmp_unsigned('==', array, null), failed, fill)
 
     builder.position_at_end(fill)

@@ -17,7 +17,8 @@ from numba import types
 
 from quad_dynamics.compiler.argument_checks import is_good
 from quad_dynamics.compiler.arguments import Array, ArrayTuple, description
-from quad_dynamics.compiler.arrays import length
+from quad_dynamics.compiler.arrays import DATA, length
+from quad_dynamics.compiler.c_calls import call_of, function_at, new_array
 from quad_dynamics.compiler.header import sizes_of
 from quad_dynamics.compiler.record_types import RootType
 from quad_dynamics.compiler.trace import AddressType, Memory, ObjectType, Placeholder, load_int
@@ -46,7 +47,9 @@ class _MethodDef(ctypes.Structure):
 _kept: list[Any] = []
 
 
-def make_entry(name: str, arguments: Arguments, kernel: int, release: bool = False) -> Callable[..., int]:
+def make_entry(
+    name: str, arguments: Arguments, kernel: int, release: bool = False, creates: bool = False
+) -> Callable[..., Any]:
     """A built-in function that calls a kernel.
 
     Args:
@@ -56,8 +59,11 @@ def make_entry(name: str, arguments: Arguments, kernel: int, release: bool = Fal
         kernel: address of the compiled kernel.
         release: give the interpreter's lock away while the kernel runs, so that other threads go on. The
             caller's references keep the arguments alive.
+        creates: make the last argument, which is the result, and return it where the kernel returns 0, else
+            None. In its place the function takes the shape: `shape_words` of one array, see `model.packing`.
+            These are not checked. `numpy.empty` would take as long as two arguments and a short kernel.
     """
-    return make_builtin(name, _write_code(name, arguments, kernel, release))
+    return make_builtin(name, _write_code(name, arguments, kernel, release, creates))
 
 
 def make_builtin(name: str, code: ir.Module) -> Callable[..., Any]:
@@ -79,7 +85,7 @@ def machine_code(code: ir.Module, function: str) -> int:
     return address
 
 
-def _write_code(name: str, declared: Arguments, kernel: int, release: bool) -> ir.Module:
+def _write_code(name: str, declared: Arguments, kernel: int, release: bool, creates: bool) -> ir.Module:
     """The instructions: `enter(self, arguments, count)` as the interpreter calls it."""
     module = ir.Module()
     enter = ir.Function(module, ir.FunctionType(_OBJECT, [_OBJECT, _OBJECT.as_pointer(), _INT]), 'enter')
@@ -89,9 +95,15 @@ def _write_code(name: str, declared: Arguments, kernel: int, release: bool) -> i
         _refuse(builder, f'the kernel {name} takes {len(declared)} arguments')
     items = [builder.load(builder.gep(enter.args[1], [ir.Constant(_INT, i)])) for i in range(len(declared))]
     arguments = [_convert(builder, kind, item) for kind, item in zip(declared.values(), items, strict=True)]
+    null = ir.Constant(_OBJECT, None)
     failed = call_of(builder, 'PyErr_Occurred', _OBJECT)
-    with builder.if_then(builder.icmp_unsigned('!=', failed, ir.Constant(_OBJECT, None)), likely=False):
-        builder.ret(ir.Constant(_OBJECT, None))
+    with builder.if_then(builder.icmp_unsigned('!=', failed, null), likely=False):
+        builder.ret(null)
+    if creates:
+        items[-1] = _new_result(builder, items[-1])
+        arguments[-1] = builder.ptrtoint(items[-1], _INT)
+        with builder.if_then(builder.icmp_unsigned('==', items[-1], null), likely=False):
+            builder.ret(null)
     _check(builder, name, declared, items, arguments)
     # As numba lays out a kernel: where the result goes, where an error would go, then its arguments.
     result, error = builder.alloca(_INT), builder.alloca(_OBJECT)
@@ -101,8 +113,26 @@ def _write_code(name: str, declared: Arguments, kernel: int, release: bool) -> i
     builder.call(function_at(builder, kernel, function_type), inputs)
     if thread is not None:
         call_of(builder, 'PyEval_RestoreThread', ir.VoidType(), thread)
-    builder.ret(call_of(builder, 'PyLong_FromLongLong', _OBJECT, builder.load(result)))
+    status = builder.load(result)
+    if creates:
+        with builder.if_then(builder.icmp_signed('!=', status, ir.Constant(_INT, 0)), likely=False):
+            call_of(builder, 'Py_DecRef', ir.VoidType(), items[-1])
+            none = builder.inttoptr(ir.Constant(_INT, id(None)), _OBJECT)
+            call_of(builder, 'Py_IncRef', ir.VoidType(), none)
+            builder.ret(none)
+        builder.ret(items[-1])
+    else:
+        builder.ret(call_of(builder, 'PyLong_FromLongLong', _OBJECT, status))
     return module
+
+
+def _new_result(builder: ir.IRBuilder, words: ir.Value) -> ir.Value:
+    """An array of the shape that stands in an array of integers: one, the number of dimensions, and these."""
+    place = builder.bitcast(builder.gep(words, [ir.Constant(_INT, DATA)]), _INT.as_pointer().as_pointer())
+    numbers = builder.load(place)
+    ndim = builder.load(builder.gep(numbers, [ir.Constant(_INT, 1)]))
+    shape = builder.bitcast(builder.gep(numbers, [ir.Constant(_INT, 2)]), _OBJECT)
+    return new_array(builder, ndim, shape)
 
 
 def _check(
@@ -165,19 +195,6 @@ def _convert(builder: ir.IRBuilder, kind: Any, item: ir.Value) -> ir.Value:
     if isinstance(kind, AddressType | RootType):
         return builder.inttoptr(number, _FLOAT.as_pointer())
     return number
-
-
-def call_of(builder: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
-    """A call of a function of the interpreter."""
-    address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-    assert address is not None
-    function_type = ir.FunctionType(result, [x.type for x in arguments])
-    return builder.call(function_at(builder, address, function_type), arguments)
-
-
-def function_at(builder: ir.IRBuilder, address: int, function_type: ir.FunctionType) -> ir.Value:
-    """The function at an address in memory."""
-    return builder.inttoptr(ir.Constant(_INT, address), function_type.as_pointer())
 
 
 _new_builtin = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(

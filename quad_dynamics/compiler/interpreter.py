@@ -300,6 +300,17 @@ def interpret(
     return run
 
 
+def creating(run: Callable[..., int]) -> Callable[..., Any]:
+    """As the entry of a compiled kernel that makes its result."""
+
+    def make(*arguments: Any) -> Any:
+        *given, (_, ndim, *shape) = arguments
+        result = np.empty(tuple(shape[:ndim]))
+        return None if run(*given, result) else result
+
+    return make
+
+
 def _check(name: str, declared: Mapping[str, Any], given: Sequence[Any]) -> None:
     """As the entry of a compiled kernel checks arrays."""
     names: dict[str, int] = {key: one for key, one in zip(declared, given, strict=True) if type(one) is int}

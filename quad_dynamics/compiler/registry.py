@@ -28,7 +28,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from quad_dynamics.compiler.arguments import Array, ArrayTuple
 from quad_dynamics.compiler.disk_cache import DiskCache
 from quad_dynamics.compiler.entry import make_entry
-from quad_dynamics.compiler.interpreter import INTERPRETED, interpret, memory_at, plain
+from quad_dynamics.compiler.interpreter import INTERPRETED, creating, interpret, memory_at, plain
 from quad_dynamics.compiler.record_types import RootType, type_of_record
 from quad_dynamics.compiler.records import Record
 from quad_dynamics.compiler.self_test import check_compiler
@@ -62,6 +62,8 @@ class Kernel:
         run_unlocked: the same without the interpreter's lock, so that other threads run meanwhile. It is for
             calls that take long, as getting the lock back may take milliseconds. Each thread needs an arena
             of its own (`Packed.workspace`), and arrays that nobody else changes.
+        make: calls it without its last argument, the result, in whose place it takes a shape (see `entry`);
+            returns the result, or None where the kernel refused an argument.
     """
 
     def __init__(self, function: Callable[..., int], kinds: tuple[Any, ...]) -> None:
@@ -71,7 +73,9 @@ class Kernel:
         self.function = function
         self.run: Callable[..., int] = self._load_and_run
         self.run_unlocked: Callable[..., int] = self._load_and_run_unlocked
-        self._dispatcher: Any = None  # owns the compiled code
+        self.make: Callable[..., Any] = self._load_and_make
+        self._address = 0  # of the compiled code
+        self._dispatcher: Any = None  # owns it
 
     def load(self, announce: bool = True) -> bool:
         """Make it ready to run; returns whether it had to be compiled.
@@ -99,7 +103,7 @@ class Kernel:
             with cache, global_compiler_lock, _optimize_only(self.name):
                 dispatcher.compile(self.signature)
             result = dispatcher.overloads[self.signature]
-            address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+            address = self._address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
             self.run_unlocked = make_entry(self.name, self.arguments, address, release=True)
             self.run = make_entry(self.name, self.arguments, address)
             return cache.missed
@@ -113,6 +117,15 @@ class Kernel:
     def _load_and_run(self, *args: Any) -> int:
         self.load()
         return self.run(*args)
+
+    def _load_and_make(self, *args: Any) -> Any:
+        self.load()
+        with _lock:
+            if INTERPRETED:
+                self.make = creating(self.run)
+            else:
+                self.make = make_entry(self.name, self.arguments, self._address, creates=True)
+        return self.make(*args)
 
     def _load_and_run_unlocked(self, *args: Any) -> int:
         self.load()

@@ -13,6 +13,7 @@ from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Int, Number, Object, Sym3, Vec3
 from quad_dynamics.kernels.argument_kinds import MATRICES
+from quad_dynamics.kernels.mixed_packs import place_tree
 from quad_dynamics.kernels.spatial import (
     add,
     cross,
@@ -28,11 +29,10 @@ from quad_dynamics.kernels.tree import (
     add_composite,
     base_rotation,
     composite_inertia,
-    place_bodies,
     store_own_inertia,
 )
 from quad_dynamics.kernels.validation import good_configuration
-from quad_dynamics.model.layout import Body, Pack, Robot
+from quad_dynamics.model.layout import Body, MixedBody, Pack, Robot
 
 
 @kernel(Robot, INT, OBJECT, MATRICES)
@@ -50,8 +50,10 @@ def mass_matrix(robot: Robot, n: Int, q: Object, M: Object) -> Int:
     nv = robot.nv
     q, M = data(q), data(M)
     for i in range(max(n, 1)):
-        place_bodies(robot, q, i * robot.nq)
-        composite_inertias(robot)
+        place_tree(robot, q, i * robot.nq)
+        own_inertias(robot)
+        compose_mixed(robot)
+        compose_aligned(robot)
         write_mass_matrix(robot, M, i * nv * nv)
     return 0
 
@@ -59,10 +61,65 @@ def mass_matrix(robot: Robot, n: Int, q: Object, M: Object) -> Int:
 @routine
 def composite_inertias(robot: Robot) -> None:
     """Inertia of every body with all that it carries; F_j = I^c_j S_j and M_jj of every joint."""
+    own_inertias(robot)
+    compose_aligned(robot)
+
+
+@routine
+def own_inertias(robot: Robot) -> None:
+    """Inertia of every body alone."""
     for k in range(robot.n_packs):
         store_own_inertia(robot.packs[k])
-    for k in range(robot.n_packs - 1, 0, -1):
+
+
+@routine
+def compose_aligned(robot: Robot) -> None:
+    """From `own_inertias` to the results of `composite_inertias`, in aligned packs."""
+    for k in range(robot.n_aligned - 1, 0, -1):
         compose_pack(robot, robot.packs[k])
+
+
+@routine
+def compose_mixed(robot: Robot) -> None:
+    """The same in mixed packs; before the aligned ones, in which some of their parents are."""
+    for i in range(robot.n_mixed - 1, -1, -1):
+        add_to_carrier(robot.mixed[i])
+    for k in range(robot.n_aligned, robot.n_packs):
+        find_momentum(robot.packs[k])
+    if robot.has_rotors != 0:
+        for i in range(robot.n_mixed):
+            couple_rotor(robot.mixed[i])
+    for k in range(robot.n_aligned, robot.n_packs):
+        turn_momentum(robot, robot.packs[k])
+
+
+@formula
+def add_to_carrier(one: MixedBody) -> None:
+    """Add the composite inertia of a body to that of its parent."""
+    add_composite(one.carrier, *composite_inertia(one.body))
+
+
+@formula
+def find_momentum(pack: Pack) -> None:
+    """Momentum F at unit joint speed, without rotors, and M_jj of the bodies of a mixed pack."""
+    S_v, S_w = pack.axis_v, pack.axis_w
+    f, n = inertia_mul(*composite_inertia(pack), S_v, S_w)
+    pack.M_jj = dot(S_v, f) + dot(S_w, n) + pack.joint_inertia
+    pack.momentum_f, pack.momentum_n = f, n
+
+
+@formula
+def couple_rotor(one: MixedBody) -> None:
+    """Add the momentum of a body's rotor."""
+    body = one.body
+    r = rotate(one.carrier.rotation, body.rotor_axis)
+    body.momentum_n = add(body.momentum_n, scale(r, body.rotor_coupling))
+
+
+@formula
+def turn_momentum(robot: Robot, pack: Pack) -> None:
+    """The angular momentum in the axes of the base."""
+    pack.momentum_n_B = unrotate(robot.packs[0].rotation, pack.momentum_n)
 
 
 @formula
@@ -93,8 +150,9 @@ def write_mass_matrix(robot: Robot, M: Address, start: Int) -> None:
         if skip > 0:
             write_base_column(body, M, column, nv, row)
         i = joints[j].parent
+        f, n = body.momentum_f, body.momentum_n
         while i >= 0:
-            m = project(joints[i].body, body)
+            m = project(joints[i].body, f, n)
             M[row + skip + i] = m
             M[column + (skip + i) * nv] = m
             i = joints[i].parent
@@ -103,10 +161,9 @@ def write_mass_matrix(robot: Robot, M: Address, start: Int) -> None:
 
 
 @formula
-def project(body_i: Body, body_j: Body) -> Number:
-    """S_i . F_j."""
-    linear = dot(body_i.axis_v, body_j.momentum_f)
-    return linear + dot(body_i.axis_w, body_j.momentum_n)
+def project(body: Body, f: Vec3, n: Vec3) -> Number:
+    """S_i . F_j of the joint i of a body, and F_j = [f; n]."""
+    return dot(body.axis_v, f) + dot(body.axis_w, n)
 
 
 @formula

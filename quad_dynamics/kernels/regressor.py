@@ -15,20 +15,19 @@ from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.record_types import place
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import fill_zero, formula, routine
-from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object, Vec3
-from quad_dynamics.kernels.rnea import accelerate_bodies
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Number, Object, Vec3
+from quad_dynamics.kernels.mixed_packs import move_tree, place_tree
+from quad_dynamics.kernels.rnea import accelerate_tree
 from quad_dynamics.kernels.spatial import add, cross, dot, matmul, rotate, scale, unrotate
 from quad_dynamics.kernels.tree import (
     ZERO3,
     base_rotation,
     base_rows,
     body_in,
-    move_bodies,
     origin_acceleration,
-    place_bodies,
 )
 from quad_dynamics.kernels.validation import good_configuration, good_vector
-from quad_dynamics.model.layout import BaseMotion, Body, Pack, Robot
+from quad_dynamics.model.layout import BaseMotion, Body, BodyRows, Pack, Robot
 
 FRICTION_COLUMNS = 1
 ROTOR_COLUMNS = 2
@@ -103,9 +102,9 @@ def write_regressor(
 ) -> None:
     """Write the regressor of one state to Y[start : start + nv columns]."""
     nv, skip = robot.nv, base_rows(robot)
-    place_bodies(robot, q, iq)
-    move_bodies(robot, u, iu)
-    accelerate_bodies(robot, True, du, iu, 0)
+    place_tree(robot, q, iq)
+    move_tree(robot, u, iu)
+    accelerate_tree(robot, True, du, iu, 0)
     fill_zero(Y, start, nv * columns)
     base = robot.packs[0]
     if skip > 0:
@@ -123,22 +122,56 @@ def write_regressor(
                 j = body_in(pack, lane).own_joint
                 if j >= 0:
                     copy_row(body_in(pack, lane), Y, start + row * columns + 10 * (j + 1))
-        above = pack
-        while place(above) != place(base):
-            write_joint_row(pack, above)
-            for lane in range(LANES):
-                j = body_in(pack, lane).own_joint
-                if j >= 0:
-                    row = skip + body_in(above, lane).own_joint
-                    body = j + 1 if skip > 0 else j
-                    copy_row(body_in(pack, lane), Y, start + row * columns + 10 * body)
-            above = above.parent
+        if k < robot.n_aligned:
+            write_aligned_rows(robot, pack, Y, start, columns)
+        else:
+            write_mixed_rows(robot, pack, Y, start, columns)
     column = 10 * robot.nb
     if flags & FRICTION_COLUMNS:
         write_friction_columns(robot, u, iu, Y, start + column, columns)
         column += 2 * robot.nj
     if flags & ROTOR_COLUMNS:
         write_rotor_columns(robot, Y, start + column, columns)
+
+
+@routine
+def write_aligned_rows(robot: Robot, pack: Pack, Y: Address, start: Int, columns: Int) -> None:
+    """The rows of all joints that move the bodies of an aligned pack."""
+    skip = base_rows(robot)
+    base, above = robot.packs[0], pack
+    while place(above) != place(base):
+        write_joint_row(pack, above)
+        for lane in range(LANES):
+            j = body_in(pack, lane).own_joint
+            if j >= 0:
+                row = skip + body_in(above, lane).own_joint
+                body = j + 1 if skip > 0 else j
+                copy_row(body_in(pack, lane), Y, start + row * columns + 10 * body)
+        above = above.parent
+
+
+@routine
+def write_mixed_rows(robot: Robot, pack: Pack, Y: Address, start: Int, columns: Int) -> None:
+    """The same for a mixed pack: each row for all of its bodies at once, and written for those that move."""
+    skip = base_rows(robot)
+    for i in range(robot.nj):
+        end = i + robot.joints[i].subtree
+        if moves_any(pack, i, end):
+            write_joint_row(pack, robot.joints[i].body)
+            for lane in range(LANES):
+                j = body_in(pack, lane).own_joint
+                if i <= j < end:
+                    body = j + 1 if skip > 0 else j
+                    copy_row(body_in(pack, lane), Y, start + (skip + i) * columns + 10 * body)
+
+
+@routine
+def moves_any(pack: Pack, first: Int, end: Int) -> Bool:
+    """Whether the joint of any body of a pack is one of first, ..., end - 1."""
+    for lane in range(LANES):
+        if first <= body_in(pack, lane).own_joint < end:
+            return True
+    return False
 
 
 @formula
@@ -178,8 +211,8 @@ def power_row(pack: Pack, S_v: Vec3, S_w: Vec3) -> None:
 
 
 @formula
-def write_joint_row(pack: Pack, above: Pack) -> None:
-    """The row of the joints of the pack `above`, for the bodies of another pack."""
+def write_joint_row(pack: Pack, above: BodyRows) -> None:
+    """The row of the joints of the pack or the body `above`, for the bodies of another pack."""
     power_row(pack, above.axis_v, above.axis_w)
 
 
@@ -221,8 +254,10 @@ def write_friction_columns(robot: Robot, u: Address, iu: Int, Y: Address, start:
 def write_rotor_columns(robot: Robot, Y: Address, start: Int, columns: Int) -> None:
     """What a rotor of unit axial inertia needs: torque at its joint, moment on the parent."""
     skip = base_rows(robot)
-    for k in range(1, robot.n_packs):
-        turn_unit_rotors(robot.packs[k])
+    for k in range(1, robot.n_aligned):
+        turn_unit_rotors(robot.packs[k], robot.packs[k].parent)
+    for i in range(robot.n_mixed):
+        turn_unit_rotors(robot.mixed[i].body, robot.mixed[i].carrier)
     for j in range(robot.nj):
         body = robot.joints[j].body
         Y[start + (skip + j) * columns + j] = body.unit_rotor_tau
@@ -235,13 +270,13 @@ def write_rotor_columns(robot: Robot, Y: Address, start: Int, columns: Int) -> N
 
 
 @formula
-def turn_unit_rotors(pack: Pack) -> None:
-    """Joint torque and moment on the parent for rotors of unit axial inertia."""
-    gear, parent = pack.rotor_gear, pack.parent
-    r = scale(rotate(parent.rotation, pack.rotor_axis), gear)
-    qd, qdd = pack.qd, pack.qdd
-    pack.unit_rotor_tau = gear * gear * qdd + dot(r, parent.alpha)
-    pack.unit_rotor_n = add(scale(r, qdd), cross(parent.w, scale(r, qd)))
+def turn_unit_rotors(bodies: BodyRows, parents: BodyRows) -> None:
+    """Joint torque and moment on the parent for rotors of unit axial inertia, of a pack or of one body."""
+    gear = bodies.rotor_gear
+    r = scale(rotate(parents.rotation, bodies.rotor_axis), gear)
+    qd, qdd = bodies.qd, bodies.qdd
+    bodies.unit_rotor_tau = gear * gear * qdd + dot(r, parents.alpha)
+    bodies.unit_rotor_n = add(scale(r, qdd), cross(parents.w, scale(r, qd)))
 
 
 @formula

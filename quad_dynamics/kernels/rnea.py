@@ -14,6 +14,7 @@ from quad_dynamics.compiler.trace import formula, lane_sum, routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Object, Vec3
 from quad_dynamics.kernels.argument_kinds import LINKS, OPTIONAL_ITEMS, VECTORS
 from quad_dynamics.kernels.external import good_wrenches, subtract_wrenches
+from quad_dynamics.kernels.mixed_packs import accelerate_mixed, move_tree, place_tree
 from quad_dynamics.kernels.spatial import (
     add,
     cross,
@@ -30,14 +31,12 @@ from quad_dynamics.kernels.tree import (
     base_rotation,
     base_rows,
     friction,
-    move_bodies,
     origin_acceleration,
     pick,
-    place_bodies,
     stop_bodies,
 )
 from quad_dynamics.kernels.validation import good_configuration, good_vector
-from quad_dynamics.model.layout import Pack, Robot
+from quad_dynamics.model.layout import BodyRows, Pack, Robot
 
 FRICTION = 1
 NO_GRAVITY = 2
@@ -81,14 +80,15 @@ def inverse_dynamics(
         return 4
     q, u, du, tau = data(q), optional_data(robot, u), optional_data(robot, du), data(tau)
     for i in range(max(n, 1)):
-        place_bodies(robot, q, i * nq)
+        place_tree(robot, q, i * nq)
         if moves:
-            move_bodies(robot, u, i * nv)
+            move_tree(robot, u, i * nv)
         else:
             stop_bodies(robot)
-        accelerate_bodies(robot, accelerates, du, i * nv, flags)
+        accelerate_tree(robot, accelerates, du, i * nv, flags)
         store_wrenches(robot)
         subtract_wrenches(robot, links, wrenches, i)
+        sum_mixed(robot)
         sum_inward(robot)
         write_forces(robot, tau, i * nv)
         if flags & FRICTION and moves:
@@ -106,12 +106,19 @@ def accelerate_bodies(robot: Robot, given: Bool, du: Address, i: Int, flags: Int
         accelerate_base(robot, weight, (du[i], du[i + 1], du[i + 2]), (du[i + 3], du[i + 4], du[i + 5]))
     else:
         accelerate_base(robot, weight, ZERO3, ZERO3)
-    for k in range(1, robot.n_packs):
+    for k in range(1, robot.n_aligned):
         pack = robot.packs[k]
         if given:
             accelerate_pack(pack, pick(pack, du, i + base_rows(robot)))
         else:
             accelerate_pack(pack, 0.0)
+
+
+@routine
+def accelerate_tree(robot: Robot, given: Bool, du: Address, i: Int, flags: Int) -> None:
+    """As `accelerate_bodies`, where there may be mixed packs."""
+    accelerate_bodies(robot, given, du, i, flags)
+    accelerate_mixed(robot, given, du, i)
 
 
 @formula
@@ -148,19 +155,34 @@ def store_wrench(pack: Pack) -> None:
 @routine
 def sum_inward(robot: Robot) -> None:
     """Sum the wrenches towards the base; each joint takes its torque."""
-    for k in range(robot.n_packs - 1, 0, -1):
+    for k in range(robot.n_aligned - 1, 0, -1):
         sum_pack(robot.packs[k])
         if robot.has_rotors != 0:
             turn_rotors(robot.packs[k])
 
 
+@routine
+def sum_mixed(robot: Robot) -> None:
+    """The same for the bodies of mixed packs; before `sum_inward`, as the parents of some are in others."""
+    for i in range(robot.n_mixed - 1, -1, -1):
+        one = robot.mixed[i]
+        pass_wrench(one.body, one.carrier)
+        if robot.has_rotors != 0:
+            pass_rotor_moment(one.body, one.carrier)
+
+
 @formula
 def sum_pack(pack: Pack) -> None:
     """tau = S . F; F_parent += F."""
-    f, n = pack.f, pack.n
-    pack.tau = dot(pack.axis_v, f) + dot(pack.axis_w, n)
-    parent = pack.parent
-    parent.f, parent.n = add(parent.f, f), add(parent.n, n)
+    pass_wrench(pack, pack.parent)
+
+
+@formula
+def pass_wrench(bodies: BodyRows, parents: BodyRows) -> None:
+    """The same, for a pack or for one body."""
+    f, n = bodies.f, bodies.n
+    bodies.tau = dot(bodies.axis_v, f) + dot(bodies.axis_w, n)
+    parents.f, parents.n = add(parents.f, f), add(parents.n, n)
 
 
 @formula
@@ -170,13 +192,18 @@ def turn_rotors(pack: Pack) -> None:
     A rotor has the angular momentum J gear qd along its axis r beyond that of a part fixed to the parent; the
     latter is in the parent's inertia.
     """
-    parent = pack.parent
-    r = rotate(parent.rotation, pack.rotor_axis)
-    k, qd, qdd = pack.rotor_coupling, pack.qd, pack.qdd
-    tau = pack.joint_inertia * qdd + k * dot(r, parent.alpha)
-    pack.tau = pack.tau + tau
-    n = scale(add(scale(r, qdd), cross(parent.w, scale(r, qd))), k)
-    parent.n = add(parent.n, n)
+    pass_rotor_moment(pack, pack.parent)
+
+
+@formula
+def pass_rotor_moment(bodies: BodyRows, parents: BodyRows) -> None:
+    """The same, for a pack or for one body."""
+    r = rotate(parents.rotation, bodies.rotor_axis)
+    k, qd, qdd = bodies.rotor_coupling, bodies.qd, bodies.qdd
+    tau = bodies.joint_inertia * qdd + k * dot(r, parents.alpha)
+    bodies.tau = bodies.tau + tau
+    n = scale(add(scale(r, qdd), cross(parents.w, scale(r, qd))), k)
+    parents.n = add(parents.n, n)
 
 
 @routine

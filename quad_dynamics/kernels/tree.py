@@ -29,7 +29,7 @@ from quad_dynamics.kernels.spatial import (
     sym_rotate,
     sym_sum,
 )
-from quad_dynamics.model.layout import Body, LinkFrame, Pack, Robot
+from quad_dynamics.model.layout import Body, BodyRows, LinkFrame, Pack, Robot
 
 ZERO3 = (0.0, 0.0, 0.0)
 
@@ -107,7 +107,7 @@ def place_bodies(robot: Robot, q: Address, iq: Int) -> None:
         place_base(robot, q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6])
     iq += robot.nq - robot.nj
     turn_joints(robot, q, iq)
-    for k in range(1, robot.n_packs):
+    for k in range(1, robot.n_aligned):
         place_pack(robot.packs[k], q, iq)
 
 
@@ -185,7 +185,7 @@ def move_bodies(robot: Robot, u: Address, iu: Int) -> None:
     """Move all bodies at the velocity u[iu : iu + nv]."""
     if robot.floating != 0:
         move_base(robot, u[iu + 3], u[iu + 4], u[iu + 5])
-    for k in range(1, robot.n_packs):
+    for k in range(1, robot.n_aligned):
         move_pack(robot.packs[k], pick(robot.packs[k], u, iu + base_rows(robot)))
 
 
@@ -276,16 +276,16 @@ def store_own_inertia(pack: Pack) -> None:
 
 
 @formula
-def add_composite(pack: Pack, m: Number, h: Vec3, J: Sym3) -> None:
-    """Add a rigid inertia to the composite one of a pack."""
+def add_composite(pack: BodyRows, m: Number, h: Vec3, J: Sym3) -> None:
+    """Add a rigid inertia to the composite one of a pack, or of a body."""
     pack.composite_m = pack.composite_m + m
     pack.composite_h = add(pack.composite_h, h)
     pack.composite_J = sym_sum(pack.composite_J, J)
 
 
 @formula
-def composite_inertia(pack: Pack) -> tuple[Number, Vec3, Sym3]:
-    """Mass, first moment and inertia of the bodies of a pack with all that they carry."""
+def composite_inertia(pack: BodyRows) -> tuple[Number, Vec3, Sym3]:
+    """Mass, first moment and inertia of the bodies of a pack, or of one, with all that they carry."""
     return pack.composite_m, pack.composite_h, pack.composite_J
 
 

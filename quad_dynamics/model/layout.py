@@ -8,6 +8,12 @@ in all four lanes, so that every child finds its parent in its own lane; its ine
 so that the sum over the lanes is the whole. Empty lanes hold a massless body whose joint has unit inertia: it
 moves nothing.
 
+Bodies that would be alone in their packs, those of an arm on the back, say, leave three lanes empty. Where a
+kernel can do it, they share packs: a *mixed* pack holds any four bodies, and its last lanes may be empty.
+What concerns one body alone is computed for all four; what a body has from its parent, or gives to it, is
+computed body by body, in the order of `Robot.mixed`. Mixed packs stand behind all others, the *aligned* ones.
+A robot has both forms, see `model.packing`.
+
 Inside the kernels the frame K of a body has its origin at the joint and its z axis along the joint's axis.
 Frame A, in which everything is computed, has world axes and its origin at the base.
 """
@@ -32,7 +38,7 @@ from quad_dynamics.compiler.records import (
 )
 
 
-class _BodyRows(Record, view='abstract'):
+class BodyRows(Record, view='abstract'):
     """A body and the joint that moves it. Constants come first, then what the kernels compute."""
 
     joint = rows(INT, 'index of its joint; 0 in an empty lane: reading a state needs no branch')
@@ -116,13 +122,13 @@ class _BodyRows(Record, view='abstract'):
     unit_rotor_n = rows(VEC3, 'moment that it needs on the parent')
 
 
-class Pack(_BodyRows, view='pack'):
+class Pack(BodyRows, view='pack'):
     """Four bodies, one in each lane."""
 
     parent: Field[Pack] = reference('Pack', 'their parents')
 
 
-class Body(_BodyRows, view='lane'):
+class Body(BodyRows, view='lane'):
     """One body of a pack."""
 
 
@@ -138,6 +144,13 @@ class Joint(Record):
     subtree = field(INT, 'number of joints that it moves, itself included: they are j, j + 1, ...')
     viscous = field(FLOAT, 'viscous friction', 'N m s/rad')
     coulomb = field(FLOAT, 'Coulomb friction', 'N m')
+
+
+class MixedBody(Record):
+    """A body in a mixed pack."""
+
+    body = reference(Body, 'itself')
+    carrier = reference(Body, 'its parent: in any lane of any pack, or the base')
 
 
 class BaseFactor(Record):
@@ -160,6 +173,8 @@ class Robot(Header, root=True):
 
     nj = field(INT, 'number of joints')
     n_packs = field(INT, 'number of packs')
+    n_aligned = field(INT, 'number of those whose bodies are in the lanes of their parents; they come first')
+    n_mixed = field(INT, 'number of bodies in the other packs')
     floating = field(INT, '1 for a floating base, 0 for a fixed one')
     nq = field(INT, 'length of a configuration')
     nv = field(INT, 'length of a velocity')
@@ -168,6 +183,7 @@ class Robot(Header, root=True):
     gravity = field(VEC3, 'world axes', 'm/s^2')
     joints = table(Joint, ('nj',), 'all joints')
     packs = table(Pack, ('packs',), 'all bodies, parents first; the base is pack 0')
+    mixed = table(MixedBody, ('mixed',), 'bodies in mixed packs, parents first')
     base = reference(BaseFactor, "workspace: the base's system of equations")
     base_motions = table(BaseMotion, (6,), "workspace: for each of the base's coordinates")
 

@@ -17,10 +17,13 @@ from quad_dynamics.model.description import ContactPoint, RobotDescription
 from quad_dynamics.model.inertia import flat_inertia, implausible_bodies
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model_checks import check_model
-from quad_dynamics.model.packing import Packed
+from quad_dynamics.model.packing import Packed, pack_both
 from quad_dynamics.model.urdf import Urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+
+# Fields that follow from all others: the model as the kernels read it, see `packing`.
+_PACKED = ('_packed', '_mixed')
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,16 +131,17 @@ class Model:
     file_viscous: Floats
     file_coulomb: Floats
     _packed: Packed = field(init=False)
+    _mixed: Packed = field(init=False)
     _standing: Floats | None = field(default=None, init=False)
     _found_points: FoundPoints | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         check_model(self)
         for name in self.__slots__:
-            value = None if name == '_packed' else getattr(self, name)
+            value = None if name in _PACKED else getattr(self, name)
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
-        object.__setattr__(self, '_packed', Packed(self))
+        self._pack()
         for frame in self.frames.values():
             frame.R.setflags(write=False)
             frame.p.setflags(write=False)
@@ -324,13 +328,18 @@ class Model:
         """A copy that shares all but the changes; dataclasses.replace would run through all fields."""
         new = object.__new__(Model)
         for name in self.__slots__:
-            if name != '_packed':
+            if name not in _PACKED:
                 object.__setattr__(new, name, getattr(self, name))
         for name, value in changes.items():
             value.setflags(write=False)
             object.__setattr__(new, name, value)
-        object.__setattr__(new, '_packed', Packed(new))
+        new._pack()
         return new
+
+    def _pack(self) -> None:
+        """Make the forms that the kernels read."""
+        for name, packed in zip(_PACKED, pack_both(self), strict=True):
+            object.__setattr__(self, name, packed)
 
     # ---- text
 

@@ -16,7 +16,8 @@ from quad_dynamics.compiler.interpreter import address_of, mark_unwritten
 from quad_dynamics.compiler.records import Placement
 from quad_dynamics.compiler.types import LANES
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.model.layout import WORKSPACE, Body, Joint, LinkFrame, Pack, Robot
+from quad_dynamics.model.lanes import assign_lanes, lonely_bodies, share_packs, subtree_sizes
+from quad_dynamics.model.layout import WORKSPACE, Body, Joint, LinkFrame, MixedBody, Pack, Robot
 
 if TYPE_CHECKING:
     from quad_dynamics.model.model import Frame, Model
@@ -46,6 +47,9 @@ class Packed:
         address: of the arena in memory.
         nq: as in the model; likewise nv, nj, nb.
         square: (nv, nv), the shape of the mass matrix.
+        vector_words: `shape_words` of (nv,); likewise `joint_words` of (nj,), `square_words` of (nv, nv),
+            `jacobian_words` of (6, nv).
+        regressor_words: likewise of regressors: plain, with friction, with rotors, with both.
         group: nv LANES, what a group of forces needs of the workspace of `contact_inertia`.
         frames: what `frame` returned so far, by name. To look here first is cheap.
     """
@@ -61,18 +65,34 @@ class Packed:
         'arena',
         'frames',
         'group',
+        'jacobian_words',
+        'joint_words',
         'nb',
         'nj',
         'nq',
         'nv',
+        'regressor_words',
         'square',
+        'square_words',
+        'vector_words',
     )
 
-    def __init__(self, model: Model) -> None:
-        self.arena = build_arena(model)
+    def __init__(self, model: Model, mixed: bool = False) -> None:
+        """Pack a model.
+
+        Args:
+            model: robot.
+            mixed: let bodies that are alone in their packs share packs, for kernels that know mixed packs.
+        """
+        self.arena = build_arena(model, mixed)
         self.address = address_of(self.arena)
         self.nq, self.nv, self.nj, self.nb = model.nq, model.nv, model.nj, model.nb
         self.square, self.group = (model.nv, model.nv), LANES * model.nv
+        self.vector_words, self.joint_words = shape_words([(model.nv,)]), shape_words([(model.nj,)])
+        self.square_words, self.jacobian_words = shape_words([self.square]), shape_words([(6, model.nv)])
+        self.regressor_words = [
+            shape_words([(model.nv, 10 * model.nb + each * model.nj)]) for each in (0, 2, 1, 3)
+        ]
         self._axes, self._links, self._foot_names = model.joint_axis, model.frames, model.foot_names
         self._feet: tuple[Floats, ...] | None = None
         self._term_words: dict[int, Ints] = {}
@@ -177,19 +197,32 @@ class Packed:
             )
 
 
-def build_arena(model: Model) -> Floats:
+def pack_both(model: Model) -> tuple[Packed, Packed]:
+    """A model with aligned packs alone, and with mixed ones; one object where that makes no difference."""
+    aligned = Packed(model)
+    return aligned, Packed(model, mixed=True) if lonely_bodies(model.parents) > 1 else aligned
+
+
+def build_arena(model: Model, mixed: bool = False) -> Floats:
     """Return the memory of a robot: (words,) float64, aligned to 64 bytes."""
     lanes, parent_packs = assign_lanes(model.parents)
-    placement = Placement(Robot, {'nj': model.nj, 'packs': len(parent_packs)})
+    n_aligned = len(parent_packs)
+    if mixed:
+        lanes, parent_packs, n_aligned = share_packs(lanes, parent_packs)
+    in_mixed = np.flatnonzero(lanes[:, 0] >= n_aligned)
+    sizes = {'nj': model.nj, 'packs': len(parent_packs), 'mixed': len(in_mixed)}
+    placement = Placement(Robot, sizes)
     arena = _aligned_zeros(placement.words)
     placement.fill(arena)
     robot = Robot.array(arena)[0]
     robot['nj'], robot['nq'], robot['nv'], robot['nb'] = model.nj, model.nq, model.nv, model.nb
-    robot['n_packs'], robot['floating'] = len(parent_packs), model.floating_base
+    robot['n_packs'], robot['n_aligned'], robot['n_mixed'] = len(parent_packs), n_aligned, len(in_mixed)
+    robot['floating'] = model.floating_base
     robot['has_rotors'], robot['gravity'] = bool(np.any(model.rotor_inertia)), model.gravity
     robot['array_type'], robot['none'] = id(np.ndarray), id(None)
     robot['float64_dtype'], robot['bool_dtype'] = id(np.dtype(np.float64)), id(np.dtype(np.bool_))
     _fill_joints(placement.view(arena, 'joints'), placement, model, lanes)
+    _fill_mixed(placement.view(arena, 'mixed'), placement, model, lanes, in_mixed)
     packs = placement.view(arena, 'packs')
     packs['parent'] = Pack.words * (parent_packs - np.arange(len(packs)))
     for name in WORKSPACE:
@@ -200,49 +233,6 @@ def build_arena(model: Model) -> Floats:
     if model.nj:
         _fill_bodies(packs, model, lanes)
     return arena
-
-
-def assign_lanes(parents: Ints) -> tuple[Ints, Ints]:
-    """Give each joint's body a pack and a lane.
-
-    A child keeps the lane of its parent; a second child of the same parent opens another pack. The children
-    of the base, which is in all lanes, take the lanes in turn.
-
-    Args:
-        parents: (nj,) index of the parent joint, -1 for the base; a parent comes before its children.
-
-    Returns:
-        (nj, 2) pack and lane of each joint's body, and (packs,) the parent pack of each pack (0 for pack 0).
-    """
-    parent_packs = [0]
-    taken: list[set[int]] = [set(range(LANES))]
-    below: dict[int, list[int]] = {}
-    lanes = np.zeros((len(parents), 2), dtype=np.int64)
-    for joint, parent in enumerate(parents):
-        above = 0 if parent < 0 else int(lanes[parent, 0])
-        wanted = range(LANES) if parent < 0 else [int(lanes[parent, 1])]
-        places = [(k, lane) for k in below.setdefault(above, []) for lane in wanted if lane not in taken[k]]
-        if not places:
-            places = [(len(parent_packs), wanted[0])]
-            below[above].append(len(parent_packs))
-            parent_packs.append(above)
-            taken.append(set())
-        lanes[joint] = places[0]
-        taken[places[0][0]].add(places[0][1])
-    return lanes, np.array(parent_packs, dtype=np.int64)
-
-
-def subtree_sizes(parents: Ints) -> Ints:
-    """Number of joints that each joint moves, itself included.
-
-    The kernels rely on these being consecutive, as they are when the joints are numbered depth first (see
-    `model_checks`).
-    """
-    sizes = np.ones(len(parents), dtype=np.int64)
-    for joint in reversed(range(len(parents))):
-        if parents[joint] >= 0:
-            sizes[parents[joint]] += sizes[joint]
-    return sizes
 
 
 def rotation_to_axis(axes: Floats) -> Floats:
@@ -277,6 +267,16 @@ def _fill_joints(joints: npt.NDArray[Any], placement: Placement, model: Model, l
     joints['body'] = place - (placement.at['joints'] + Joint.words * np.arange(model.nj))
     joints['parent'], joints['subtree'] = model.parents, subtree_sizes(model.parents)
     joints['viscous'], joints['coulomb'] = model.viscous, model.coulomb
+
+
+def _fill_mixed(
+    mixed: npt.NDArray[Any], placement: Placement, model: Model, lanes: Ints, joints: Ints
+) -> None:
+    """Bodies of these joints, and what carries them."""
+    # The base, joint -1, comes last.
+    places = placement.at['packs'] + np.append(Pack.words * lanes[:, 0] + lanes[:, 1], 0)
+    here = placement.at['mixed'] + MixedBody.words * np.arange(len(joints))
+    mixed['body'], mixed['carrier'] = places[joints] - here, places[model.parents[joints]] - here
 
 
 def _fill_empty_lanes(packs: npt.NDArray[Any]) -> None:

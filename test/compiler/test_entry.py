@@ -19,6 +19,7 @@ from quad_dynamics.compiler.arrays import check_layout, data, extent, is_array, 
 from quad_dynamics.compiler.record_types import type_of_record
 from quad_dynamics.compiler.registry import FLOAT, INT, KERNELS, OBJECT, Kernel
 from quad_dynamics.model.layout import Robot
+from quad_dynamics.model.packing import shape_words
 
 COMPILER = r'quad_dynamics\.compiler\.(?!types)'
 PACKAGE = Path(quad_dynamics.compiler.__file__).parents[1]
@@ -205,6 +206,30 @@ def test_any_object_may_be_looked_at() -> None:
         assert run(address, thing) == int(thing is NOT_ARRAYS['too small'])
 
 
+def fill(n: int, status: int, out: Any) -> int:
+    """Counts."""
+    out = data(out)
+    for i in range(n):
+        out[i] = float(i)
+    return status
+
+
+@pytest.mark.parametrize('shape', [(6,), (2, 3), (3, 1, 2)])
+def test_results_are_made(shape: tuple[int, ...]) -> None:
+    kernel = Kernel(fill, (INT, INT, array(lambda n: n)))
+    result = kernel.make(6, 0, shape_words([shape]))
+    assert type(result) is np.ndarray
+    assert result.dtype == np.float64
+    assert np.array_equal(result, np.arange(6.0).reshape(shape))
+    assert sys.getrefcount(result) == 2  # the name, and the argument of this call
+    for status in (1, -1):
+        assert kernel.make(6, status, shape_words([shape])) is None
+    with pytest.raises(TypeError, match=r'the kernel fill needs .* as out'):
+        kernel.make(7, 0, shape_words([shape]))
+    with pytest.raises(TypeError):
+        kernel.make('six', 0, shape_words([shape]))
+
+
 def test_references_are_left_alone() -> None:
     x, out = np.arange(5.0), np.zeros(1)
     run = made(add, OBJECT, FLOAT, INT, OBJECT)
@@ -215,7 +240,7 @@ def test_references_are_left_alone() -> None:
     assert (sys.getrefcount(x), sys.getrefcount(out)) == before
 
 
-@pytest.mark.parametrize('name', ['run', 'run_unlocked'])
+@pytest.mark.parametrize('name', ['run', 'run_unlocked', 'make'])
 def test_every_kernel_counts_its_arguments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import quad_dynamics.kernels.all  # noqa: F401 (fills KERNELS)
 
