@@ -115,7 +115,7 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
                 remember_impulse(contact, sub(memory.impulse, memory.corner_impulse))
                 n += 1
                 if several:
-                    n = add_corner(robot, scene, terrain, point, i, normal, n, h)
+                    n = add_corner(robot, scene, terrain, point, i, normal, -distance, n, h)
         if not touches:
             memory.impulse = (0.0, 0.0, 0.0)
             memory.corner_impulse = (0.0, 0.0, 0.0)
@@ -152,13 +152,21 @@ def near_terrain(robot: Robot, scene: Scene, p_B: Vec3, first: Int, last: Int, r
 
 @routine
 def add_corner(
-    robot: Robot, scene: Scene, terrain: Address, point: ContactPoint, i: Int, first: Vec3, n: Int, h: Number
+    robot: Robot,
+    scene: Scene,
+    terrain: Address,
+    point: ContactPoint,
+    i: Int,
+    first: Vec3,
+    depth: Number,
+    n: Int,
+    h: Number,
 ) -> Int:
     """List a second contact of a point, if it touches another surface too; returns how many there are."""
     lane, radius = point.lane, point.radius
     p_B, v_B = base_motion(robot, scene)
     p = position_of_point(body_at(robot, lane), point.position)
-    distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first)
+    distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first, depth)
     if distance > NEAR:
         return n
     p = add(p, scale(normal, -radius))
