@@ -54,7 +54,8 @@ ground_at = record_at(Ground)
 
 FAR = 1e30
 LIFT = 5e-3  # a second surface is at least this high [m]
-ACROSS = 0.7  # and turned by 45 degrees at least: largest cosine
+ACROSS = 0.7  # and turned by 45 degrees at least, seen by a point: largest cosine
+SPHERE_ACROSS = 0.9  # seen by a sphere, which touches the edges of steps and gaps at smaller angles
 STEP = 1e-6  # how far beyond a face a way out goes on [m]
 LEGS = 4  # a way out leads through so many shapes at most
 
@@ -118,6 +119,7 @@ def second_surface(
     """
     apart(T)
     distance, normal, found = FAR, first, 0
+    limit = SPHERE_ACROSS if radius > LIFT else ACROSS
     out = add(p, scale(first, max(depth, 0.0) + STEP))
     lifted = add(out, scale(first, LIFT))
     for i in range(int(shape_count(T))):
@@ -125,12 +127,12 @@ def second_surface(
         if is_beyond(shape, p, LIFT + radius):
             continue
         d, n = shape_distance(shape, out, radius)
-        if d < distance and (d <= SKIN or dot(n, first) < ACROSS):
+        if d < distance and (d <= SKIN or dot(n, first) < limit):
             d_lifted, n_lifted = shape_distance(shape, lifted, radius)
             across = dot(n_lifted, first)
-            rises = across < ACROSS
+            rises = across < limit
             if d <= SKIN:
-                rises = d_lifted <= SKIN and abs(across) < ACROSS
+                rises = d_lifted <= SKIN and abs(across) < limit
                 d, n = d_lifted - LIFT * across, n_lifted
             if rises and d < distance:
                 distance, normal, found = d, n, i
