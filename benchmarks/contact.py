@@ -144,8 +144,6 @@ def measure(rounds: int, tell: Callable[[str], object]) -> dict[str, float]:
     results: dict[str, float] = {}
     for robot in FILES:
         for kind in CASES:
-            if kind == 'stand_spring' and robot not in ('go2', 'mini_cheetah'):
-                continue
             found = cases(robot, kind)
             for _ in range(rounds):
                 for case in found:

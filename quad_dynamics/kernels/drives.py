@@ -150,8 +150,12 @@ def is_slow(drive: JointDrive, speed: Number, time: Number) -> Bool:
 
 
 @subroutine
-def load_joints(robot: Robot, scene: Scene, h: Number) -> None:
-    """Put torques, friction and inertias of the joints into the bodies, for a step of length h."""
+def load_joints(robot: Robot, scene: Scene, h: Number, centred: Bool) -> None:
+    """Put torques, friction and inertias of the joints into the bodies, for a step of length h.
+
+    Viscous friction is that of the speed at the end of the step; `centred`, of the mean speed where it is
+    weak.
+    """
     apart(robot)
     modes, drives, tau = scene.modes, scene.drives, scene.tau
     qd, kind = part(scene.u, base_rows(robot)), scene.settings.joint_friction
@@ -166,12 +170,23 @@ def load_joints(robot: Robot, scene: Scene, h: Number) -> None:
                 inertia += drive.lock
                 torque -= drive.lock / h * speed
             else:
-                inertia += h * drive.viscous
+                inertia += h * drive.viscous * (viscous_share(drive, h) if centred else 1.0)
                 torque -= drive.viscous * speed + mode * drive.coulomb
         elif kind == EXPLICIT_FRICTION:
             torque -= explicit_friction(drive, speed)
         body.tau = torque
         body.joint_inertia = inertia
+
+
+@routine
+def viscous_share(drive: JointDrive, h: Number) -> Number:
+    """The part theta of the end of a step in the speed that viscous friction acts with.
+
+    It is 1/2 where friction takes little of a speed, which is of second order, and goes to 1 where it takes
+    all of it: exponential fitting of the theta method, 1/(1 - exp(-x)) - 1/x, to the first order in x.
+    """
+    x = h * drive.viscous * LOCK
+    return (3.0 * drive.lock + x) / (6.0 * drive.lock + x)
 
 
 @routine

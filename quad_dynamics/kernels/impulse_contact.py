@@ -38,11 +38,13 @@ FASTEST_START = 200.0  # no free point accelerates faster than this towards the 
 # An impact elsewhere may throw a point towards the ground at this speed within the step [m/s].
 KICK = 5.0
 NEAR, FASTEST = 0.1, 100.0  # points farther away than NEAR + FASTEST h are not looked at [m, m/s]
-# Where the ground has many shapes, those near so many neighbouring points are looked for at once. A point in
-# the air comes farther away from the ground than before by less than this, or all shapes are looked at [m].
+# Where the ground has many shapes, those near so many neighbouring points are looked for at once. A point
+# comes farther away from the ground than before by less than this, or all shapes are looked at [m].
 GROUP, LATELY = 8, 0.02
 # A point this near to the ground stays where it is: four stiff legs never fit the ground to the last bit [m].
 RESTING = 1e-6
+# The path of a point that moves farther than this in a step is curved, which is accounted for [m].
+FAST = 2e-3
 SLOP = 1e-5  # penetration that is left alone [m, rad]
 PUSH_SPEED = 1.0  # penetration is removed at this speed at most [m/s, rad/s]
 
@@ -93,7 +95,7 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     n = 0
     for i in range(count):
         if i % GROUP == 0 and scene.near_terrain != 0:
-            exact = group_reach(scene, i, min(i + GROUP, count), farthest)
+            exact = group_reach(scene, i, min(i + GROUP, count))
             terrain = near_terrain(robot, scene, p_B, i, min(i + GROUP, count), exact)
         point, memory = points[i], memories[i]
         lane, radius = point.lane, point.radius
@@ -105,34 +107,58 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
         memory.normal = normal
         touches = False
         if distance < farthest:
+            centre = p
             p = add(p, scale(normal, -radius))
-            approach = -dot(normal, add(v_B, point_velocity(body_at(robot, lane), p)))
+            v = add(v_B, point_velocity(body_at(robot, lane), p))
+            approach = -dot(normal, v)
             touches = distance < (reach(approach, h) if anticipates else 0.0)
             if touches:
                 contact = contacts[n]
                 list_contact(contact, point, i, normal, p)
                 aim_contact(contact, distance, approach, mu, e, h, pull(robot, normal), anticipates)
+                if anticipates and distance > RESTING and dot(v, v) * h * h > FAST * FAST:
+                    bend = 0.5 * h * h * normal_curvature(robot, point, centre, normal)
+                    contact.calm_target = min(max(contact.calm_target, -(distance + bend) / h), 0.0)
                 remember_impulse(contact, sub(memory.impulse, memory.corner_impulse))
                 n += 1
                 if several:
-                    n = add_corner(robot, scene, terrain, point, i, normal, n, h)
+                    n = add_corner(robot, scene, terrain, point, i, normal, -distance, n, h)
         if not touches:
             memory.impulse = (0.0, 0.0, 0.0)
             memory.corner_impulse = (0.0, 0.0, 0.0)
     return n
 
 
+@subroutine
+def normal_curvature(robot: Robot, point: ContactPoint, p: Vec3, n: Vec3) -> Number:
+    """Acceleration along n of a contact point at p while no joint accelerates [m/s^2].
+
+    A step keeps velocities constant: half of this, times the time squared, is how far the point leaves the
+    straight line.
+    """
+    apart(robot)
+    body = body_at(robot, point.lane)
+    a: Vec3 = (0.0, 0.0, 0.0)
+    alpha: Vec3 = (0.0, 0.0, 0.0)
+    joint, joints = point.joint, robot.joints
+    while joint >= 0:
+        a = add(a, joints[joint].body.bias_v)
+        alpha = add(alpha, joints[joint].body.bias_w)
+        joint = joints[joint].parent
+    v, w = body.v, body.w
+    return dot(n, add(add(a, cross(alpha, p)), cross(w, add(v, cross(w, p)))))
+
+
 @routine
-def group_reach(scene: Scene, first: Int, last: Int, farthest: Number) -> Number:
+def group_reach(scene: Scene, first: Int, last: Int) -> Number:
     """Up to which distance to the ground the shapes near some points are looked for.
 
-    It is what they had before the last step, and some more: so the distance of points in the air, which is
-    only reported, is found among these shapes as well.
+    It is what they had before the last step, and some more.
     """
-    distance = farthest
+    distance = 0.0
     for i in range(first, last):
-        distance = max(distance, scene.point_memory[i].distance + LATELY)
-    return distance
+        distance = max(distance, scene.point_memory[i].distance)
+    return distance + LATELY
 
 
 @routine
@@ -152,13 +178,21 @@ def near_terrain(robot: Robot, scene: Scene, p_B: Vec3, first: Int, last: Int, r
 
 @routine
 def add_corner(
-    robot: Robot, scene: Scene, terrain: Address, point: ContactPoint, i: Int, first: Vec3, n: Int, h: Number
+    robot: Robot,
+    scene: Scene,
+    terrain: Address,
+    point: ContactPoint,
+    i: Int,
+    first: Vec3,
+    depth: Number,
+    n: Int,
+    h: Number,
 ) -> Int:
     """List a second contact of a point, if it touches another surface too; returns how many there are."""
     lane, radius = point.lane, point.radius
     p_B, v_B = base_motion(robot, scene)
     p = position_of_point(body_at(robot, lane), point.position)
-    distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first)
+    distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first, depth)
     if distance > NEAR:
         return n
     p = add(p, scale(normal, -radius))

@@ -64,7 +64,7 @@ def slopes(robot: Robot, scene: Scene, to: Numbers) -> Number:
     q, u = scene.q, scene.u
     place_and_move(robot, scene)
     energy = start_bodies(robot, scene)
-    load_joints(robot, scene, 0.0)
+    load_joints(robot, scene, 0.0, False)
     accelerate(robot, scene, part(to, nq))
     if nv > nj:
         for k in range(3):

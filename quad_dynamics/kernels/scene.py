@@ -203,6 +203,13 @@ class SpringContact(Record):
     point = field(INT, 'index of the contact point')
     place = field(VEC3, "where it touches, from the base's origin in world axes", 'm')
     force = field(VEC3, 'of the ground on it, world axes', 'N')
+    centre = field(VEC3, 'of its sphere at the beginning of the step, in the world', 'm')
+    spin = field(VEC3, 'velocity of the centre less that of the place', 'm/s')
+    way = field(VEC3, 'of the place since the beginning of the step, world axes', 'm')
+    velocity = field(VEC3, 'of the place, world axes', 'm/s')
+    acceleration = field(VEC3, 'of the place in the last sub-step, world axes', 'm/s^2')
+    deflection = field(VEC3, 'of its bristle, world axes', 'm')
+    impulse = field(VEC3, 'of the ground on it in this step, world axes', 'N s')
 
 
 class JointMode(Record):
@@ -288,6 +295,7 @@ class Scene(Record, root=True):
     response = numbers(('nv',), 'accelerations, or changes of velocities', part='workspace')
     y = numbers(('columns',), 'sum of rows times impulses (see `constraints`)', part='workspace')
     y_push = numbers(('columns',), 'the same of displacements', part='workspace')
+    y_force = numbers(('columns',), 'the same of forces, in a sub-step', part='workspace')
     contacts = table(Contact, (2, 'points'), 'active contacts', 'workspace')
     springs = table(SpringContact, ('points',), 'points near the ground, spring-damper contact', 'workspace')
     stops = table(Stop, (3, 'nj'), 'limits and friction of joints', 'workspace')

@@ -53,7 +53,7 @@ def solve_step(robot: Robot, scene: Scene, h: Number, n_contacts: Int, near: Int
         n_stops = scene.n_stops
         energy = start_bodies(robot, scene)
         push_bodies(robot, scene, near)
-        load_joints(robot, scene, h)
+        load_joints(robot, scene, h, False)
         unconstrained_velocity(robot, scene, h)
         if n_contacts + n_stops > 0:
             open_constraints(robot, scene, n_contacts, n_stops)
@@ -95,12 +95,17 @@ def open_constraints(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) 
 @routine
 def add_impulses(robot: Robot, scene: Scene, y: Numbers) -> None:
     """velocity += M^-1 J^T of the impulses in y."""
-    to = scene.response
-    if scene.settings.forward_dynamics == CHOLESKY:
-        respond_by_factor(robot, scene, y, to)
-    else:
-        respond(robot, y, to)
+    respond_to(robot, scene, y)
     add_response(robot, scene)
+
+
+@routine
+def respond_to(robot: Robot, scene: Scene, y: Numbers) -> None:
+    """response = M^-1 J^T of the impulses in y."""
+    if scene.settings.forward_dynamics == CHOLESKY:
+        respond_by_factor(robot, scene, y, scene.response)
+    else:
+        respond(robot, y, scene.response)
 
 
 @routine

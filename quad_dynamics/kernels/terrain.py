@@ -54,7 +54,8 @@ ground_at = record_at(Ground)
 
 FAR = 1e30
 LIFT = 5e-3  # a second surface is at least this high [m]
-ACROSS = 0.7  # and turned by 45 degrees at least: largest cosine
+ACROSS = 0.7  # and turned by 45 degrees at least, seen by a point: largest cosine
+SPHERE_ACROSS = 0.9  # seen by a sphere, which touches the edges of steps and gaps at smaller angles
 STEP = 1e-6  # how far beyond a face a way out goes on [m]
 LEGS = 4  # a way out leads through so many shapes at most
 
@@ -106,22 +107,34 @@ def shape_of(T: Address, start: Int, i: Int) -> Shape:
 
 
 @subroutine
-def second_surface(T: Address, p: Vec3, radius: Number, first: Vec3) -> tuple[Number, Vec3, Number, Number]:
+def second_surface(
+    T: Address, p: Vec3, radius: Number, first: Vec3, depth: Number
+) -> tuple[Number, Vec3, Number, Number]:
     """Another surface beside the one with the normal `first`, as in a corner; FAR if there is none.
 
-    It belongs to another shape, and rises above the first surface: an edge that is level with it is none.
+    It belongs to another shape, and rises above the first surface: an edge that is level with it is none. A
+    point that is in the first surface by `depth` is looked at where it has left it: it does not slip below a
+    box that stands there. A point that is in the other shape as well has that face of it that it would leave
+    through if it were a little higher.
     """
     apart(T)
     distance, normal, found = FAR, first, 0
-    lifted = add(p, scale(first, LIFT))
+    limit = SPHERE_ACROSS if radius > LIFT else ACROSS
+    out = add(p, scale(first, max(depth, 0.0) + STEP))
+    lifted = add(out, scale(first, LIFT))
     for i in range(int(shape_count(T))):
         shape = shape_of(T, 0, i)
         if is_beyond(shape, p, LIFT + radius):
             continue
-        d, n = shape_distance(shape, p, radius)
-        if d > -SKIN and d < distance and dot(n, first) < ACROSS:
-            _, n_lifted = shape_distance(shape, lifted, radius)
-            if dot(n_lifted, first) < ACROSS:
+        d, n = shape_distance(shape, out, radius)
+        if d < distance and (d <= SKIN or dot(n, first) < limit):
+            d_lifted, n_lifted = shape_distance(shape, lifted, radius)
+            across = dot(n_lifted, first)
+            rises = across < limit
+            if d <= SKIN:
+                rises = d_lifted <= SKIN and abs(across) < limit
+                d, n = d_lifted - LIFT * across, n_lifted
+            if rises and d < distance:
                 distance, normal, found = d, n, i
     shape = shape_of(T, 0, found)
     return distance - radius, normal, shape.mu, shape.restitution

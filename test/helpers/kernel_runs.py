@@ -131,7 +131,8 @@ SIMULATIONS: dict[str, dict[str, Any]] = {
     'pyramid': {'friction': 'pyramid', 'restitution': 0.3, 'latency': 2.5e-3},
     'cholesky': {'forward_dynamics': 'cholesky'},
     'stairs': {'terrain': 'stairs', 'mu': 0.4},
-    'springs': {'contact': 'spring_damper', 'substeps': 4},
+    'springs': {'contact': 'spring_damper'},
+    'euler_springs': {'contact': 'spring_damper', 'substeps': 4},
     'rk4': {'contact': 'none', 'integrator': 'rk4', 'joint_friction': 'explicit'},
     'no_contact': {'contact': 'none'},
 }

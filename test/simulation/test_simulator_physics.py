@@ -673,3 +673,18 @@ def test_no_corner_where_boxes_are_level(qd: Any) -> None:
         sim.run(None, 0.6)
         ends.append(sim.q)
     assert_close(ends[0], ends[1], 1e-6, what='end')
+
+
+@pytest.mark.parametrize('depth', [3e-5, 1e-6])
+def test_no_point_slips_below_a_box(qd: Any, depth: float) -> None:
+    """Corners of a block, a little in the floor, slide into a box that stands on it, and stop there."""
+    wall = {'shape': 'box', 'size': [0.2, 2.0, 0.05], 'position': [0.6, 0.0, 0.025]}
+    sim = qd.Simulator(robots.block(), terrain=['flat', wall], mu=0.1)
+    q, u, deepest = sim.q, np.zeros(6), 0.0
+    q[2], u[0] = q[2] - depth, 1.5
+    sim.reset(q, u)
+    for _ in range(500):
+        sim.step()
+        deepest = min(deepest, sim.contact_distances.min())
+    assert abs(sim.u[0]) < 0.1  # it has met the box
+    assert deepest > -depth - 1e-5, deepest
