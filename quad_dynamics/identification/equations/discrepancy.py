@@ -18,8 +18,8 @@ from quad_dynamics.identification.equations.equations import CLUSTER, Equations,
 from quad_dynamics.identification.equations.samples import Samples
 
 _SPEEDS, _LOADS = 4, 3  # groups of speeds in each direction, and of torques
-# Residuals depend on the group where means of groups spread so much more than noise explains.
-_CLEAR = 5.0
+# Residuals depend on the group where means of groups spread more than noise explains, by this factor.
+_CLEAR = 1.0
 # Covariances from few groups are too small as a rule (MacKinnon, Nielsen, Webb: J. of Econometrics 2023).
 _FEW_GROUPS = 3.0
 _CHUNK = 512  # samples that are worked on at once
