@@ -237,8 +237,9 @@ def _cover_combinations(row: Row, world: worlds.World, result: Result, truth: Fl
     freedom = make_freedom(solution.columns)
     groups = {g for g, lead in zip(freedom.groups, freedom.lead, strict=True) if solution.free[lead]}
     chosen = freedom.only(groups)
-    offsets = np.arange(*solution.columns.slices['offset'].indices(solution.columns.size))
-    chosen = chosen.without(offsets[~solution.free[offsets]])  # some may be held
+    for kind in ('offset', 'viscous'):  # some may be held
+        each = np.arange(*solution.columns.slices[kind].indices(solution.columns.size))
+        chosen = chosen.without(each[~solution.free[each]])
     if not solution.free[chosen.lead].all():
         return  # of the bodies only the trunk: its unknowns are counted one by one
     base = find_base_parameters(result.equations.accumulate()[0], chosen)

@@ -20,6 +20,7 @@ from quad_dynamics.identification.solvers.consistent import solve_problem
 from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
 from quad_dynamics.identification.solvers.cross_validation import FIXED, CrossValidation, choose
 from quad_dynamics.identification.solvers.freedom import Freedom
+from quad_dynamics.identification.solvers.loose_friction import find_loose_friction, words_of_loose
 from quad_dynamics.identification.solvers.plausible import TRUST
 from quad_dynamics.identification.solvers.prior import ROTOR, friction_scales
 from quad_dynamics.identification.solvers.separability import Trade, find_trade, gravity_rows
@@ -91,6 +92,11 @@ def solve(
     fitter = _Fitter(total, equations, freedom, scales, noise, weight, x_robust)
     x, sure = fitter.fit(chosen)
     words = (*freedom.notes, *choice.words)
+    held: list[int] = []  # that of one joint may leave that of others less certain
+    while len(loose := find_loose_friction(chosen, sure.std, scales)):
+        held, chosen = [*held, *loose], chosen.without(loose)
+        x, sure = fitter.fit(chosen)
+    words = (*words, *words_of_loose(columns, held))
     trade = find_trade(total, chosen, sure.std, scales) if 'offset' in freedom.optional else None
     if trade is not None:
         chosen, told = _without_trade(folds, fitter, chosen, trade)
