@@ -15,9 +15,9 @@ delays. Counted are
 What the truth is. Efforts of a drive whose torque constant is off by s mean friction of 1/s of what it is:
 that is what friction is compared with. What inertia they mean is not defined where each joint has an s of its
 own; these logs do not count for the coverage of inertia. Friction that is not linear has no Coulomb and
-viscous coefficients: friction at the typical speed of each joint is compared instead, with that of the line
-that fits the true friction best in the samples that were used. Unknowns count where they are called
-identified; base parameters count all.
+viscous coefficients: friction at the typical speed of each joint is compared instead, with that of the curve
+of the fitted form that is nearest to the true friction in the samples that were used. Unknowns count where
+they are called identified; base parameters count all.
 """
 
 from __future__ import annotations
@@ -206,7 +206,9 @@ def _cover(row: Row, world: worlds.World, robot: worlds.Robot, result: Result) -
 def _cover_typical_friction(row: Row, world: worlds.World, robot: worlds.Robot, result: Result) -> None:
     """Friction of each joint at its typical speed."""
     solution, columns = result.solution, result.solution.columns
-    speed, true = worlds.typical_friction(world, robot, result.equations.samples)
+    free = solution.free[columns.slices['stribeck']].any()
+    velocity = columns.stribeck_velocity if free else None
+    speed, true = worlds.typical_friction(world, robot, result.equations.samples, velocity)
     true = true / (robot.sensors.scale * world.unit)
     dip = np.exp(-((speed / columns.stribeck_velocity) ** 2))
     found, variance = np.zeros((2, len(speed)))
@@ -235,8 +237,9 @@ def _cover_combinations(row: Row, world: worlds.World, result: Result, truth: Fl
     freedom = make_freedom(solution.columns)
     groups = {g for g, lead in zip(freedom.groups, freedom.lead, strict=True) if solution.free[lead]}
     chosen = freedom.only(groups)
-    offsets = np.arange(*solution.columns.slices['offset'].indices(solution.columns.size))
-    chosen = chosen.without(offsets[~solution.free[offsets]])  # some may be held
+    for kind in ('offset', 'viscous'):  # some may be held
+        each = np.arange(*solution.columns.slices[kind].indices(solution.columns.size))
+        chosen = chosen.without(each[~solution.free[each]])
     if not solution.free[chosen.lead].all():
         return  # of the bodies only the trunk: its unknowns are counted one by one
     base = find_base_parameters(result.equations.accumulate()[0], chosen)

@@ -313,11 +313,21 @@ def _in_base(quaternions: Floats, vectors: Floats) -> Floats:
     return np.asarray(Rotation.from_quat(quaternions).inv().apply(vectors))
 
 
-def typical_friction(world: World, robot: Robot, samples: Samples) -> tuple[Floats, Floats]:
+def typical_friction(
+    world: World, robot: Robot, samples: Samples, stribeck_velocity: float | None = None
+) -> tuple[Floats, Floats]:
     """Friction where joints moved most: (nj,) root mean square of their velocities, and friction there [N m].
 
-    It is that of the line that comes nearest to the true friction in the samples, which need not be linear.
+    It is that of the curve of the form which was fitted that comes nearest to the true friction in the
+    samples: Coulomb and viscous friction, and Stribeck friction where that was free.
+
+    Args:
+        world: of the log.
+        robot: that moved.
+        samples: that were used.
+        stribeck_velocity: of the fit; None where Stribeck friction was not free.
     """
+    dip = (lambda v: np.exp(-((v / stribeck_velocity) ** 2))) if stribeck_velocity else np.zeros_like
     rows, get = samples.all(), samples.layout.get
     q, u, tau = (get(rows, name)[:, -robot.true.nj :] for name in ('q', 'u', 'tau'))
     if world.floating:
@@ -329,8 +339,8 @@ def typical_friction(world: World, robot: Robot, samples: Samples) -> tuple[Floa
     for j, used in enumerate(get(rows, 'use').T > 0.0):
         if used.any():
             v = u[used, j]
-            line = np.stack([v, np.sign(v), np.ones_like(v)], axis=1)
-            viscous, coulomb, _ = np.linalg.lstsq(line, torque[used, j], rcond=None)[0]
+            curve = np.stack([v, np.sign(v), np.sign(v) * dip(v), np.ones_like(v)], axis=1)
+            viscous, coulomb, stribeck, _ = np.linalg.lstsq(curve, torque[used, j], rcond=None)[0]
             speed[j] = np.sqrt(np.mean(v**2))
-            friction[j] = coulomb + viscous * speed[j]
+            friction[j] = coulomb + viscous * speed[j] + stribeck * dip(speed[j])
     return speed, friction

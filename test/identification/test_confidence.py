@@ -17,6 +17,7 @@ from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.discrepancy import discrepancy_scores
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.solvers.base_parameters import find_base_parameters
@@ -106,6 +107,33 @@ def test_intervals_cover_the_truth_of_many_data_sets(
 ) -> None:
     sure, _ = coverage(name, range(1000, 1000 + sets), amount, seconds, 0.03)
     assert 0.90 <= sure <= 0.98
+
+
+def test_what_did_not_help_is_not_known_for_that() -> None:
+    """Rotors and offsets that are not free make inertia as uncertain as they are."""
+    solution, _, equations, freedom = identify('mini_cheetah_leg', 1000, amount=0.2, seconds=10.0)
+    columns, sums = equations.columns, equations.accumulate(5)
+    for kind in ('rotor', 'offset'):
+        assert not solution.free[columns.slices[kind]].any()
+        surer = solve(sums, equations, columns, freedom.only(set(freedom.groups) - {kind}))
+        ratio = (solution.std / surer.std)[columns.slices['pi']]
+        assert np.nanmin(ratio) > 0.99
+        assert np.nanmax(ratio) > 1.2
+
+
+def test_residuals_depend_on_speed_and_load_where_friction_is_of_another_form_alone() -> None:
+    """Noise does not pass for it, even where it is as large as what the load varies by."""
+    solution, _, equations, freedom = identify('mini_cheetah_leg', 0, amount=0.2, seconds=10.0)
+    assert not discrepancy_scores(equations, solution.x).any()
+    rows, get = equations.samples.all(), equations.samples.layout.get
+    tau = get(rows, 'tau')
+    tau += 0.2 * np.abs(tau) * np.sign(get(rows, 'u')[:, -3:])  # friction of harmonic drives
+    other = Samples(equations.columns.model)
+    other.append(rows)
+    equations = equations_of(other, equations.columns, LEVELS)
+    found = solve(equations.accumulate(5), equations, equations.columns, freedom)
+    assert discrepancy_scores(equations, found.x).any()
+    assert np.median((found.std / solution.std)[solution.identified & found.free]) > 1.1
 
 
 def test_friction_at_zero_has_an_interval_on_one_side() -> None:

@@ -72,6 +72,23 @@ def test_no_false_alarm_where_nothing_is_wrong(tmp_path: Path, seed: int) -> Non
 
 
 @pytest.mark.slow
+def test_viscous_friction_of_a_small_motion_is_not_taken_to_a_fast_one(tmp_path: Path) -> None:
+    """What friction does after reversals rises with the speed; it was four times as bad as the URDF."""
+    world = worlds.draw(72)
+    assert (world.motion, world.friction) == ('small', 'harmonic')
+    truth = worlds.make_robot(world)
+    log = worlds.make_log(world, truth, tmp_path / 'log.npz')
+    other = worlds.make_log(worlds.other_motion(world), truth, tmp_path / 'other.npz')
+    result = identify([log], truth.model, validate_on=[other])
+    assert any(words.startswith('viscous friction of joint') for words in result.solution.choices)
+    assert result.validation is not None
+    before, after, *_ = pooled(result.validation.errors).relative
+    assert after < before
+    asked = identify([log], truth.model, IdentifySettings(free=('friction',), hold_out=False))
+    assert asked.solution.free[asked.solution.columns.slices['viscous']].all()
+
+
+@pytest.mark.slow
 def test_intervals_hold_the_truth_where_friction_is_another(tmp_path: Path) -> None:
     """Arms whose drives have Stribeck and load-dependent friction."""
     rows = [

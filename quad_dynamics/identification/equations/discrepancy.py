@@ -5,7 +5,8 @@ Friction of real drives depends on speed and load in other ways than F_v qd + F_
 speed, and grows with the load. What the equations miss of it is the same whenever a joint comes back to the
 same speed and load. It does not average out over time, as noise does. So rows of a joint are grouped by its
 speed and its torque, and errors within a group may depend on each other as they like (cluster-robust
-covariance; Liang and Zeger, Biometrika 1986).
+covariance; Liang and Zeger, Biometrika 1986). The torque is that which the solution predicts: groups by
+measured torque would sort the noise, and find that residuals depend on it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from quad_dynamics.identification.equations.equations import CLUSTER, Equations,
 from quad_dynamics.identification.equations.samples import Samples
 
 _SPEEDS, _LOADS = 4, 3  # groups of speeds in each direction, and of torques
-# Residuals depend on the group where means of groups spread so much more than noise explains.
-_CLEAR = 5.0
+# Residuals depend on the group where means of groups spread more than noise explains, by this factor.
+_CLEAR = 1.0
 # Covariances from few groups are too small as a rule (MacKinnon, Nielsen, Webb: J. of Econometrics 2023).
 _FEW_GROUPS = 3.0
 _CHUNK = 512  # samples that are worked on at once
@@ -42,12 +43,14 @@ def discrepancy_scores(equations: Equations, x: Floats, x_robust: Floats | None 
     sums = np.zeros((nj, groups, columns.size))
     evidence = _Evidence(nj, groups)
     for rows in equations.samples.chunks(_CHUNK):
-        Y, y = (each[:, -nj:] for each in equations.whitened(rows))
+        Y, y = equations.raw(rows)
+        load = equations.samples.layout.get(rows, 'tau') - equations.less_contact(rows, y - Y @ x)[:, -nj:]
+        Y, y = (each[:, -nj:] for each in equations.whiten(rows, Y, y))
         use = equations.use(rows)[:, -nj:]
         r = y - Y @ x
         weights = np.ones_like(r) if x_robust is None else huber_weights(y - Y @ x_robust)
         scores = Y * (weights * r)[..., None]
-        group = _group(equations.samples, rows, bounds)
+        group = _group(equations.samples, rows, load, bounds)
         for j in range(nj):
             np.add.at(sums[j], group[:, j], scores[:, j])
         evidence.add(weights * r * use, use, group, equations.samples.layout.get(rows, 'time'))
@@ -94,10 +97,9 @@ def _bounds(samples: Samples, nj: int) -> tuple[Floats, Floats]:
     return found[0], found[1]
 
 
-def _group(samples: Samples, rows: Floats, bounds: tuple[Floats, Floats]) -> Ints:
-    """(n, nj) group of each row of a joint."""
-    nj = len(bounds[0])
-    u, tau = samples.layout.get(rows, 'u')[:, -nj:], samples.layout.get(rows, 'tau')
+def _group(samples: Samples, rows: Floats, load: Floats, bounds: tuple[Floats, Floats]) -> Ints:
+    """(n, nj) group of each row of a joint, by its velocity and its load (n, nj)."""
+    u = samples.layout.get(rows, 'u')[:, -len(bounds[0]) :]
     speed = np.sum(np.abs(u)[..., None] > bounds[0], axis=-1)
-    load = np.sum(tau[..., None] > bounds[1], axis=-1)
-    return np.asarray((speed * 2 + (u > 0.0)) * _LOADS + load, dtype=np.int64)
+    side = np.sum(load[..., None] > bounds[1], axis=-1)
+    return np.asarray((speed * 2 + (u > 0.0)) * _LOADS + side, dtype=np.int64)

@@ -163,14 +163,14 @@ class Equations:
         """
         for rows in self.samples.chunks(_CHUNK):
             Y, y = self.raw(rows)
-            r = y - Y @ x
-            if self.mode == 'projection':
-                r = self._without_contact(rows, r)
-            yield rows, r
+            yield rows, self.less_contact(rows, y - Y @ x)
 
     def whitened(self, rows: Floats) -> tuple[Floats, Floats]:
         """Rows that are equally certain: (n, rows, size) and (n, rows)."""
-        Y, y = self.raw(rows)
+        return self.whiten(rows, *self.raw(rows))
+
+    def whiten(self, rows: Floats, Y: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """The same, from what `raw` gives of these samples."""
         if self.mode == 'fixed':  # errors of rows are independent
             w = 1.0 / np.sqrt(row_variance(self.noise, self.use(rows)))
             return Y * w[..., None], y * w
@@ -256,8 +256,10 @@ class Equations:
             parts.append(moved * stance[:, i, None, None])
         return np.concatenate(parts, axis=1)
 
-    def _without_contact(self, rows: Floats, r: Floats) -> Floats:
-        """Residuals after the forces that explain most of them."""
+    def less_contact(self, rows: Floats, r: Floats) -> Floats:
+        """Residuals of raw rows; in the mode 'projection' after the forces that explain most of them."""
+        if self.mode != 'projection':
+            return r
         Jt = np.swapaxes(self.foot_jacobians(rows), 1, 2)
         w = self.use(rows) / np.concatenate([self.noise.base, self.noise.joints])
         f = np.linalg.pinv(Jt * w[..., None], rcond=1e-9) @ (r * w)[..., None]

@@ -32,7 +32,7 @@ _NEWS = 0.3
 _SOFT = 0.3  # see `prior_precision`
 _TYPICAL = 0.2  # relative error of inertial parameters of models
 _SMALLEST = 0.03  # models are not better than this
-_HELD = 0.05  # relative error of bodies that were not freed, for that did not help
+_HELD = 0.1  # relative error of bodies that were not freed, for that did not help
 _HOLD = 1e8  # weight that holds bodies where they are
 _LEAST_FREEDOM = 4.0  # degrees of freedom of the t distribution, at least
 

@@ -20,7 +20,7 @@ _ALIKE = 0.3  # drives of one robot differ no more: those of wrists are larger t
 _LOSS = 0.05  # friction over the highest torque of a drive
 _FAST = 6.0  # highest speed of a joint that has no limit [rad/s or m/s]
 _BRISK = 10.0  # acceleration of a brisk motion [rad/s^2 or m/s^2]
-_ROTOR = 10.0  # reflected inertia of a rotor over that of what it moves: gears of wrists reach this
+ROTOR = 10.0  # reflected inertia of a rotor over that of what it moves: gears of wrists reach this
 _PLACE = 0.04  # by which the com of a model is off where all its numbers are 100 % wrong, at least [m]
 _DELAY = 2e-3  # that is left after delays were taken out [s]
 _BIAS = 0.05  # of a force sensor, as part of the weight
@@ -39,7 +39,7 @@ def friction_scales(columns: Columns) -> Floats:
     for kind in ('viscous', 'asymmetric'):  # as large as Coulomb friction at a third of the highest speed
         scales[columns.slices[kind]] = friction / np.clip(0.3 * limit, 1.0, 5.0)
     # The rotor of the last joint is not as small as the flange that it turns: it goes with its drive.
-    rotor = _ROTOR * np.maximum(inertia, friction * np.median(inertia / friction))
+    rotor = ROTOR * np.maximum(inertia, friction * np.median(inertia / friction))
     scales[columns.slices['rotor']] = rotor / model.rotor_gear**2
     scales[columns.slices['bias']] = _BIAS * max(model.total_mass, 1e-3) * 9.81
     scales[columns.slices['delay']] = _DELAY

@@ -20,15 +20,18 @@ from quad_dynamics.identification.solvers.consistent import solve_problem
 from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
 from quad_dynamics.identification.solvers.cross_validation import FIXED, CrossValidation, choose
 from quad_dynamics.identification.solvers.freedom import Freedom
+from quad_dynamics.identification.solvers.loose_friction import find_loose_friction, words_of_loose
 from quad_dynamics.identification.solvers.plausible import TRUST
-from quad_dynamics.identification.solvers.prior import friction_scales
+from quad_dynamics.identification.solvers.prior import ROTOR, friction_scales
 from quad_dynamics.identification.solvers.separability import Trade, find_trade, gravity_rows
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
-_SMALL_OFFSET = 0.004  # of offsets that did not help, relative to what offsets may be
-_HELD_OFFSET = 0.02  # of offsets that are held, for gravity could stand for them, likewise
+# Groups that are unknown whether they are freed or not: that freeing them did not help makes nobody surer.
+_UNKNOWN = ('inertia', 'viscous', 'coulomb', 'offset', 'rotor', 'bias')
+_SMALL_OFFSET = 0.02  # of offsets that are not free, relative to what offsets may be
+_OTHER_ROTOR = 0.2  # relative error of rotors that are not free; of what they move where none is known
 _SHOWN = 4  # limits that are named
 _COST = 0.2  # rise of held-out errors, relative, beyond which offsets are not held
 
@@ -89,6 +92,11 @@ def solve(
     fitter = _Fitter(total, equations, freedom, scales, noise, weight, x_robust)
     x, sure = fitter.fit(chosen)
     words = (*freedom.notes, *choice.words)
+    held: list[int] = []  # that of one joint may leave that of others less certain
+    while len(loose := find_loose_friction(chosen, sure.std, scales)):
+        held, chosen = [*held, *loose], chosen.without(loose)
+        x, sure = fitter.fit(chosen)
+    words = (*words, *words_of_loose(columns, held))
     trade = find_trade(total, chosen, sure.std, scales) if 'offset' in freedom.optional else None
     if trade is not None:
         chosen, told = _without_trade(folds, fitter, chosen, trade)
@@ -132,17 +140,21 @@ class _Fitter:
         return solve_problem(free, self.weight), (words,)
 
     def _wide(self, chosen: Freedom) -> Freedom:
-        """Friction and offsets that were not freed are there all the same: nobody is surer than with them."""
-        wide = self.freedom.only({*chosen.groups, 'inertia', 'viscous', 'coulomb', 'offset'})
+        """What was chosen, and what is unknown all the same: errors of it are errors of the others."""
+        wide = self.freedom.only({*chosen.groups, *_UNKNOWN})
         return replace(wide, holds=chosen.holds)
 
     def _spreads(self, chosen: Freedom, trade: Trade | None) -> Floats:
-        """(size,) what friction and the like may be; of offsets that were not freed less."""
-        scales, part = self.scales.copy(), self.freedom.columns.slices['offset']
+        """(size,) what friction and the like may be; of offsets and rotors that are not free less."""
+        scales, slices = self.scales.copy(), self.freedom.columns.slices
+        offsets, rotors = slices['offset'], slices['rotor']
         if 'offset' not in chosen.groups:
-            scales[part] *= _SMALL_OFFSET
-        if trade is not None and chosen.holds is None:
-            scales[trade.offsets] = _HELD_OFFSET * self.scales[trade.offsets]
+            scales[offsets] *= _SMALL_OFFSET
+        elif trade is not None and chosen.holds is None:
+            scales[trade.offsets] *= _SMALL_OFFSET
+        if 'rotor' not in chosen.groups:
+            known, moved = self.freedom.x0[rotors], scales[rotors] / ROTOR
+            scales[rotors] = _OTHER_ROTOR * np.where(known > 0.0, known, moved)
         return scales
 
 
