@@ -5,7 +5,7 @@
 |---|---|---|
 | zero-moment point within the region of the feet, (15) turned round | stance | one per segment |
 | friction, the pyramid inside the cone: x, -x, y, -y | stance | one per segment |
-| force along the normal of the ground | stance | none |
+| force along the normal of the ground: from below, and from above where no phase is flight | stance | none |
 | height above the path within a band (8): from above, from below | middle and end of segments | one each |
 
 Lengths are in heights h and accelerations in g, so that all slacks are comparable. w = a - g is the push of
@@ -125,7 +125,11 @@ class Rows:
 
 
 def make_rows(
-    segments: Segments, edges: list[tuple[Floats, Floats]], heights: Floats, settings: ComSettings
+    segments: Segments,
+    edges: list[tuple[Floats, Floats]],
+    heights: Floats,
+    settings: ComSettings,
+    standing: float = 1.0,
 ) -> Rows:
     """List all inequalities.
 
@@ -134,6 +138,7 @@ def make_rows(
         edges: of the region of the zero-moment point in each segment.
         heights: (all samples,) of the path above the ground.
         settings: margins, friction, costs of slacks, and which samples are softened.
+        standing: force along the normal that carries a body at rest, in weights: less than 1 on a slope.
     """
     n, S = len(segments.durations), settings.samples
     every = np.arange(n * S)
@@ -141,8 +146,10 @@ def make_rows(
     loaded = np.repeat(~segments.flight, S).reshape(n, S)
     loaded[segments.starts_free, 0] = loaded[segments.ends_free, -1] = False
     carried = every[loaded.ravel()]
-    # nor as much as elsewhere nearby
-    least, rise = np.full((n, S), settings.least_load), np.linspace(0.0, 1.0, S)
+    # nor as much as elsewhere nearby; without flight there is no reason to leave the ground
+    is_steady = not segments.flight.any()
+    lightest = settings.steady_load * standing if is_steady else settings.least_load
+    least, rise = np.full((n, S), lightest), np.linspace(0.0, 1.0, S)
     least[segments.starts_free] *= rise
     least[segments.ends_free] *= rise[::-1]
     high = (np.arange(n)[:, None] * S + np.array([S // 2, S - 1])).ravel()
@@ -154,14 +161,16 @@ def make_rows(
     if settings.n_ineq is not None:
         segment = np.where(at % S < settings.n_ineq, segment, HARD)
     m, k, h = len(at), len(carried), len(high)
-    sample = np.concatenate([at, carried, carried, carried, carried, carried, high, high])
+    loads = [carried, carried] if is_steady else [carried]
+    sample = np.concatenate([at, carried, carried, carried, carried, *loads, high, high])
     on_p, on_w, offset = np.zeros((len(sample), 3)), np.zeros((len(sample), 3)), np.zeros(len(sample))
     for i, (axis, sign) in enumerate(((0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0))):
         on_w[m + i * k : m + (i + 1) * k, axis] = sign
     on_w[m : m + 4 * k, 2] = settings.mu / math.sqrt(2.0)
-    load = slice(m + 4 * k, m + 5 * k)
+    load, end = slice(m + 4 * k, m + 5 * k), m + (4 + len(loads)) * k
     on_w[load, 2], offset[load] = 1.0, -least.ravel()[carried]
-    above, below = slice(load.stop, load.stop + h), slice(load.stop + h, None)
+    on_w[load.stop : end, 2], offset[load.stop : end] = -1.0, settings.most_load * standing
+    above, below = slice(end, end + h), slice(end + h, None)
     on_p[above, 2], offset[above] = -1.0, settings.height_band + heights[high]
     on_p[below, 2], offset[below] = 1.0, settings.height_band - heights[high]
 
@@ -170,8 +179,8 @@ def make_rows(
     slack = sample // S
     slack[:m] = segment
     slack[m : m + 4 * k] += n
-    slack[load] = HARD
-    slack[load.stop :] += 2 * n
+    slack[load.start : end] = HARD
+    slack[end:] += 2 * n
     return Rows(
         np.repeat(np.concatenate([d for d, _ in edges]), S, axis=0)[chosen],
         np.repeat(np.concatenate([r for _, r in edges]), S)[chosen],
