@@ -56,7 +56,8 @@ class PlanFollower:
             com: (3,) centre of mass [m].
             velocity: (3,) its velocity [m/s].
         """
-        self._states.append((time, float(com[0]), float(com[1]), float(velocity[0]), float(velocity[1])))
+        (x, y, _), (vx, vy, _) = com.tolist(), velocity.tolist()
+        self._states.append((time, x, y, vx, vy))
         due = [plan for plan in self._next if time >= plan.time + delay - 1e-9]
         if not due:
             return
