@@ -5,7 +5,7 @@
 |---|---|---|
 | zero-moment point within the region of the feet, (15) turned round | stance | one per segment |
 | friction, the pyramid inside the cone: x, -x, y, -y | stance | one per segment |
-| force along the normal of the ground: from below, and from above where no phase is flight | stance | none |
+| force along the normal of the ground | stance | none |
 | height above the path within a band (8): from above, from below | middle and end of segments | one each |
 
 Lengths are in heights h and accelerations in g, so that all slacks are comparable. w = a - g is the push of
@@ -147,8 +147,7 @@ def make_rows(
     loaded[segments.starts_free, 0] = loaded[segments.ends_free, -1] = False
     carried = every[loaded.ravel()]
     # nor as much as elsewhere nearby; without flight there is no reason to leave the ground
-    is_steady = not segments.flight.any()
-    lightest = settings.steady_load * standing if is_steady else settings.least_load
+    lightest = settings.least_load if segments.flight.any() else settings.steady_load * standing
     least, rise = np.full((n, S), lightest), np.linspace(0.0, 1.0, S)
     least[segments.starts_free] *= rise
     least[segments.ends_free] *= rise[::-1]
@@ -161,16 +160,14 @@ def make_rows(
     if settings.n_ineq is not None:
         segment = np.where(at % S < settings.n_ineq, segment, HARD)
     m, k, h = len(at), len(carried), len(high)
-    loads = [carried, carried] if is_steady else [carried]
-    sample = np.concatenate([at, carried, carried, carried, carried, *loads, high, high])
+    sample = np.concatenate([at, carried, carried, carried, carried, carried, high, high])
     on_p, on_w, offset = np.zeros((len(sample), 3)), np.zeros((len(sample), 3)), np.zeros(len(sample))
     for i, (axis, sign) in enumerate(((0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0))):
         on_w[m + i * k : m + (i + 1) * k, axis] = sign
     on_w[m : m + 4 * k, 2] = settings.mu / math.sqrt(2.0)
-    load, end = slice(m + 4 * k, m + 5 * k), m + (4 + len(loads)) * k
+    load = slice(m + 4 * k, m + 5 * k)
     on_w[load, 2], offset[load] = 1.0, -least.ravel()[carried]
-    on_w[load.stop : end, 2], offset[load.stop : end] = -1.0, settings.most_load * standing
-    above, below = slice(end, end + h), slice(end + h, None)
+    above, below = slice(load.stop, load.stop + h), slice(load.stop + h, None)
     on_p[above, 2], offset[above] = -1.0, settings.height_band + heights[high]
     on_p[below, 2], offset[below] = 1.0, settings.height_band - heights[high]
 
@@ -179,8 +176,8 @@ def make_rows(
     slack = sample // S
     slack[:m] = segment
     slack[m : m + 4 * k] += n
-    slack[load.start : end] = HARD
-    slack[end:] += 2 * n
+    slack[load] = HARD
+    slack[load.stop :] += 2 * n
     return Rows(
         np.repeat(np.concatenate([d for d, _ in edges]), S, axis=0)[chosen],
         np.repeat(np.concatenate([r for _, r in edges]), S)[chosen],

@@ -222,8 +222,6 @@ class Reference:
                     continue
                 load = self.normal @ A / g
                 add(load, least - standing, None)
-                if steady:
-                    add(-load, standing - s.most_load * standing, None)
                 for along in tangents:
                     push = along + mu * self.normal
                     add(push @ A / g, float(push @ self.gravity) / g, self.n + k)

@@ -225,7 +225,7 @@ def values_of(rows: Rows, settings: ComSettings, p: Floats, w: Floats) -> dict[s
     S = settings.samples
     c = rows.values(np.tile(p, (S, 1)), np.tile(w, (S, 1)))
     m = len(rows.edge_sample)
-    parts = np.split(c, [m, m + 4 * S, m + 6 * S])
+    parts = np.split(c, [m, m + 4 * S, m + 5 * S])
     return {
         k: part.reshape(-1, 2 if k == 'height' else S)[:, 0]
         for k, part in zip(('edges', 'friction', 'load', 'height'), parts, strict=True)
@@ -255,7 +255,7 @@ def test_edges_hold_inside_and_not_outside(feet: Floats) -> None:
 
 
 def test_friction_load_and_height() -> None:
-    settings = ComSettings(mu=0.6, steady_load=0.1, most_load=1.4, height_band=0.02)
+    settings = ComSettings(mu=0.6, steady_load=0.1, height_band=0.02)
     rows, _ = one_segment(FEET, settings)
     p, least = np.array([0.0, 0.0, 1.0]), 0.6 / math.sqrt(2.0)
     for axis in range(2):
@@ -267,8 +267,8 @@ def test_friction_load_and_height() -> None:
     # a corner of the pyramid is on the cone
     corner = np.array([least, least, 1.0])
     assert math.hypot(*corner[:2]) == pytest.approx(0.6)
-    for load, holds in ((0.11, True), (0.09, False), (-0.5, False), (1.39, True), (1.41, False)):
-        assert (values_of(rows, settings, p, np.array([0.0, 0.0, load]))['load'].min() > 0.0) == holds
+    for load, holds in ((0.11, True), (0.09, False), (-0.5, False)):
+        assert (values_of(rows, settings, p, np.array([0.0, 0.0, load]))['load'][0] > 0.0) == holds
     for height, above, below in ((1.0, True, True), (1.03, False, True), (0.97, True, False)):
         c = values_of(rows, settings, np.array([0.0, 0.0, height]), UP)['height']
         assert (c[0] > 0.0, c[1] > 0.0) == (above, below)
@@ -552,7 +552,6 @@ def test_a_pushed_body_does_not_hop(heading: float, angle: float) -> None:
         _, _, a = sample_spline(spline, t, np.full(len(t), 0.5 * (begin + end)))
         load = (a + G * UP) @ given.normal / (G * math.cos(angle))
         assert load.min() > DEFAULT.steady_load - 1e-6
-        assert load.max() < DEFAULT.most_load + 1e-6
 
 
 def test_translation_changes_nothing() -> None:
