@@ -39,6 +39,7 @@ _CALM = 0.08  # velocity below which the body may stop walking, in sqrt(g l)
 _CAPTURED = 0.25  # distance of the capture point from the middle of the feet that makes it walk, in l
 _APPROACH, _APPROACH_STRIDES = 'trot', 1.0  # gait and number of the first steps of some gaits
 _LEAD = 0.25  # strides for which the body prepares for the first lift-off; longer, and it leaves feet behind
+_QUICKER = 2.0  # how much more a velocity that the body lacks shortens steps than one that is commanded
 _FIRST_STEPS = 1.0  # strides that it walks at least
 # A robot whose joints are within this of the standing pose, and whose base is tilted by less than this, need
 # not get up first [rad or m, rad].
@@ -258,7 +259,8 @@ class GaitPlanner:
         pace = list(self.body.command)
         if self._settings.planner != 'simple' and not self.body.brakes:
             vx, vy = self.body.com_velocity(view.yaw)
-            pace[0] += math.copysign(math.hypot(view.velocity[0] - vx, view.velocity[1] - vy), pace[0])
+            off = math.hypot(view.velocity[0] - vx, view.velocity[1] - vy)
+            pace[0] += math.copysign(_QUICKER * off, pace[0])
         return pace
 
     def _begin(self, view: RobotView) -> None:
@@ -331,6 +333,7 @@ class GaitPlanner:
             return
         self.body.track(*plans.reference(view.time))
         self.steps.planned = plan.footholds.tolist()
+        self.steps.surprise = plans.surprise()
 
     def _lacks_plans(self, time: float) -> bool:
         """Whether plans of its own have failed for so long that it must stop, with simple steps."""

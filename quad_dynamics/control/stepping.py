@@ -86,6 +86,7 @@ class Stepping:
         clock: of the gait.
         settings: can be replaced.
         planned: footholds of a plan, in place of the simple ones [m].
+        surprise: (x, y) of place [m] and velocity [m/s] of the body, of which that plan does not know yet.
         schedule: contacts of a plan, in place of the clock.
         lean: (x, y) in the heading frame by which footholds are moved, so that the body does not lean [m].
         step_height: over the length of the legs: the one of the settings, or what the joints can follow.
@@ -100,6 +101,7 @@ class Stepping:
         self.legs = [_Leg(LegContact(threshold)) for _ in range(count)]
         self.lean = [0.0, 0.0]
         self.planned: list[list[float]] | None = None
+        self.surprise: tuple[Vec2, Vec2] = ((0.0, 0.0), (0.0, 0.0))
         self.schedule: ContactSchedule | None = None
 
     def reset(self, time: float, motions: list[list[float]]) -> None:
@@ -307,7 +309,7 @@ class Stepping:
                 if self.planned is None:
                     x, y, z = self._next_foothold(k, time, (p[0], p[1]), com, velocity, yaw, body, ground)
                 else:
-                    x, y, z = self.planned[k]
+                    x, y, z = self._planned_foothold(k, self.planned[k], time, com, velocity, yaw, ground)
                 leg.goal = (x, y, z)
                 place, speed, acceleration = swing_motion(
                     self._swing_progress(k, time),
@@ -375,6 +377,33 @@ class Stepping:
             plane = (foot[0] + velocity[0] * left, foot[1] + velocity[1] * left)
             x, y = in_plane((x, y), plane, yaw, self._slope(k), _EXCHANGE * geometry.length)
         return x, y, ground.height_at(x, y) + geometry.radius[k]
+
+    def _planned_foothold(
+        self,
+        k: int,
+        planned: list[float],
+        time: float,
+        com: Vec2,
+        velocity: Vec2,
+        yaw: float,
+        ground: Ground,
+    ) -> Vec3:
+        """A planned foothold, moved by what has happened to the body since the plan was made [m].
+
+        It moves as the foothold program would move it: with the body, and by what the velocity differs, over
+        the time to touch-down and to the capture point. It does not leave what the leg reaches by that.
+        """
+        geometry, x, y = self._geometry, planned[0], planned[1]
+        (dx, dy), (dvx, dvy) = self.surprise
+        left = (1.0 - self._swing_progress(k, time)) * self._swing_time(k)
+        ahead = left + self.settings.capture_gain * geometry.pendulum
+        c, s = math.cos(yaw), math.sin(yaw)
+        bx, by = geometry.below[k]
+        hip = (com[0] + velocity[0] * left + c * bx - s * by, com[1] + velocity[1] * left + s * bx + c * by)
+        reach = max(geometry.stroke, math.hypot(x - hip[0], y - hip[1]))
+        to_x, to_y = within_reach((x + dx + ahead * dvx, y + dy + ahead * dvy), hip, reach)
+        slope = ground.slope
+        return to_x, to_y, planned[2] + slope[0] * (to_x - x) + slope[1] * (to_y - y)
 
     def _slope(self, k: int) -> float:
         """Way ahead over way to the left between two feet that come down at the same time; 0 for others."""

@@ -160,6 +160,9 @@ class ComSettings:
         mu: friction that is counted on; accelerations stay within the pyramid inside its cone.
         least_load: smallest force of the ground along its normal in stance, in weights; near flight it falls
             to 0. Where it is small, the zero-moment point may be anywhere without much moment.
+        steady_load: the same where no phase is flight, over the force that carries a body at rest. A body
+            that was pushed would hop otherwise: slacks of the zero-moment point are of its moment, which is
+            small while the load is.
         shortest: stance phases that are shorter than this, in sqrt(h / g), are cubics.
         iterations: of the sequential quadratic program, at most.
         tolerance: relative change of the merit below which it has converged.
@@ -180,6 +183,7 @@ class ComSettings:
     line_width: float = 0.02
     mu: float = 0.6
     least_load: float = 0.3
+    steady_load: float = 0.8
     shortest: float = 0.12
     iterations: int = 2
     tolerance: float = 1e-3
@@ -196,6 +200,8 @@ class ComSettings:
         for name in ('lambda_quad', 'height_quad', 'line_width', 'mu', 'iterations'):
             _check_positive(name, getattr(self, name))
         _check_positive('acceleration', self.weights.acceleration)
+        if self.steady_load > 1.0:
+            raise ArgumentError(f'steady_load is {self.steady_load}; expected 1 or less')
         if self.samples < 3:
             raise ArgumentError(f'samples is {self.samples}; expected 3 or more')
 

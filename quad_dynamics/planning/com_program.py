@@ -222,7 +222,8 @@ def make_program(problem: ComProblem, settings: ComSettings, tables: Tables) -> 
     A = (tables.acceleration @ E / (T * T)[:, None, None]).reshape(samples, columns)
     p_path = (tables.position @ X_path).reshape(samples, 3)
     z = np.concatenate([known, cost.best])
-    rows = make_rows(segments, _edges(problem, frame, settings), p_path[:, 2], settings)
+    edges, standing = _edges(problem, frame, settings), -float(known[2, 2])
+    rows = make_rows(segments, edges, p_path[:, 2], settings, standing)
     P_y, A_y = P[:, KNOWN:] @ cost.inverse, A[:, KNOWN:] @ cost.inverse
     return Program(frame, segments, cost, rows, known, p_path, P @ z, A @ z - known[2], P_y, A_y)
 

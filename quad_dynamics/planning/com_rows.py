@@ -125,7 +125,11 @@ class Rows:
 
 
 def make_rows(
-    segments: Segments, edges: list[tuple[Floats, Floats]], heights: Floats, settings: ComSettings
+    segments: Segments,
+    edges: list[tuple[Floats, Floats]],
+    heights: Floats,
+    settings: ComSettings,
+    standing: float = 1.0,
 ) -> Rows:
     """List all inequalities.
 
@@ -134,6 +138,7 @@ def make_rows(
         edges: of the region of the zero-moment point in each segment.
         heights: (all samples,) of the path above the ground.
         settings: margins, friction, costs of slacks, and which samples are softened.
+        standing: force along the normal that carries a body at rest, in weights: less than 1 on a slope.
     """
     n, S = len(segments.durations), settings.samples
     every = np.arange(n * S)
@@ -141,8 +146,9 @@ def make_rows(
     loaded = np.repeat(~segments.flight, S).reshape(n, S)
     loaded[segments.starts_free, 0] = loaded[segments.ends_free, -1] = False
     carried = every[loaded.ravel()]
-    # nor as much as elsewhere nearby
-    least, rise = np.full((n, S), settings.least_load), np.linspace(0.0, 1.0, S)
+    # nor as much as elsewhere nearby; without flight there is no reason to leave the ground
+    lightest = settings.least_load if segments.flight.any() else settings.steady_load * standing
+    least, rise = np.full((n, S), lightest), np.linspace(0.0, 1.0, S)
     least[segments.starts_free] *= rise
     least[segments.ends_free] *= rise[::-1]
     high = (np.arange(n)[:, None] * S + np.array([S // 2, S - 1])).ravel()

@@ -267,6 +267,63 @@ def test_a_reset_forgets_all_plans() -> None:
     assert follower.plan is None
 
 
+# ---------------------------------------------------------------- what plans do not know yet
+
+
+def test_what_happened_since_the_state_of_a_plan() -> None:
+    follower, v = PlanFollower(PENDULUM), np.array([0.5, -0.2, 0.0])
+    assert follower.surprise() == ((0.0, 0.0), (0.0, 0.0))
+    follower.take(trot(time=0.02))
+    for time in times(0.0, 0.04):  # a body that goes on as it was
+        follower.advance(time, 0.01, time * v, v)
+    np.testing.assert_allclose(follower.surprise(), 0.0, atol=1e-12)
+    # 10 ms of 8 m/s^2 to the left; the plan is of 20 ms before
+    for time in times(0.04, 0.052):
+        gained = 8.0 * (time - 0.04)
+        place = time * v + np.array([0.0, 0.5 * gained * (time - 0.04), 0.0])
+        follower.advance(time, 0.01, place, v + np.array([0.0, gained, 0.0]))
+    place_error, velocity_error = follower.surprise()
+    assert velocity_error == pytest.approx((0.0, 0.08))
+    assert place_error == pytest.approx((0.0, 0.0004))
+    # a new plan, made for this state, knows of it
+    follower.take(trot(time=0.05))
+    v = v + np.array([0.0, 0.08, 0.0])
+    follower.advance(0.06, 0.01, place + 0.01 * v, v)
+    np.testing.assert_allclose(follower.surprise(), 0.0, atol=1e-12)
+    follower.reset()
+    assert follower.surprise() == ((0.0, 0.0), (0.0, 0.0))
+
+
+def test_footholds_and_clock_follow_a_push(planner: GaitPlanner) -> None:
+    """Without a new plan, as the foothold program would have it; and not beyond what the leg reaches."""
+    planner.command(0.3, 0.0, 0.0)
+    for time in times(0.0, 0.3):
+        planner.update(at(time))
+    steps, geometry = planner.steps, planner.geometry
+    leg = next(k for k in range(4) if not steps.down[k])
+    view = planner.view(at(0.3))
+
+    def goal(dx: float, dv: float) -> np.ndarray:
+        steps.surprise = (dx, 0.0), (0.0, dv)
+        steps.targets(view, planner.body, planner.ground)
+        return steps.footholds[leg].copy()
+
+    planned = goal(0.0, 0.0)
+    assert planner.motion_plan is not None
+    np.testing.assert_allclose(planned, planner.motion_plan.footholds[leg])
+    left = steps.clock.time_to_touchdown(leg)
+    ahead = left + WalkerSettings().capture_gain * geometry.pendulum
+    np.testing.assert_allclose(goal(0.01, 0.1) - planned, [0.01, 0.1 * ahead, 0.0], atol=1e-9)
+    hip = view.com[:2] + np.array(geometry.below[leg])
+    assert np.linalg.norm(goal(0.0, 5.0)[:2] - hip) == pytest.approx(geometry.stroke, rel=1e-6)
+    # steps are quicker where the body is pushed
+    rates = []
+    for velocity in (0.3, 1.0, 2.0):
+        steps.set_pace(planner._pace(planner.view(at(0.3, velocity))), view)
+        rates.append(steps.clock.rate)
+    assert rates[0] == 1.0 < rates[1] < rates[2]
+
+
 # ---------------------------------------------------------------- robots
 
 

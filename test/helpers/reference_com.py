@@ -200,6 +200,10 @@ class Reference:
             rows.append(row)
             low.append(value)
 
+        steady, standing = (
+            not any(phase.is_flight for phase in phases),
+            -float(self.normal @ self.gravity) / g,
+        )
         for k, phase in enumerate(phases):
             path = self._segment_path(k)
             for i in range(s.samples):
@@ -209,7 +213,7 @@ class Reference:
                 if i in {s.samples // 2, s.samples - 1}:
                     add(-self.normal @ P / h, -height / h - s.height_band, 2 * self.n + k)
                     add(self.normal @ P / h, height / h - s.height_band, 2 * self.n + k)
-                least = s.least_load
+                least = s.steady_load * standing if steady else s.least_load
                 if k > 0 and phases[k - 1].is_flight:
                     least *= i / (s.samples - 1)
                 if k + 1 < self.n and phases[k + 1].is_flight:
@@ -217,7 +221,7 @@ class Reference:
                 if phase.is_flight or least == 0.0:
                     continue
                 load = self.normal @ A / g
-                add(load, least + self.normal @ self.gravity / g, None)
+                add(load, least - standing, None)
                 for along in tangents:
                     push = along + mu * self.normal
                     add(push @ A / g, float(push @ self.gravity) / g, self.n + k)

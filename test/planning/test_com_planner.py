@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -254,7 +255,7 @@ def test_edges_hold_inside_and_not_outside(feet: Floats) -> None:
 
 
 def test_friction_load_and_height() -> None:
-    settings = ComSettings(mu=0.6, least_load=0.1, height_band=0.02)
+    settings = ComSettings(mu=0.6, steady_load=0.1, height_band=0.02)
     rows, _ = one_segment(FEET, settings)
     p, least = np.array([0.0, 0.0, 1.0]), 0.6 / math.sqrt(2.0)
     for axis in range(2):
@@ -535,6 +536,22 @@ def test_zmp_stays_within_the_feet(gait: str, angle: float) -> None:
         # samples are a fifth of the segment apart; near flight, where the load vanishes, it may be farther
         assert inside[load > 0.3 * G].min() > -0.003
         assert load.min() > -1e-9
+
+
+@pytest.mark.parametrize('heading', [0.0, 2.0, 4.5])
+@pytest.mark.parametrize('angle', [0.0, math.radians(15.0)])
+def test_a_pushed_body_does_not_hop(heading: float, angle: float) -> None:
+    """Slacks are those of a moment, which would be small where feet hardly carry: they carry all the time."""
+    push = (1.5 * math.cos(heading), 1.5 * math.sin(heading), 0.0)
+    given = gait_problem('trot', slope=angle, push=push)
+    result = solved(given, previous=motion(solved(given)))
+    assert result.zmp_slack > 0.01
+    spline, share = motion(result), np.linspace(0.0, 1.0, DEFAULT.samples)
+    for begin, end in itertools.pairwise(spline.times):
+        t = begin + share * (end - begin)
+        _, _, a = sample_spline(spline, t, np.full(len(t), 0.5 * (begin + end)))
+        load = (a + G * UP) @ given.normal / (G * math.cos(angle))
+        assert load.min() > DEFAULT.steady_load - 1e-6
 
 
 def test_translation_changes_nothing() -> None:
