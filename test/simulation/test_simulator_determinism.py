@@ -229,15 +229,17 @@ def test_a_run_among_many_boxes_ends_as_its_steps(qd: Any) -> None:
         q[2], q[3:7] = q[2] + 0.4, robots.quaternion_about([1.0, 0.0, 0.0], 2.5)
         sim.reset(q)
         if way == 'run':
-            sim.run(None, 0.35)
+            sim.run(None, 0.5)
         else:
-            for _ in range(349):
+            touched, farthest = False, 0.0
+            for _ in range(500):
+                before = sim.q
                 sim.step()
-            before = sim.q
-            sim.step()
+                touched |= bool(sim.contact_forces.any())
+                farthest = max(farthest, sim.contact_distances.max())
             assert np.allclose(sim.contact_distances, sim.distances(before)[0], atol=1e-12)
-            assert sim.contact_distances.max() > 0.1
-            assert sim.contact_forces.any()
+            assert touched
+            assert farthest > 0.3
         ends.append(sim.snapshot())
     assert ends[0] == ends[1]
 
