@@ -95,9 +95,13 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     n = 0
     for i in range(count):
         if i % GROUP == 0 and scene.near_terrain != 0:
-            exact = group_reach(scene, i, min(i + GROUP, count))
+            exact = group_reach(robot, scene, i, min(i + GROUP, count), h)
             terrain = near_terrain(robot, scene, p_B, i, min(i + GROUP, count), exact)
         point, memory = points[i], memories[i]
+        if scene.near_terrain != 0 and scene.far[i] != 0.0:
+            memory.impulse = (0.0, 0.0, 0.0)
+            memory.corner_impulse = (0.0, 0.0, 0.0)
+            continue
         lane, radius = point.lane, point.radius
         p = position_of_point(body_at(robot, lane), point.position)
         distance, normal, mu, e = ground_below(terrain, add(p, p_B), radius)
@@ -150,14 +154,29 @@ def normal_curvature(robot: Robot, point: ContactPoint, p: Vec3, n: Vec3) -> Num
 
 
 @routine
-def group_reach(scene: Scene, first: Int, last: Int) -> Number:
+def group_reach(robot: Robot, scene: Scene, first: Int, last: Int, h: Number) -> Number:
     """Up to which distance to the ground the shapes near some points are looked for.
 
-    It is what they had before the last step, and some more.
+    It is what they had before the last step, and some more. Unless distances have to be exact, that of a
+    point that is far away is not found anew: it is lowered by more than the point has moved, until it may be
+    near.
     """
+    points, memories = scene.points, scene.point_memory
+    _, v_B = base_motion(robot, scene)
     distance = 0.0
     for i in range(first, last):
-        distance = max(distance, scene.point_memory[i].distance)
+        memory = memories[i]
+        scene.far[i] = 0.0
+        if scene.exact == 0:
+            body = body_at(robot, points[i].lane)
+            v = add(v_B, point_velocity(body, position_of_point(body, points[i].position)))
+            way = 2.0 * h * math.sqrt(dot(v, v))
+            lowest = memory.distance - way - MARGIN
+            if lowest > NEAR + way:
+                memory.distance = lowest
+                scene.far[i] = 1.0
+        if scene.far[i] == 0.0:
+            distance = max(distance, memory.distance)
     return distance + LATELY
 
 
@@ -167,11 +186,14 @@ def near_terrain(robot: Robot, scene: Scene, p_B: Vec3, first: Int, last: Int, r
     address, near = scene.terrain, scene.near_terrain
     low, high, radius = (math.inf, math.inf, math.inf), (-math.inf, -math.inf, -math.inf), 0.0
     for i in range(first, last):
-        point = scene.points[i]
-        p = add(p_B, position_of_point(body_at(robot, point.lane), point.position))
-        low = (min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2]))
-        high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
-        radius = max(radius, point.radius)
+        if scene.far[i] == 0.0:
+            point = scene.points[i]
+            p = add(p_B, position_of_point(body_at(robot, point.lane), point.position))
+            low = (min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2]))
+            high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
+            radius = max(radius, point.radius)
+    if low[0] > high[0]:
+        return memory_at(address)  # all of them are far away
     gather_near(memory_at(address), near, low, high, reach + radius)
     return memory_at(address + 8 * near)
 

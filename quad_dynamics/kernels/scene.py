@@ -297,6 +297,9 @@ class Scene(Record, root=True):
     y_push = numbers(('columns',), 'the same of displacements', part='workspace')
     y_force = numbers(('columns',), 'the same of forces, in a sub-step', part='workspace')
     contacts = table(Contact, (2, 'points'), 'active contacts', 'workspace')
+    far = numbers(
+        ('points',), '1 for points too far from the ground to be looked at, else 0', part='workspace'
+    )
     springs = table(SpringContact, ('points',), 'points near the ground, spring-damper contact', 'workspace')
     stops = table(Stop, (3, 'nj'), 'limits and friction of joints', 'workspace')
     rows = numbers(('rows', 'row_length'), 'of contacts and stops', part='workspace')
@@ -315,6 +318,7 @@ class Scene(Record, root=True):
     terrain = field(INT, 'address of the ground in memory')
     near_terrain = field(INT, 'where the shapes near the robot stand in it; 0: they are not gathered')
     log = embedded(LogTarget, 'where the log is written to')
+    exact = field(INT, '0: distances of points far from the ground may be lower bounds after this step')
     n_stops = field(INT, 'stops of this step')
     indefinite = field(INT, 'whether LLT failed in the last factorization, and `signs` are not all 1')
     # A literal has a type of its own, and numba would compile twice what it is handed to.

@@ -9,7 +9,7 @@ from quad_dynamics.compiler.record_types import clear, words
 from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import apart, fill_zero, memory_at, routine, subroutine
-from quad_dynamics.compiler.types import Address, Int, Number, Object
+from quad_dynamics.compiler.types import Address, Bool, Int, Number, Object
 from quad_dynamics.kernels.constraints import row3, write3
 from quad_dynamics.kernels.drives import give_torques
 from quad_dynamics.kernels.impulse_contact import step_impulse
@@ -47,13 +47,20 @@ def simulate(robot: Robot, memory: Object, steps: Int, tau: Object) -> Int:
         if not good_vector(robot, 0, robot.nj, tau):
             return BAD_TORQUE
         take_torques(robot, scene, data(tau))
-    for _ in range(steps):
+    for k in range(steps):
         if scene.log.address != 0 and scene.log.count >= scene.log.room:
             return LOG_FULL
+        scene.exact = 1 if k + 1 == steps or fills_log(scene) else 0
         status = advance(robot, scene)
         if status != GOOD:
             return status
     return GOOD
+
+
+@routine
+def fills_log(scene: Scene) -> Bool:
+    """Whether the log can be full after the next step."""
+    return scene.log.address != 0 and scene.log.count + 1 >= scene.log.room
 
 
 @routine

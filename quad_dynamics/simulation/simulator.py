@@ -239,7 +239,10 @@ class Simulator:
 
     @property
     def contact_distances(self) -> Floats:
-        """(points,) distance of the contact points to the ground before the last step [m]."""
+        """(points,) distance of the contact points to the ground before the last step [m].
+
+        After a run that diverged, those above 0.1 m may be lower bounds.
+        """
         return np.array(self._scene.point_memory['distance'])
 
     @property
