@@ -132,7 +132,7 @@ model, seen = qd.load_model('two_link_arm'), set()
 sys.settrace(lambda frame, event, _: seen.add(frame.f_code.co_name))
 qd.mass_matrix(model, model.neutral)
 sys.settrace(None)
-print({'mass_matrix', 'place_bodies', 'place_pack', 'compose_pack'} <= seen)
+print({'mass_matrix', 'place_tree', 'place_in_parent', 'carry'} <= seen)
 """
     assert interpreted('-c', code).stdout == 'True\n'
 
