@@ -34,6 +34,8 @@ _DAMPING = 0.02  # of the inverse of a leg, in leg lengths
 # Joint speeds over the limits: at most so much for lifting a foot on the spot, and so much in all. Peaks are
 # short, and a foot that falls behind for a moment comes down in time nevertheless.
 _LIFT, _PEAK = 0.5, 1.1
+# The same above which feet swing evenly: the joints would not even lift them as high as asked for.
+_EVEN = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +44,14 @@ class FootSpeeds:
 
     Attributes:
         step_height: that the joints can follow, at most the one asked for, over the length of the legs.
+        even: whether feet swing evenly, because joints are too slow for the usual way.
         places: (legs, 2) of the feet of a robot that stands, from its base [m].
         most: (legs, directions) velocities in evenly spaced directions, from ahead to the left; may be
             infinite [m/s].
     """
 
     step_height: float
+    even: bool
     places: Floats
     most: Floats
 
@@ -94,22 +98,23 @@ def foot_speeds(
         fastest: velocity at which legs reach far enough [m/s].
         pace: rate of the clock of the gait at a velocity [m/s].
     """
-    on_the_spot = _needed_speeds(model, geometry, [_way(gait, geometry, 0.0, 0.0, step_height, 1.0)])
-    height = step_height * min(1.0, _LIFT / max(float(on_the_spot.max()), 1e-9))
+    on_the_spot = _needed_speeds(model, geometry, [_way(gait, geometry, 0.0, 0.0, step_height, 1.0, False)])
+    slow = float(on_the_spot.max())
+    height, even = step_height * min(1.0, _LIFT / max(slow, 1e-9)), slow > _EVEN
     speeds = np.linspace(_LEAST, _MOST, _COUNT) * fastest
     ways = []
     for i in range(_DIRECTIONS):
         x, y = math.cos(i * math.tau / _DIRECTIONS), math.sin(i * math.tau / _DIRECTIONS)
-        ways += [_way(gait, geometry, v * x, v * y, height, pace(v)) for v in speeds.tolist()]
+        ways += [_way(gait, geometry, v * x, v * y, height, pace(v), even) for v in speeds.tolist()]
     needed = _needed_speeds(model, geometry, ways).reshape(_DIRECTIONS, _COUNT, -1)
     most = np.array(
         [[_crossing(speeds, needed[i, :, k]) for i in range(_DIRECTIONS)] for k in range(len(model.legs))]
     )
-    return FootSpeeds(height, np.array(geometry.below) + geometry.com, most)
+    return FootSpeeds(height, even, np.array(geometry.below) + geometry.com, most)
 
 
 def _way(
-    gait: Gait, geometry: StanceGeometry, vx: float, vy: float, step_height: float, rate: float
+    gait: Gait, geometry: StanceGeometry, vx: float, vy: float, step_height: float, rate: float, even: bool
 ) -> list[tuple[Vec3, Vec3]]:
     """Positions and velocities of a foot, from where it stands, in axes of the base [m, m/s]."""
     period = gait.period / (geometry.rate * rate)
@@ -121,7 +126,7 @@ def _way(
         progress = i / (_SAMPLES + 1)
         goal = (period * vx, period * vy, 0.0)
         height = step_height * geometry.length
-        (x, y, z), (dx, dy, dz), _ = swing_motion(progress, swing, (0.0, 0.0, 0.0), goal, height)
+        (x, y, z), (dx, dy, dz), _ = swing_motion(progress, swing, (0.0, 0.0, 0.0), goal, height, even)
         gone = 0.5 * stance + progress * swing
         way.append(((x - gone * vx, y - gone * vy, z), (dx - vx, dy - vy, dz)))
     return way

@@ -15,14 +15,16 @@ import numpy as np
 from quad_dynamics.array_types import Floats
 from quad_dynamics.control.body_reference import BodyReference
 from quad_dynamics.control.foot_speed import foot_speeds
+from quad_dynamics.control.force_check import ForceCheck
 from quad_dynamics.control.plan_follower import PlanFollower
 from quad_dynamics.control.robot_view import RobotView, Viewer
+from quad_dynamics.control.skid_steering import SkidSteering
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.stepping import Stepping
 from quad_dynamics.control.stride_planner import StridePlanner
 from quad_dynamics.control.walker_report import Counts
 from quad_dynamics.control.walker_settings import WalkerSettings
-from quad_dynamics.control.whole_body import steps_ahead_only
+from quad_dynamics.control.whole_body import stepping_direction
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.legs import LEG_ORDER
 from quad_dynamics.model.model import Model
@@ -84,10 +86,12 @@ class GaitPlanner:
         self._planning = StridePlanner(geometry, order, self.steps, self.body, self.ground, settings)
         self._made: MotionPlan | None = None
         self._plans = PlanFollower(geometry.pendulum)
+        self._force_check = ForceCheck(geometry.weight, len(names))
         self._target: Vec3 = (0.0, 0.0, 0.0)
         self.axes: Floats = np.eye(3)
         self._model = model
-        self.steps.planar = steps_ahead_only(model)
+        along = stepping_direction(model)
+        self.steps.skid = None if along is None else SkidSteering(geometry, along)
         self._find_foot_speeds(settings.step_height)
         self.reset(RobotState(0.0, np.zeros(model.nq), np.zeros(model.nv), None, np.zeros(model.nj)))
 
@@ -105,7 +109,12 @@ class GaitPlanner:
             )
             for name, gait in GAITS.items()
         }
-        steps.step_height = self._foot_speeds[self._gait].step_height
+        self._set_swing()
+
+    def _set_swing(self) -> None:
+        """Let feet swing as the joints can follow in the gait."""
+        found = self._foot_speeds[self._gait]
+        self.steps.step_height, self.steps.even = found.step_height, found.even
 
     # ---------------------------------------------------------------- what is asked of it
 
@@ -121,7 +130,7 @@ class GaitPlanner:
         self._gait = name
         if name != 'stand':
             self.steps.clock.change(GAITS[name])
-            self.steps.step_height = self._foot_speeds[name].step_height
+            self._set_swing()
 
     @property
     def largest_command(self) -> Vec3:
@@ -129,13 +138,17 @@ class GaitPlanner:
         x, y, turn = self._settings.max_velocity
         speed, fastest = self.geometry.speed, self.steps.fastest
         joints = self._foot_speeds[self._gait].alone
-        if self.steps.planar:  # feet that are down hold the base against everything else
-            return min(x * speed, fastest, joints[0]), 0.0, 0.0
-        return (
+        most = (
             min(x * speed, fastest, joints[0]),
             min(y * speed, fastest, joints[1]),
             min(turn * self.geometry.rate, joints[2]),
         )
+        skid = self.steps.skid
+        if skid is None:
+            return most
+        # feet that are down hold the base against going sideways; it turns while they slide
+        turn = min(most[2], skid.fastest)
+        return (most[0], 0.0, turn) if abs(skid.along) < 0.25 * math.pi else (0.0, most[1], turn)
 
     @property
     def target(self) -> Vec3:
@@ -170,6 +183,11 @@ class GaitPlanner:
         self.counts.clipped += not within
         return within
 
+    @property
+    def walks(self) -> bool:
+        """Whether it lifts its feet."""
+        return self.phase == 'walk' and self._now >= self._lead_until
+
     def change(self, settings: WalkerSettings) -> None:
         """Take other settings, without beginning anew; the height stays as it is."""
         if settings.gait != self._settings.gait:
@@ -185,6 +203,7 @@ class GaitPlanner:
     def reset(self, state: RobotState) -> None:
         """Begin anew at the time of a state; where it begins, the next view says."""
         self.counts = Counts()
+        self._force_check.reset()
         self.phase = 'stand'
         self._must_begin = True
         self._now, self._walks_since = state.time, -math.inf
@@ -225,9 +244,7 @@ class GaitPlanner:
         if self._settings.planner == 'external':
             self._obey(view)
         leads = self._keep_time(view, dt)
-        carried = None
-        if state.foot_forces is not None:
-            carried = (state.foot_forces @ ground.normal)[self._foot_of_leg].tolist()
+        carried = self._carried(state, dt)
         steps.touch(view.time, 'stand' if leads else self.phase, view.motions, carried, asked, self.counts)
         ground.update(steps.soles, dt)
         body.move(view.com, view.yaw, ground, dt, steps.support(body.yaw, self.phase))
@@ -237,6 +254,17 @@ class GaitPlanner:
             steps.adapt_lean(view.R_WB, body.orientation(self.axes)[:, 2], view.yaw, dt)
         self._plan(view)
         return dt
+
+    def _carried(self, state: RobotState, dt: float) -> list[float] | None:
+        """Measured normal forces of the feet; None if there are none that can be used [N]."""
+        if state.foot_forces is None:
+            return None
+        carried: list[float] = (state.foot_forces @ self.ground.normal)[self._foot_of_leg].tolist()
+        self._force_check.look(carried, self.phase == 'stand', dt)
+        if self._force_check.is_good:
+            return carried
+        self.counts.ignored_forces += 1
+        return None
 
     def _keep_time(self, view: RobotView, dt: float) -> bool:
         """Follow the command, decide what to do, advance the clock; whether the first lift-off is to come."""

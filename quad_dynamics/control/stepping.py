@@ -14,11 +14,13 @@ from quad_dynamics.array_types import Floats
 from quad_dynamics.control.body_reference import BodyReference
 from quad_dynamics.control.leg_contact import LegContact
 from quad_dynamics.control.robot_view import RobotView
+from quad_dynamics.control.skid_steering import SkidSteering
 from quad_dynamics.control.swing import swing_motion
 from quad_dynamics.control.walker_report import Counts
 from quad_dynamics.control.walker_settings import WalkerSettings
+from quad_dynamics.planning.arc import turned
 from quad_dynamics.planning.contact_schedule import ContactSchedule
-from quad_dynamics.planning.footholds import foothold, in_plane, within_reach
+from quad_dynamics.planning.footholds import PLANAR_SWING_SHARE, SWING_SHARE, foothold, in_plane, within_reach
 from quad_dynamics.planning.gait import Gait, GaitClock
 from quad_dynamics.planning.ground import Ground
 from quad_dynamics.planning.stance_geometry import StanceGeometry
@@ -42,17 +44,19 @@ _STRETCHED, _HURRY = (0.96, 1.0), 2.0
 
 @dataclass(eq=False)
 class FootTargets:
-    """What the feet should do, each (legs, 3), in world axes; zero velocity where a foot is down.
+    """What the feet should do, each (legs, 3), in world axes.
 
     Attributes:
         accelerations: of the centres of feet that swing, of the lowest points of those that are down [m/s^2].
         velocity_errors: what their velocities lack [m/s].
         places: of the centres [m].
+        slides: velocities that feet that are down should have: zero, unless they must slide [m/s].
     """
 
     accelerations: list[Vec3]
     velocity_errors: list[Vec3]
     places: list[Vec3]
+    slides: list[Vec3]
 
 
 @dataclass(eq=False)
@@ -90,12 +94,14 @@ class Stepping:
         schedule: contacts of a plan, in place of the clock.
         lean: (x, y) in the heading frame by which footholds are moved, so that the body does not lean [m].
         step_height: over the length of the legs: the one of the settings, or what the joints can follow.
-        planar: whether the legs cannot step sideways.
+        even: whether feet swing evenly, because joints are too slow for the usual way.
+        skid: how the robot turns if all legs move their feet in parallel planes only; None if not.
     """
 
     def __init__(self, geometry: StanceGeometry, clock: GaitClock, settings: WalkerSettings) -> None:
         self._geometry, self.clock, self.settings = geometry, clock, settings
-        self.step_height, self.planar = settings.step_height, False
+        self.step_height, self.even = settings.step_height, False
+        self.skid: SkidSteering | None = None
         count, self._reach = len(geometry.below), geometry.reach.tolist()
         threshold = _CONTACT_SHARE * geometry.weight / count
         self.legs = [_Leg(LegContact(threshold)) for _ in range(count)]
@@ -112,6 +118,8 @@ class Stepping:
             motions: of the feet, as in a `RobotView`.
         """
         self.lean, self.clock.rate = [0.0, 0.0], 1.0
+        if self.skid is not None:
+            self.skid.reset(time)
         for leg, (x, y, z, *_), radius in zip(self.legs, motions, self._geometry.radius, strict=True):
             leg.contact.reset(time)
             leg.sole, leg.start, leg.goal = [x, y, z - radius], (x, y, z), (x, y, z)
@@ -130,6 +138,11 @@ class Stepping:
     def footholds(self) -> Floats:
         """(legs, 3) where the centres of the feet are down, or come down [m]."""
         return np.array([leg.goal for leg in self.legs])
+
+    @property
+    def swing_share(self) -> float:
+        """Share of the change of velocity of a free pendulum that the body has."""
+        return SWING_SHARE if self.skid is None else PLANAR_SWING_SHARE
 
     @property
     def fastest(self) -> float:
@@ -294,13 +307,17 @@ class Stepping:
         settings, geometry = self.settings, self._geometry
         kp, kd = settings.swing_stiffness * geometry.rate**2, settings.swing_damping * geometry.rate
         stop = settings.contact_damping * geometry.rate
-        targets = FootTargets([], [], [])
+        targets = FootTargets([], [], [], [(0.0, 0.0, 0.0)] * len(self.legs))
         for k, leg in enumerate(self.legs):
             motion = motions[k]
             p, v = motion[POSITION], motion[VELOCITY]
             if leg.contact.is_down:
                 leg.goal, leg.falling = (p[0], p[1], p[2]), 0.0
                 slow = _sliding(motion, geometry.radius[k], ground.normal)
+                if self.skid is not None:
+                    from_com = (p[0] - com[0], p[1] - com[1])
+                    targets.slides[k] = slide = self.skid.velocity(from_com, yaw, body.command[2])
+                    slow = (slow[0] + slide[0], slow[1] + slide[1], slow[2])
                 targets.accelerations.append((stop * slow[0], stop * slow[1], stop * slow[2]))
                 targets.velocity_errors.append(slow)
                 targets.places.append(leg.goal)
@@ -317,6 +334,7 @@ class Stepping:
                     leg.start,
                     (x, y, z - settings.touchdown_depth * geometry.length),
                     self.step_height * geometry.length,
+                    self.even,
                 )
             else:
                 place, speed = self._search(leg, time)
@@ -370,12 +388,15 @@ class Stepping:
             stance,
             geometry.pendulum,
             settings.capture_gain,
+            self.swing_share,
         )
         hip = (com[0] + c * bx - s * by, com[1] + s * bx + c * by)
         x, y = within_reach(found, hip, min(settings.largest_step * geometry.length, geometry.stroke))
-        if self.planar:
+        if self.skid is not None:
             plane = (foot[0] + velocity[0] * left, foot[1] + velocity[1] * left)
-            x, y = in_plane((x, y), plane, yaw, self._slope(k), _EXCHANGE * geometry.length)
+            along = self.skid.along
+            most = _EXCHANGE * geometry.length
+            x, y = in_plane((x, y), plane, yaw + along, self._slope(k, along), most)
         return x, y, ground.height_at(x, y) + geometry.radius[k]
 
     def _planned_foothold(
@@ -391,7 +412,8 @@ class Stepping:
         """A planned foothold, moved by what has happened to the body since the plan was made [m].
 
         It moves as the foothold program would move it: with the body, and by what the velocity differs, over
-        the time to touch-down and to the capture point. It does not leave what the leg reaches by that.
+        the time to touch-down and to the capture point. It does not leave what the leg reaches by that, and
+        the foot of a planar leg goes no farther across its plane than was planned.
         """
         geometry, x, y = self._geometry, planned[0], planned[1]
         (dx, dy), (dvx, dvy) = self.surprise
@@ -401,17 +423,25 @@ class Stepping:
         bx, by = geometry.below[k]
         hip = (com[0] + velocity[0] * left + c * bx - s * by, com[1] + velocity[1] * left + s * bx + c * by)
         reach = max(geometry.stroke, math.hypot(x - hip[0], y - hip[1]))
-        to_x, to_y = within_reach((x + dx + ahead * dvx, y + dy + ahead * dvy), hip, reach)
+        move = dx + ahead * dvx, dy + ahead * dvy
+        if self.skid is not None:
+            forward, _ = turned(move, -yaw - self.skid.along)
+            move = turned((forward, 0.0), yaw + self.skid.along)
+        to_x, to_y = within_reach((x + move[0], y + move[1]), hip, reach)
         slope = ground.slope
         return to_x, to_y, planned[2] + slope[0] * (to_x - x) + slope[1] * (to_y - y)
 
-    def _slope(self, k: int) -> float:
-        """Way ahead over way to the left between two feet that come down at the same time; 0 for others."""
+    def _slope(self, k: int, along: float) -> float:
+        """Way along a direction over way to its left between two feet that come down at the same time.
+
+        0 for feet that come down alone.
+        """
         partner = self.clock.partner(k)
         if partner is None:
             return 0.0
         (x, y), (other_x, other_y) = self._geometry.below[k], self._geometry.below[partner]
-        return (x - other_x) / (y - other_y) if abs(y - other_y) > 1e-6 else 0.0
+        ahead, aside = turned((x - other_x, y - other_y), -along)
+        return ahead / aside if abs(aside) > 1e-6 else 0.0
 
 
 def _sliding(motion: list[float], radius: float, normal: Floats) -> Vec3:

@@ -166,7 +166,7 @@ class StridePlanner:
             view.time,
             phase,
             gait,
-            GAITS[gait].stance,
+            self._stance(gait, command[2]),
             command,
             (float(body.push[0]), float(body.push[1])),
             view.com.copy(),
@@ -181,7 +181,16 @@ class StridePlanner:
             self._ground,
             (steps.lean[0], steps.lean[1]),
             body.high,
+            steps.swing_share,
         )
+
+    def _stance(self, gait: str, wz: float) -> tuple[float, float]:
+        """Factors of the distances of the feet from their middle."""
+        (x, y), skid = GAITS[gait].stance, self._steps.skid
+        if skid is None:
+            return x, y
+        shorter = skid.stance(wz)
+        return shorter[0] * x, shorter[1] * y
 
     def _start(self, view: RobotView, follower: PlanFollower, period: float) -> ComState:
         """Where a plan begins: near the robot, and near where the last plan wants it.

@@ -7,9 +7,11 @@ from quad_dynamics.control.min_jerk import min_jerk
 
 Vec3 = tuple[float, float, float]
 
+_RAMP = 0.15  # part of an even swing in which a foot becomes as fast as it is then
+
 
 def swing_motion(
-    progress: float, duration: float, start: Vec3, end: Vec3, height: float
+    progress: float, duration: float, start: Vec3, end: Vec3, height: float, even: bool = False
 ) -> tuple[Vec3, Vec3, Vec3]:
     """Position, velocity and acceleration of a foot that swings.
 
@@ -22,8 +24,10 @@ def swing_motion(
         start: where the foot was lifted [m].
         end: where it comes down [m].
         height: of the bump [m].
+        even: whether it goes at a constant velocity for most of the time. Its largest velocity is 1.18 times
+            the mean one then; with the least jerk it is 1.88 times.
     """
-    s, ds, dds = min_jerk(progress)
+    s, ds, dds = _even(progress) if even else min_jerk(progress)
     rate = 1.0 / duration
     b, db, ddb = _bump(progress)
     dx, dy, dz = end[0] - start[0], end[1] - start[1], end[2] - start[2]
@@ -33,6 +37,18 @@ def swing_motion(
         (v * dx, v * dy, v * dz + height * db * rate),
         (a * dx, a * dy, a * dz + height * ddb * rate * rate),
     )
+
+
+def _even(t: float) -> tuple[float, float, float]:
+    """From 0 to 1 with smooth ramps of the velocity at both ends, and its first two derivatives."""
+    if not 0.0 < t < 1.0:
+        return float(t >= 1.0), 0.0, 0.0
+    if t > 0.5:
+        s, ds, dds = _even(1.0 - t)
+        return 1.0 - s, ds, -dds
+    peak, u = 1.0 / (1.0 - _RAMP), min(t / _RAMP, 1.0)
+    s = peak * (_RAMP * u**3 * (1.0 - 0.5 * u) + max(t - _RAMP, 0.0))
+    return s, peak * u * u * (3.0 - 2.0 * u), peak * 6.0 * u * (1.0 - u) / _RAMP
 
 
 def _bump(t: float) -> tuple[float, float, float]:

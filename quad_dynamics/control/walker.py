@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from quad_dynamics.api.controller import ControllerTerms
 from quad_dynamics.api.drives import joint_friction, resting_pose
-from quad_dynamics.array_types import Floats
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.control.gait_planner import GaitPlanner
 from quad_dynamics.control.guard import Guard
 from quad_dynamics.control.robot_view import RobotView
@@ -325,7 +325,8 @@ class Walker:
         for k, joints in enumerate(self._joints):
             inverse = self._control.leg_inverse(k)
             if down[k]:
-                qd[joints] = turn = -(inverse @ (self._control.base_jacobian(k) @ wanted))
+                passed = np.array(self._targets.slides[k]) - self._control.base_jacobian(k) @ wanted
+                qd[joints] = turn = inverse @ passed
                 q[joints] = q_j[joints] + ahead * turn
             else:
                 turn = inverse @ np.array(self._targets.velocity_errors[k])
@@ -334,7 +335,22 @@ class Walker:
                 qd[joints] = qd_j[joints] + turn
                 q[joints] = q_j[joints] + ahead * qd_j[joints] + bend
         tau = solution.tau + self._viscous * qd + self._coulomb * np.tanh(qd / _SLOW)
+        if self._planner.steps.skid is not None:
+            tau += self._sliding_torques(view, solution, down)
         return Setpoint(tau, q, qd, self._feet_down(down))
+
+    def _sliding_torques(self, view: RobotView, solution: Solution, down: Bools) -> Floats:
+        """(nj,) torques by which feet push along the ground, until they slide and the robot turns."""
+        tau, planner = np.zeros(self._model.nj), self._planner
+        skid, wz = planner.steps.skid, planner.body.command[2] if planner.walks else 0.0
+        if skid is None or not down.any():
+            return tau
+        load = float(np.mean(solution.forces[down] @ planner.ground.normal))
+        rates = (wz, float(view.R_WB[2] @ view.state.u[3:6]))
+        found = skid.forces(view.time, view.feet - view.com, down, load, view.yaw, rates, self.settings.mu)
+        for k in np.flatnonzero(down).tolist():
+            tau[self._joints[k]] = -(self._control.leg_jacobian(k).T @ found[k])
+        return tau
 
     def _feet_down(self, down: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """(feet,) in the order of foot_names."""

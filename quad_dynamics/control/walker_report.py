@@ -27,6 +27,7 @@ class Counts:
         plan_failures: of these, for which the motion optimisation found nothing.
         kept_plans: of these, where the plan before was kept.
         stale_plans: times that no plan of somebody else came in time.
+        ignored_forces: updates with forces of the feet that are too wrong to be used.
     """
 
     updates: int = 0
@@ -41,6 +42,7 @@ class Counts:
     plan_failures: int = 0
     kept_plans: int = 0
     stale_plans: int = 0
+    ignored_forces: int = 0
 
 
 @dataclass

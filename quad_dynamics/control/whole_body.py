@@ -17,6 +17,7 @@ first has reached exactly, and chooses among the forces that are left.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import daqp
@@ -38,7 +39,7 @@ _FIRM = 1e-6
 # Weight of the forces in the variant with one program.
 _FORCE_WEIGHT = 1e-3
 _PLANAR = 0.02  # a leg is planar whose foot goes less far in one direction, in leg lengths for each radian
-_SIDEWAYS = 0.9  # cosine of the angle to the left within which a direction is sideways
+_PARALLEL, _UPRIGHT = 0.98, 0.3  # cosine of the angle between two planes, sine of that to the vertical
 _SOLVED = 1  # exit flag of daqp
 
 
@@ -140,6 +141,8 @@ class WholeBodyControl:
         problem.body['regular'] = _REGULAR if strict else _FORCE_WEIGHT
         self._eyes = [np.eye(k) for k in range(3 * self.legs + 1)]
         self._base_jacobians: list[Floats] = list(problem.jacobians[:, :, :6])
+        self._leg_jacobians: list[Floats] = list(problem.jacobians[:, :, 6:])
+        self._joints = [np.array(leg.joint_indices) for leg in model.legs]
 
     def solve(
         self, terms: ControllerTerms, R_WB: Floats, tasks: Tasks, mu: float, feet_only: bool = False
@@ -184,6 +187,10 @@ class WholeBodyControl:
         """(3, 6) of the last solve: velocity of a foot for velocities of the base."""
         return self._base_jacobians[leg]
 
+    def leg_jacobian(self, leg: int) -> Floats:
+        """(3, joints) of the last solve: velocity of a foot for joint velocities of its leg."""
+        return self._leg_jacobians[leg][:, self._joints[leg]]
+
     def leg_inverse(self, leg: int) -> Floats:
         """(joints, 3) of the last solve: joint velocities of a leg for a velocity of its foot."""
         return self._problem.inverses[leg]
@@ -224,10 +231,21 @@ def blocked_direction(model: Model, leg: Leg) -> Floats | None:
     return None
 
 
-def steps_ahead_only(model: Model) -> bool:
-    """Whether no leg can move its foot sideways."""
+def stepping_direction(model: Model) -> float | None:
+    """Direction in which the legs move their feet, if all do so in parallel planes only, from ahead [rad].
+
+    It is between -pi / 4 and 3 pi / 4. None if a leg can move its foot in all directions, or the planes are
+    not parallel and upright.
+    """
     blocked = [blocked_direction(model, leg) for leg in model.legs]
-    return all(e is not None and abs(float(e[1])) > _SIDEWAYS for e in blocked)
+    across = [e for e in blocked if e is not None]
+    if len(across) < len(blocked):
+        return None
+    first = across[0]
+    if min(abs(float(first @ e)) for e in across) < _PARALLEL or abs(float(first[2])) > _UPRIGHT:
+        return None
+    angle = math.atan2(-float(first[0]), float(first[1]))
+    return (angle + 0.25 * math.pi) % math.pi - 0.25 * math.pi
 
 
 def even_forces(weight: float, down: Bools, normal: Floats) -> Floats:

@@ -36,7 +36,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 from quad_dynamics.planning.arc import arc, decay_integral, turned
-from quad_dynamics.planning.footholds import speed_at_change
+from quad_dynamics.planning.footholds import SWING_SHARE, speed_at_change
 from quad_dynamics.planning.stance_geometry import StanceGeometry
 
 Vec2 = tuple[float, float]
@@ -95,6 +95,7 @@ class FootholdQuery:
             when each foot comes down; None: none [m/s].
         settling: time constant with which the velocity of the body is expected to become the commanded one;
             infinity: it stays as it is [s].
+        swing_share: as in `speed_at_change`.
     """
 
     com: Floats
@@ -113,6 +114,7 @@ class FootholdQuery:
     stance: Vec2 = (1.0, 1.0)
     sway: Floats | None = None
     settling: float = math.inf
+    swing_share: float = SWING_SHARE
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +200,7 @@ class FootholdPlanner:
         reach = settings.capture_gain * geometry.pendulum
         weights, linear, optimum = [], [], []
         for leg, (left, stance) in enumerate(zip(frame.time_left, frame.stance_time, strict=True)):
-            factor = speed_at_change(stance, geometry.pendulum)
+            factor = speed_at_change(stance, geometry.pendulum, query.swing_share)
             v, along = _prediction(frame.velocity, v_c, wz, left, query.settling)
             below = self._below(leg, query.stance)
             over = arc(v_c, wz, left, left + 0.5 * stance)

@@ -7,11 +7,13 @@ import math
 
 Vec2 = tuple[float, float]
 
-# Share of the change of velocity of a free pendulum that is left of it where forces hold the velocity.
-_SWING_SHARE = 0.6
+# Share of the change of velocity of a free pendulum that is left of it where forces hold the velocity. A body
+# above two diagonal feet falls away from the line between them, ahead and sideways; if it cannot go sideways,
+# it swings ahead like a pendulum above one foot.
+SWING_SHARE, PLANAR_SWING_SHARE = 0.6, 1.0
 
 
-def speed_at_change(stance_time: float, pendulum: float) -> float:
+def speed_at_change(stance_time: float, pendulum: float, share: float = SWING_SHARE) -> float:
     """Velocity of a body at the moment when it changes feet, over its mean velocity.
 
     The velocity of a pendulum that passes evenly over its feet is largest then. Without this factor feet land
@@ -20,9 +22,10 @@ def speed_at_change(stance_time: float, pendulum: float) -> float:
     Args:
         stance_time: for which a foot is down [s].
         pendulum: time constant sqrt(h / g) of the body at its height h [s].
+        share: of the change of velocity of a free pendulum.
     """
     half = 0.5 * stance_time / pendulum
-    return 1.0 + _SWING_SHARE * (half / math.tanh(half) - 1.0) if half > 1e-6 else 1.0
+    return 1.0 + share * (half / math.tanh(half) - 1.0) if half > 1e-6 else 1.0
 
 
 def foothold(
@@ -33,6 +36,7 @@ def foothold(
     stance_time: float,
     pendulum: float,
     gain: float,
+    share: float = SWING_SHARE,
 ) -> Vec2:
     """Where a foot should come down (Raibert 1986; the capture point of Pratt et al. 2006).
 
@@ -47,8 +51,9 @@ def foothold(
         stance_time: for which the foot will be down [s].
         pendulum: time constant sqrt(h / g) of the body at its height h [s].
         gain: share of the way to the capture point.
+        share: as in `speed_at_change`.
     """
-    at_change = speed_at_change(stance_time, pendulum)
+    at_change = speed_at_change(stance_time, pendulum, share)
     ahead, reach = 0.5 * stance_time, gain * pendulum
     return (
         below[0]

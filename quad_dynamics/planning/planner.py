@@ -25,6 +25,7 @@ from quad_dynamics.planning.com_problem import (
 )
 from quad_dynamics.planning.contact_schedule import ContactSchedule
 from quad_dynamics.planning.foothold_planner import FootholdPlanner, FootholdQuery, FootholdSettings
+from quad_dynamics.planning.footholds import SWING_SHARE
 from quad_dynamics.planning.ground import Ground
 from quad_dynamics.planning.motion_plan import ComSpline, MotionPlan
 from quad_dynamics.planning.planned_forces import planned_forces
@@ -61,6 +62,7 @@ class PlanRequest:
         ground: below the feet.
         offset: (x, y) in the heading frame by which footholds are moved [m].
         height: of the centre of mass above the ground that is wanted [m].
+        swing_share: as in `speed_at_change`.
     """
 
     time: float
@@ -81,6 +83,7 @@ class PlanRequest:
     ground: Ground
     offset: Vec2
     height: float
+    swing_share: float = SWING_SHARE
 
     @property
     def wanted(self) -> Vec3:
@@ -195,6 +198,7 @@ class MotionPlanner:
                 request.stance,
                 self.sway_velocities(request),
                 _SETTLING * self._geometry.pendulum,
+                request.swing_share,
             )
         )
         self.footholds_solved = found.is_solved

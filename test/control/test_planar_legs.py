@@ -9,27 +9,35 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_quadruped import two_joint_quadruped
 from reference_pinocchio import robots_folder
 
 import quad_dynamics as qd
 from quad_dynamics.api.controller import controller_terms
 from quad_dynamics.api.drives import gravity_norm, resting_pose
-from quad_dynamics.control.whole_body import Tasks, WholeBodyControl, even_forces, steps_ahead_only
+from quad_dynamics.control.skid_steering import SkidSteering
+from quad_dynamics.control.whole_body import Tasks, WholeBodyControl, even_forces, stepping_direction
+from quad_dynamics.planning.arc import turned
 from quad_dynamics.planning.footholds import in_plane
+from quad_dynamics.planning.stance_geometry import stance_geometry
+
+
+def load(source: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        return qd.load_model(source, floating_base=True)
 
 
 @pytest.fixture(scope='module')
 def solo() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        return qd.load_model(robots_folder() / 'solo_description/robots/solo.urdf', floating_base=True)
+    return load(robots_folder() / 'solo_description/robots/solo.urdf')
 
 
 def test_which_robots_cannot_step_sideways(solo: Any) -> None:
-    assert steps_ahead_only(solo)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        assert not steps_ahead_only(qd.load_model('go2'))
+    assert stepping_direction(solo) == pytest.approx(0.0, abs=1e-6)
+    assert stepping_direction(load(two_joint_quadruped(0.5 * math.pi))) == pytest.approx(0.5 * math.pi)
+    assert stepping_direction(load(two_joint_quadruped(0.3))) == pytest.approx(0.3)
+    assert stepping_direction(load('go2')) is None
 
 
 @pytest.mark.parametrize('down', [(True, False, False, True), (True, True, True, True)])
@@ -86,8 +94,9 @@ def test_a_robot_with_legs_of_two_joints_trots(solo: Any, velocity: float) -> No
     walker = qd.Walker(solo)
     assert walker.command(velocity, 0.0, 0.0)
     assert not walker.command(velocity, 0.1, 0.0)
-    assert not walker.command(velocity, 0.0, 0.1)
-    assert walker.target == (velocity, 0.0, 0.0)
+    assert walker.command(velocity, 0.0, 0.1)
+    assert not walker.command(velocity, 0.0, 3.0)
+    assert walker.target[2] == pytest.approx(walker.largest_command[2])
     push = {'delta_v': 0.2, 'heading': 1.0, 'duration': 0.1}
     events = [
         {'at': 0, 'gait': 'trot'},
@@ -100,3 +109,63 @@ def test_a_robot_with_legs_of_two_joints_trots(solo: Any, velocity: float) -> No
     assert run.row['v_error_mean'] < 0.05
     assert math.degrees(run.row['roll_rms']) < 3.0
     assert math.degrees(run.row['pitch_rms']) < 5.0
+
+
+# ---------------------------------------------------------------- turning
+
+
+def test_forces_that_make_feet_slide_are_internal_until_they_slide() -> None:
+    """With the lateral forces of feet that stick, they neither push nor turn the robot."""
+    robot = load(two_joint_quadruped())
+    skid = SkidSteering(stance_geometry(robot), 0.0)
+    places = np.array([[0.2, 0.1, -0.3], [0.2, -0.1, -0.3], [-0.2, 0.1, -0.3], [-0.2, -0.1, -0.3]])
+    down = np.array([True, False, False, True])
+    forces = skid.forces(0.0, places, down, 10.0, 0.0, (0.5, 0.5), 0.5)
+    assert not forces[1:3].any()
+    assert forces[0, 0] < 0.0  # the left foot is pushed back by the ground: the robot turns to the left
+    assert forces.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-12)
+    lateral = forces[:, 0] * places[:, 1] / places[:, 0]  # which keeps it from turning
+    total = np.hypot(forces[down, 0], lateral[down])
+    assert total == pytest.approx(0.8 * 0.5 * 10.0)  # the share of friction that they begin with
+    # feet that do not slide push more and more
+    for step in range(1, 200):
+        more = skid.forces(0.002 * step, places, down, 10.0, 0.0, (0.5, 0.0), 0.5)
+    assert abs(more[0, 0]) > 2.0 * abs(forces[0, 0])
+    assert not skid.forces(1.0, places, down, 10.0, 0.0, (0.0, 0.3), 0.5).any()
+
+
+def test_friction_of_feet_that_slide_as_they_should_does_not_turn_the_robot() -> None:
+    robot = load(two_joint_quadruped(0.5 * math.pi))
+    skid, yaw = SkidSteering(stance_geometry(robot), 0.5 * math.pi), 0.7
+    for x, y in ((0.2, 0.15), (-0.2, 0.15), (0.1, -0.2)):
+        place = np.array(turned((x, y), yaw + 0.5 * math.pi))
+        velocity = np.array(skid.velocity((place[0], place[1]), yaw, -0.4))
+        assert place[0] * velocity[1] - place[1] * velocity[0] == pytest.approx(0.0, abs=1e-12)
+        sideways = turned((velocity[0], velocity[1]), -yaw - 0.5 * math.pi)[1]
+        assert sideways == pytest.approx(-0.4 * x)  # what a robot that turns asks for
+    assert skid.velocity((0.2, 0.1), yaw, 0.0) == (0.0, 0.0, 0.0)
+    assert skid.stance(10.0)[0] == 1.0
+    assert skid.stance(10.0)[1] < 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(('yaw', 'rate'), [(0.0, 0.5), (0.5 * math.pi, -0.4)])
+def test_a_robot_with_legs_of_two_joints_trots_and_turns(yaw: float, rate: float) -> None:
+    """Along x, or along y where the file has y ahead."""
+    robot = load(two_joint_quadruped(yaw))
+    ahead = [0.4, 0.0, 0.0] if yaw == 0.0 else [0.0, 0.4, 0.0]
+    walker = qd.Walker(robot)
+    assert walker.largest_command[0 if yaw else 1] == 0.0
+    assert walker.command(*ahead)
+    events = [
+        {'at': 0, 'gait': 'trot'},
+        {'at': 0.5, 'cmd_vel': ahead},
+        {'at': 3.0, 'cmd_vel': [0.0, 0.0, rate]},
+    ]
+    scenario = {'robot': robot, 'duration': 6.0, 'measure_from': 1.5, 'events': events}
+    run = qd.run_scenario({'scenario': scenario}, seed=1)
+    assert not run.row['fell']
+    assert run.row['v_error_mean'] < 0.05
+    assert run.row['yaw_error_mean'] < 0.05
+    assert math.degrees(run.row['roll_rms']) < 3.0
+    assert math.degrees(run.row['pitch_rms']) < 3.0

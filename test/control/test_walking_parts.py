@@ -16,6 +16,7 @@ from slow_variants import slow_but
 
 from quad_dynamics.api.drives import foot_position
 from quad_dynamics.control.body_reference import rotation_vector
+from quad_dynamics.control.force_check import ForceCheck
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.leg_contact import LegContact
 from quad_dynamics.control.state import RobotState
@@ -29,34 +30,73 @@ from quad_dynamics.simulation.simulator import Simulator
 from quad_dynamics.terrain.terrain import Box, Plane
 
 DT = 0.002  # of the controller [s]
+SWING = np.linspace(0.0, 1.0, 101).tolist()
 
 # ---------------------------------------------------------------- swing
 
 
+@pytest.mark.parametrize('even', [False, True])
 @pytest.mark.parametrize('progress', [0.02, 0.1, 0.37, 0.5, 0.8, 0.99])
-def test_swing_derivatives(progress: float) -> None:
+def test_swing_derivatives(progress: float, even: bool) -> None:
     start, end, duration = (0.1, -0.2, 0.02), (0.3, -0.1, 0.05), 0.23
 
     def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
-        place, speed, _ = swing_motion(progress + time / duration, duration, start, end, 0.07)
+        place, speed, _ = swing_motion(progress + time / duration, duration, start, end, 0.07, even)
         return np.array(place), np.array(speed)
 
-    _, speed, acceleration = swing_motion(progress, duration, start, end, 0.07)
+    _, speed, acceleration = swing_motion(progress, duration, start, end, 0.07, even)
     # differences of polynomials of the sixth order, with steps of 1 / 1000 of the swing
     assert_close(speed, derivative(lambda t: motion(t)[0], 2e-4), 1e-7, 'velocity')
     assert_close(acceleration, derivative(lambda t: motion(t)[1], 2e-4), 1e-7, 'acceleration')
 
 
-def test_swing_ends() -> None:
+@pytest.mark.parametrize('even', [False, True])
+def test_swing_ends(even: bool) -> None:
     """It begins and ends at rest, without acceleration, and is highest in the middle."""
     start, end = (0.1, -0.2, 0.02), (0.3, -0.1, 0.05)
     for progress, place in ((0.0, start), (1.0, end)):
-        found = swing_motion(progress, 0.2, start, end, 0.07)
+        found = swing_motion(progress, 0.2, start, end, 0.07, even)
         assert found[0] == pytest.approx(place, abs=1e-15)
         assert found[1] == found[2] == (0.0, 0.0, 0.0)
-    assert swing_motion(0.5, 0.2, start, end, 0.07)[0] == pytest.approx((0.2, -0.15, 0.105))
+    assert swing_motion(0.5, 0.2, start, end, 0.07, even)[0] == pytest.approx((0.2, -0.15, 0.105))
     # beyond the end the foot stays where it is
-    assert swing_motion(1.2, 0.2, start, end, 0.07)[0] == pytest.approx(end)
+    assert swing_motion(1.2, 0.2, start, end, 0.07, even)[0] == pytest.approx(end)
+
+
+def test_an_even_swing_is_slower_at_its_fastest() -> None:
+    usual, even = (
+        max(swing_motion(t, 1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 0.0, even)[1][0] for t in SWING)
+        for even in (False, True)
+    )
+    assert usual == pytest.approx(15.0 / 8.0)
+    assert even == pytest.approx(1.0 / (1.0 - 0.15))
+
+
+# ---------------------------------------------------------------- forces that cannot be
+
+
+@pytest.mark.parametrize(
+    ('forces', 'stands', 'is_good'),
+    [
+        ((12.0, 8.0, 9.0, 11.0), True, True),
+        ((20.0, 20.0, -1.0, -2.0), False, True),
+        ((20.0, 20.0, 0.0, -6.0), False, False),
+        ((25.0, 10.0, 15.0, 15.0), True, False),
+        ((25.0, 10.0, 15.0, 15.0), False, True),
+    ],
+)
+def test_forces_that_cannot_be_are_not_believed(forces: Any, stands: bool, is_good: bool) -> None:
+    check = ForceCheck(40.0, 4)
+    check.look((-50.0, 10.0, 10.0, 10.0), stands, DT)  # one sample means nothing
+    assert check.is_good
+    check.reset()
+    for _ in range(200):
+        check.look(forces, stands, DT)
+    assert check.is_good == is_good
+    check.look((10.0, 10.0, 10.0, 10.0), stands, 1.0)
+    assert check.is_good == is_good
+    check.reset()
+    assert check.is_good
 
 
 # ---------------------------------------------------------------- footholds

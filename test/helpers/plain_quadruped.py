@@ -51,6 +51,21 @@ def quadruped(calf: str, below: str = '', calf_mass: str = inertial(0.2, 1e-3, -
     return f'<robot name="plain">{text}</robot>'
 
 
+def two_joint_quadruped(yaw: float = 0.0) -> str:
+    """URDF text; legs without abduction, and balls as feet.
+
+    Args:
+        yaw: of the robot in the frame of its base [rad].
+    """
+    foot = '<link name="@_foot">' + inertial(0.05, 1e-5) + solid('<sphere radius="0.02"/>') + '</link>'
+    text = quadruped('', foot + joint('@_foot_joint', '@_calf', '@_foot', f'0 0 {-CALF}', '', 'fixed'))
+    for leg in PLACES:
+        text = text.replace(f'name="{leg}_hip_joint" type="revolute"', f'name="{leg}_hip_joint" type="fixed"')
+    root = '<link name="root"/><joint name="mount" type="fixed"><parent link="root"/><child link="trunk"/>'
+    root += f'<origin rpy="0 0 {yaw}"/></joint>'
+    return text.replace('<link name="trunk">', f'{root}<link name="trunk">')
+
+
 def wheels(radius: float = 0.06, name: str = '@_wheel') -> str:
     """Wheels at the ends of the calves, for `quadruped`."""
     tyre = solid(f'<cylinder radius="{radius}" length="0.03"/>', '0 0.02 0', '1.5707963 0 0')

@@ -78,6 +78,7 @@ class CommandedWalker:
             'late_feet': counts.late,
             'lost_feet': counts.lost,
             'stale_plans': counts.stale_plans,
+            'ignored_forces': counts.ignored_forces,
             'update_us': 1e6 * walker.times.total,
         }
 
