@@ -101,14 +101,14 @@ def test_old_samples(model: Any) -> None:
     feed(inputs, 110 * MS, feet=False)
     assert inputs.missing == ''
     assert inputs.state().foot_forces is None  # nobody measures them any more
-    with pytest.raises(ArgumentError, match=r'odom has the stamp 0.100 s'):
+    with pytest.raises(ArgumentError, match=r'odom has stamp 0.100 s'):
         inputs.odometry(100 * MS, np.eye(7)[6], np.zeros(6))
-    with pytest.raises(ArgumentError, match=r'odom has the stamp 9.000 s'):
+    with pytest.raises(ArgumentError, match=r'odom has stamp 9.000 s'):
         inputs.odometry(9000 * MS, np.eye(7)[6], np.zeros(6))
-    with pytest.raises(ArgumentError, match=r'odom has the stamp 0.100 s'):
+    with pytest.raises(ArgumentError, match=r'odom has stamp 0.100 s'):
         inputs.odometry(100 * MS, np.eye(7)[6], np.zeros(6))  # two that stray, but not in the same way
     inputs.odometry(112 * MS, np.eye(7)[6], np.zeros(6))
-    with pytest.raises(ArgumentError, match=r'odom has the stamp 0.900 s'):
+    with pytest.raises(ArgumentError, match=r'odom has stamp 0.900 s'):
         inputs.odometry(900 * MS, np.eye(7)[6], np.zeros(6))
     inputs.odometry(904 * MS, np.eye(7)[6], np.zeros(6))  # time has gone on
     assert inputs.odom_stamp == 904 * MS
@@ -123,13 +123,13 @@ def test_lock_step_waits_for_everything(model: Any) -> None:
     feed(inputs, 0)
     assert inputs.missing == ''
     feed(inputs, 2 * MS, odom=False, feet=False)
-    assert inputs.missing == 'no odom of this stamp yet'
+    assert inputs.missing == 'no odom with this stamp yet'
     feed(inputs, 2 * MS, feet=False)
-    assert inputs.missing == f'no foot_forces of {model.foot_names[0]} of this stamp yet'
+    assert inputs.missing == f'no foot_forces of {model.foot_names[0]} with this stamp yet'
     feed(inputs, 2 * MS)
     assert inputs.missing == ''
     inputs.forget()
-    assert inputs.missing == 'no odom of this stamp yet'
+    assert inputs.missing == 'no odom with this stamp yet'
 
 
 def test_a_fixed_base_needs_joint_states_only() -> None:

@@ -54,8 +54,8 @@ BAD_JOINT_STATES = {
     "position of 'FR_hip_joint' is nan": joint_states(position=np.where(np.arange(12) == 3, np.nan, 0.0)),
     "lacks ['RR_calf_joint']": joint_states(names=[*NAMES[:-1], 'tail_joint']),
     'position has 11 numbers': joint_states(position=np.zeros(11)),
-    'joint_states has the stamp 0.000 s': joint_states(stamp=0),
-    'joint_states has the stamp 2000000000.000 s': joint_states(stamp=2_000_000_000),
+    'joint_states has stamp 0.000 s': joint_states(stamp=0),
+    'joint_states has stamp 2000000000.000 s': joint_states(stamp=2_000_000_000),
     '(truncated)': joint_states()[:-20],
     '(garbage)': b'\x00\x01\x00\x00' + b'\xff' * 60,
 }

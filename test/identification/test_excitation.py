@@ -512,7 +512,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert read_trajectory(bag).time[0] == 2.0
     assert Path(plot).stat().st_size > 10_000
     assert main(arguments) == 1
-    assert 'exists already; expected a path where nothing is yet' in capsys.readouterr().err
+    assert 'already exists; expected a new path' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -628,7 +628,7 @@ def test_the_command_writes_everything(
     assert command(0.2, '--bag') == 0
     said = capsys.readouterr().out
     assert 'short: mini_cheetah, impulse contact, 0.3 s' in said
-    assert 'everything is as expected' in said
+    assert 'all as expected' in said
     out = tmp_path / 'out'
     head, *rows = (out / 'results.csv').read_text().splitlines()
     assert head == (

@@ -331,15 +331,15 @@ def test_a_hiccup_of_fast_time_is_no_stray() -> None:
     assert not watch.accept(512 * ms, 0.0107)
     # a second publisher, whose time is older: two of it in a row do not count, nor one of each in turn
     for k in range(5):
-        with pytest.raises(ArgumentError, match='expected a little later'):
+        with pytest.raises(ArgumentError, match='expected a slightly later stamp'):
             watch.accept((100 + 2 * k) * ms, 0.011 + 1e-4 * k)
     for k in range(5):
-        with pytest.raises(ArgumentError, match='expected a little later'):
+        with pytest.raises(ArgumentError, match='expected a slightly later stamp'):
             watch.accept((5000 + 2 * k) * ms, 0.012 + 1e-4 * k)
         assert not watch.accept((514 + 2 * k) * ms, 0.012 + 1e-4 * k)
     # and one that has the time of day
     for k in range(5):
-        with pytest.raises(ArgumentError, match='expected a little later'):
+        with pytest.raises(ArgumentError, match='expected a slightly later stamp'):
             watch.accept(1_700_000_000_000 * ms + 2 * k * ms, 0.013 + 1e-4 * k)
 
 
