@@ -191,7 +191,7 @@ def _reason(error: Exception) -> str:
         return str(error)
     from quad_dynamics.ros.environment import module_advice
 
-    return f'module {error.name} not found; {module_advice(error.name)}'
+    return f'module {error.name} is not installed; {module_advice(error.name)}'
 
 
 def _handlers() -> dict[int, Any]:

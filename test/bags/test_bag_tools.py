@@ -187,7 +187,7 @@ def test_unfinished_bag_says_what_it_is(storage: str, tmp_path: Path) -> None:
 
 
 def test_refused(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match='exists already'):
+    with pytest.raises(ArgumentError, match='already exists'):
         BagWriter(tmp_path, 'mcap')
     with pytest.raises(ArgumentError, match=r"storage is 'mcup'.*mcap"):
         BagWriter(tmp_path / 'bag', 'mcup')

@@ -156,7 +156,7 @@ def _velocities_are_checked(graph: Graph, odom: list[Any]) -> None:
     def says(text: str) -> Any:
         return lambda: text in graph.force.get('last_fault', '')
 
-    ask(says("cmd_vel came in mode 'stand'"), 'that it does not walk', 0.2)
+    ask(says("cmd_vel received in mode 'stand'"), 'that it does not walk', 0.2)
     assert graph.set_mode('whole_body').successful
     graph.wait(lambda: graph.force['message'] == 'whole_body stand (trot)', 5.0, 'stands')
     ask(says('cmd_vel: linear.x is nan'), 'what is not finite', float('nan'))

@@ -120,7 +120,7 @@ def test_quality_of_service_follows_parameters(ros_domain: int) -> None:
             'qos_overrides./joint_torqes.publisher.depth:=7',
             r"no such publisher \(did you mean '/joint_torques'\?\)",
         ),
-        ('qos_overrides./odom.publisher.depth:=7', 'there is no such publisher'),
+        ('qos_overrides./odom.publisher.depth:=7', 'no such publisher'),
         (
             'qos_overrides./odom.subscription.relibility:=reliable',
             r"unknown policy \(did you mean 'reliability'\?\)",
@@ -173,7 +173,7 @@ def test_two_simulations_are_announced_once(ros_domain: int) -> None:
         probe() as ear,
     ):
         ear.until(
-            lambda: 'expected this node alone' in ear.value('sim_node', 'message'), 'they see each other'
+            lambda: 'expected only this node' in ear.value('sim_node', 'message'), 'they see each other'
         )
         ear.until(lambda: 'publishers of joint_states' in ear.value('force_node', 'message'), 'it sees both')
         ear.listen(2.5)  # in which there would be warnings every second

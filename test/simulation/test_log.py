@@ -426,7 +426,7 @@ def test_nothing_is_overwritten(kind: str, cheetah: Any, tmp_path: Path) -> None
         path.write_text('mine')
     else:
         path.symlink_to(tmp_path / 'nothing')
-    with pytest.raises(ArgumentError, match='run exists already; expected the path of a bag'):
+    with pytest.raises(ArgumentError, match='run already exists; expected the path of a new bag'):
         log_of(cheetah, 3).to_bag(path)
     assert kind != 'file' or path.read_text() == 'mine'
 
