@@ -74,7 +74,7 @@ def _rows_at(log: Log, rate_hz: float) -> Log:
     # A rate such as 333.3 is meant to be one third of 1000.
     if every < 1 or abs(every * rate_hz * period - 1.0) > 1e-3:
         raise ArgumentError(
-            f'rate_hz is {rate_hz:g}; expected {1.0 / period:g} Hz (the rate of the rows) or an integer fraction'
+            f'rate_hz is {rate_hz:g}; expected {1.0 / period:g} Hz, the rate of the rows, or a fraction 1/n'
         )
     tau, forces = _means(log.tau, every), _means(log.foot_forces, every)
     return replace(log[::every], tau=tau, foot_forces=forces)

@@ -95,7 +95,7 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
     elif not 0 <= int(counters['ldlt_steps']) <= step:
         wrong = 'the number of steps by LDLT'
     elif int(counters['has_gains']) not in (0, 1):
-        wrong = 'whether the command has gains'
+        wrong = 'the flag for gains'
     elif not known or lanes.min() < 0:
         wrong = 'the link of a force'
     elif model.floating_base and not _is_unit(_part(scene, state, 'q')[3:7]):

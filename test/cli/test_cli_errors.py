@@ -34,10 +34,10 @@ TYPOS = [
 ]
 
 REFUSED = [
-    (['--robot', 'nobody'], '--robot: nobody: there is no such file, and no bundled robot of this name'),
+    (['--robot', 'nobody'], '--robot: nobody: no such file or bundled robot'),
     (['--robot', 'mini_cheetha'], "did you mean 'mini_cheetah'?"),
     (['--robot', 'wrong.urdf'], '--robot: wrong.urdf: '),
-    (['--terrain', 'stiars'], "--terrain: there is no terrain 'stiars'; did you mean 'stairs'?"),
+    (['--terrain', 'stiars'], "--terrain: unknown terrain 'stiars'; did you mean 'stairs'?"),
     (['--terrain', 'none.yaml'], '--terrain: none.yaml: '),
     (['--contact', 'implse'], "contact is 'implse' (did you mean 'impulse'?)"),
     (['--mode', 'stnd'], "mode is 'stnd' (did you mean 'stand'?)"),

@@ -104,7 +104,7 @@ def test_every_problem_and_doubt_at_once(tmp_path: Path, capsys: pytest.CaptureF
         "  - link 'arm' (line 3): mass is -1; expected > 0",
         '',
         'Warnings (1; errors with --strict)',
-        "  - joints without <limit> are taken as unlimited: joint 'j' (line 5)",
+        "  - joints without <limit> are treated as unlimited: joint 'j' (line 5)",
         '',
     ]
 
@@ -120,7 +120,7 @@ def test_description_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_unknown_robot(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = inspect('nobody', capsys=capsys)
     assert code == 1
-    assert 'bundled are: go2, mini_cheetah, mini_cheetah_leg, two_link_arm' in out
+    assert 'bundled robots: go2, mini_cheetah, mini_cheetah_leg, two_link_arm' in out
 
 
 def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:

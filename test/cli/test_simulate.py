@@ -186,7 +186,7 @@ def test_headless(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('options', 'said'),
     [
-        (('--robot', 'nobody'), 'no bundled robot'),
+        (('--robot', 'nobody'), 'no such file or bundled robot'),
         (('--terrain', 'slop'), "did you mean 'slope'"),
         (('--dt', '0'), 'dt is 0'),
         (('--mu', '-1'), 'mu is -1'),

@@ -287,7 +287,7 @@ def test_torques_alone_as_effort_controllers_take_them(ros_domain: int) -> None:
     ('parameter', 'expected'),
     [
         ('mode:=fly', "mode is 'fly'"),
-        ('robot:=nobody', 'parameter robot: nobody: there is no such file'),
+        ('robot:=nobody', 'parameter robot: nobody: no such file'),
         ('output:=float64_multi_array', "feedback is 'drive'; expected 'node'"),
         ('kp:=[1.0, 2.0]', 'kp has 2 numbers'),
         ('stat_timeout:=0.2', "unknown parameter 'stat_timeout' (did you mean 'state_timeout'?)"),

@@ -333,7 +333,7 @@ def test_missing_meshes_are_logged_and_in_the_diagnostics(
         assert status.level == b'\x01'
         assert 'contact points are questionable' in status.message
         values = {item.key: item.value for item in status.values}
-        assert "calf.stl' of link 'FL_calf' is not found" in values['contact_doubts']
+        assert "calf.stl' of link 'FL_calf' was not found" in values['contact_doubts']
     finally:
         listener.destroy_node()
         node.close()

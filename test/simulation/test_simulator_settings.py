@@ -217,7 +217,9 @@ def test_terrain_that_yaml_cannot_hold() -> None:
     class Ground:
         def parts(self) -> None: ...
 
-    with pytest.raises(ArgumentError, match='which YAML cannot hold; expected a name, a path or a mapping'):
+    with pytest.raises(
+        ArgumentError, match='which cannot be written as YAML; expected a name, a path or a mapping'
+    ):
         SimulatorSettings(terrain=Ground()).to_yaml()
 
 
@@ -269,7 +271,7 @@ simulator:
     first, *problems = str(caught.value).split('\n  - ')
     assert first == f'{file}: 8 problems:'
     expected = [
-        r"line 5: the key 'mu' stands in line 4 already",
+        r"line 5: the key 'mu' is already in line 4",
         r"simulator\.contact is 'sprong' \(did you mean 'spring_damper'\?\)",
         r"simulator: unknown key 'restituton' \(did you mean 'restitution'\?\); expected one of contact, ",
         r'simulator\.gravity is \[1, 2, True\]; expected 3 numbers',
@@ -288,17 +290,17 @@ BROKEN = {
     'other_key': ('simulater: {}', "the key 'simulator' is missing; found 'simulater'"),
     'list': ('[1, 2]', "the key 'simulator' is missing"),
     'no_mapping': ('simulator: 3', 'simulator is 3; expected a mapping'),
-    'syntax': ('simulator: {dt: ]', 'broken YAML: '),
-    'two_documents': ('simulator: {}\n---\nsimulator: {}', 'broken YAML: '),
-    'alias': ('simulator: &a {sensors: *a}', 'broken YAML: aliases'),
-    'object': ('simulator: !!python/object/apply:os.getcwd []', 'broken YAML: '),
-    'deep': ('simulator: ' + '[' * 5000, 'broken YAML: '),
+    'syntax': ('simulator: {dt: ]', 'invalid YAML: '),
+    'two_documents': ('simulator: {}\n---\nsimulator: {}', 'invalid YAML: '),
+    'alias': ('simulator: &a {sensors: *a}', 'invalid YAML: aliases'),
+    'object': ('simulator: !!python/object/apply:os.getcwd []', 'invalid YAML: '),
+    'deep': ('simulator: ' + '[' * 5000, 'invalid YAML: '),
     'across': (
         'simulator: {integrator: rk4, contact: impulse}',
         r"simulator\.integrator is 'rk4' with contact 'impulse'",
     ),
     'key_type': ('simulator: {3: 4}', 'simulator: unknown key 3; expected one of'),
-    'list_key': ('simulator: {[1]: 4}', 'broken YAML: '),
+    'list_key': ('simulator: {[1]: 4}', 'invalid YAML: '),
 }
 
 

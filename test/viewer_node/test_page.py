@@ -63,7 +63,7 @@ def test_port_that_is_taken_is_named() -> None:
         other.bind(('127.0.0.1', 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(CannotServeError, match=f'port {port} of 127.0.0.1 is taken'):
+        with pytest.raises(CannotServeError, match=f'port {port} of 127.0.0.1 is in use'):
             start_server('127.0.0.1', port, 'test')
 
 

@@ -102,7 +102,7 @@ def test_ends_cleanly_and_soon(number: int) -> None:
 @pytest.mark.parametrize(
     ('parameters', 'text'),
     [
-        ({'robot': 'nix'}, 'parameter robot: nix: there is no such file'),
+        ({'robot': 'nix'}, 'parameter robot: nix: no such file'),
         ({'port': 70000}, 'parameter port is 70000; expected a whole number from 0 to 65535'),
         ({'host': '192.0.2.1', 'port': 0}, "host '192.0.2.1'"),
     ],
