@@ -9,7 +9,7 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats
 
-_TOO_WIDE = 3.0  # a range that is so many times wider than needed is narrowed
+_TOO_WIDE = 3.0  # a range that is wider than needed by this factor is narrowed
 
 
 class AxisRange:

@@ -24,7 +24,7 @@ from viewer_node.colors import GREY, linear
 
 _KINDS = ('.stl', '.obj', '.dae')
 _MOST_PIXELS = 1024  # side of a texture
-# What is wrong with a file is said by its name; the parsers' own words would come without it.
+# Errors name the file; the parsers' own messages would not.
 logging.getLogger('trimesh').setLevel(logging.CRITICAL)
 
 

@@ -182,7 +182,7 @@ class CopiedChunk(OpenChunk):
 
     @property
     def head(self) -> mcap.ChunkHead:
-        """What stands before its data."""
+        """The header before its data."""
         return self.said
 
     @property

@@ -28,7 +28,7 @@ except ImportError:  # Windows
 
 # A message: time of log [ns], number of its topic, time of publication [ns], sequence number, bytes.
 Entry = tuple[int, int, int, int, bytes]
-# A chunk ends with the message that makes it at least so long [bytes]; rosbag2 uses 768 KiB.
+# A chunk ends with the message that makes it at least this long [bytes]; rosbag2 uses 768 KiB.
 CHUNK_SIZE = 768 * 1024
 # Freed on a full disk beside the end of the file, for metadata.yaml [bytes].
 _ROOM = 1 << 16
@@ -69,7 +69,7 @@ class OpenChunk:
 
     @property
     def head(self) -> mcap.ChunkHead:
-        """What stands before its data."""
+        """The header before its data."""
         return mcap.ChunkHead(self.first, self.last, self.size, self.crc, '', self.size)
 
     @property
@@ -78,7 +78,7 @@ class OpenChunk:
         return mcap.HEAD.size + self.head.length + self.size
 
     def encode_head(self) -> bytes:
-        """The head of its record, and what stands before its data."""
+        """The head of its record, and the header before its data."""
         return mcap.HEAD.pack(mcap.CHUNK, self.length - mcap.HEAD.size) + self.head.encode()
 
     def add(self, channel: int, log: int, offset: int) -> None:

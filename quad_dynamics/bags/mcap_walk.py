@@ -197,7 +197,7 @@ class Walker:
 
 
 def _decodes(kind: int, data: Data, start: int, end: int) -> bool:
-    """Whether a record holds what its kind promises."""
+    """Whether the content of a record matches its kind."""
     try:
         if kind == mcap.CHUNK:
             head = mcap.ChunkHead.decode(data[start : min(end, start + 128)])

@@ -84,7 +84,7 @@ class StampOrder:
         return self._newest if self._clock is None else self._clock
 
     def _is_set(self, stamp: int) -> bool:
-        """Whether somebody has filled in a stamp, and with simulated time."""
+        """Whether a stamp is set, and in simulated time."""
         if stamp == 0:
             return self._now <= self._window
         return self._clock is None or stamp <= self._clock + _FAR_AHEAD
@@ -104,7 +104,7 @@ class StampOrder:
             self._first = stamp if self._first is None else min(self._first, stamp)
             self._newest = max(self._newest, stamp)
         elif source.latched and not source.count:
-            # What is sent again to who comes late has no time of its own: it goes before everything else.
+            # Latched messages have no time of their own: they come before everything else.
             stamp = _BEFORE_ALL
         else:
             stamp = self._now

@@ -150,7 +150,7 @@ class WriterThread:
         """Start.
 
         Args:
-            bag: nobody else may write to it until `finish`.
+            bag: no one else may write to it until `finish`.
         """
         self._bag = bag
         self._queue: queue.SimpleQueue[Topic | list[Entry] | None] = queue.SimpleQueue()

@@ -47,7 +47,7 @@ _LOOK = 0.05  # between two looks at the processes [s]
 _CONTROLLED = 0.2  # simulated time after which a controller that does not damp controls the robot [s]
 _LONGEST_WAIT = 10.0  # of the player, for subscribers of all topics [s]
 _AFTER = 1.0  # what is recorded after the end of what is played [s]
-_RESTARTED = 1.0  # simulated time that falls back by more than this begins anew [s]
+_RESTARTED = 1.0  # a larger jump back of simulated time is a restart [s]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -173,7 +173,7 @@ class _Player:
         from quad_dynamics.ros.environment import stay_on_this_machine
         from quad_dynamics.ros.player import Player, PlayOptions, motion_namespace
 
-        topics = topics_of_bag(bag)  # what is wrong with the bag is wrong usage
+        topics = topics_of_bag(bag)  # an invalid bag is a usage error
         self._is_motion = self._controlled and motion_namespace(Path(bag)) is not None
         self._joint_states = f'/{below}/joint_states' if below else '/joint_states'
         remap = {topic: f'/{below}{topic}' for topic in topics} if below else {}

@@ -15,7 +15,7 @@ from quad_dynamics.model.contact_hull import DIRECTIONS, inner_balls, reduce_bal
 from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.model import Model
 
-# Points beside those of the feet: so many, or so many for each body if these are more.
+# Number of points beside those of the feet: this many, or this many per body if that is more.
 MOST_POINTS = 32
 MOST_POINTS_EACH_BODY = 2
 _SMALLEST, _LARGEST = 1e-6, 1e6  # sizes of bodies for which points are chosen [m]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`load_model`: a bundled name, a file or a text becomes a Model."""
+"""`load_model`: makes a Model from a bundled name, a file or URDF text."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.urdf import Joint, Urdf
 
 _MOST_SHOWN = 10
-# Near names are looked up for so many problems, among so many links with names so long; more takes seconds.
+# Limits of the search for similar names: number of problems, number of links, length of names.
 _MOST_SEARCHES, _MOST_LINKS, _LONGEST_NAME = 5, 300, 60
 
 

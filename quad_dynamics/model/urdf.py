@@ -98,7 +98,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Mimic:
-    """This joint is said to follow another: q = multiplier * q_other + offset."""
+    """A joint declared to follow another: q = multiplier * q_other + offset."""
 
     joint: str
     multiplier: float = 1.0

@@ -21,7 +21,7 @@ from typing import Any
 _LEVEL = 10  # of real-time scheduling, from 1 to 99
 # Of planner_node, which works longer and may be late: it gives way to sim_node and force_node.
 LOWER_LEVEL, LOWER_SHARE = 5, 0.75
-# Two processes, sim_node and force_node, may together use so much of all cores with real-time priority.
+# Share of all cores that sim_node and force_node together may use with real-time priority.
 _MOST_OF_ALL = 0.6
 _MOST_OF_A_CORE = 0.9
 _REVIEW = 0.4  # shortest time over which CPU time is measured [s]

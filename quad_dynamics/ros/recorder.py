@@ -105,7 +105,7 @@ class Recorder:
 
     def spin(self, stop: Any) -> None:
         """Record until `stop()` is true, the duration has passed, or writing fails."""
-        # What waits to be written is lost if somebody kills us. In lock-step, everybody waits for everybody.
+        # Unwritten messages are lost if we are killed. In lock-step, all nodes wait for each other.
         priority = Priority(not self._options.sim_time)
         while not stop() and not self._is_over() and self._thread.error is None:
             self._box.wait(0.02)

@@ -10,7 +10,7 @@ from typing import Any
 
 from quad_dynamics.ros.environment import stay_on_this_machine
 
-_SILENT = 1.5  # after so long without diagnostics a node is silent [s]
+_SILENT = 1.5  # time without diagnostics after which a node does not report [s]
 
 
 class Status:

@@ -22,7 +22,7 @@ from quad_dynamics.ros.subscriptions import (
     topics_of,
 )
 
-_NAP = 0.002  # messages are gathered for so long before they are taken [s]
+_NAP = 0.002  # time for which messages are collected before they are taken [s]
 _LOOK_EVERY = 0.25  # for new topics [s]
 
 

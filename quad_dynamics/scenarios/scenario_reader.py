@@ -40,7 +40,7 @@ class _PlainValues(ParameterSet):
 
 @dataclass(frozen=True)
 class _EventData(ParameterSet):
-    """An event but for its push."""
+    """An event without its push."""
 
     at: float = param(0.0, 'time of the event', unit='s', low=0.0)
     every: float | None = param(

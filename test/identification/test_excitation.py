@@ -521,7 +521,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (['--leg', 'XX'], "has no leg 'XX'"),
         (['--criterion', 'best'], "criterion is 'best'"),
         (['--robot', 'nobody'], 'nobody'),
-        (['--fixed-base', '--whole'], 'expected one of them'),
+        (['--fixed-base', '--whole'], 'expected one of the two'),
         (['--robot', str(robots_folder() / ARMS['panda']), '--whole'], 'cannot stand on three feet'),
         (['--duration', '1'], 'at least one period'),
         (['--output', '/no/such/folder/bag'], 'does not exist'),

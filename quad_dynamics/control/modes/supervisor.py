@@ -98,8 +98,7 @@ class Supervisor(Supervision):
     def _check_mode(self, mode: str) -> None:
         if mode not in self._laws:
             raise ArgumentError(
-                f'parameter mode is {mode!r}: {self._refused[mode]}, or one of the modes '
-                f'{", ".join(self._laws)}'
+                f'parameter mode is {mode!r}: {self._refused[mode]}; available modes: {", ".join(self._laws)}'
             )
 
     # ---------------------------------------------------------------- states
