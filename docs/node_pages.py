@@ -62,7 +62,7 @@ def page(name: str) -> str:
                 made._streams.open(load_model('mini_cheetah'))
         parts = [
             f'# {name}\n\n{NODES[name].introduction}\n',
-            'This page is made from the code by `make docs`.\n',
+            'This page is generated from the code by `make docs`.\n',
             _table('Published topics', node, node.publishers),
             _table('Subscribed topics', node, node.subscriptions),
             _services(name, node),
@@ -113,15 +113,13 @@ def _services(name: str, node: Any) -> str:
     if not rows:
         return ''
     head = ['## Services\n', '| service | type | |', '|---|---|---|']
-    return (
-        '\n'.join([*head, *rows.values()]) + '\n\nAnd those that ROS gives every node for its parameters.\n'
-    )
+    return '\n'.join([*head, *rows.values()]) + '\n\nIn addition, the standard ROS parameter services.\n'
 
 
 def _parameters(settings: type[ParameterSet]) -> str:
     lines = [
         '## Parameters\n',
-        'Those that are marked can be set while the node runs (`ros2 param set`).\n',
+        'Parameters marked "yes" can be set while the node runs (`ros2 param set`).\n',
         '| name | default | unit | bounds | while running | |',
         '|---|---|---|---|---|---|',
     ]

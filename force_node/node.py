@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """force_node: joint states in, joint torques out.
 
-Every message of `joint_states` wakes it, and is answered. `Supervisor` (quad_dynamics/control/modes) decides.
+It answers every message on `joint_states`; `Supervisor` (quad_dynamics/control/modes) decides how.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ForceNode(StateNode[ForceSettings]):
         """Read the parameters, load the robot, and make everything ready for the first joint states.
 
         Raises:
-            QuadDynamicsError: what is wrong with the parameters or the robot.
+            QuadDynamicsError: the parameters or the robot are invalid.
         """
         super().__init__('force_node', ForceSettings)
         self.supervisor = Supervisor(self.model, self.settings, self.diagnostics.fault)
@@ -81,15 +81,15 @@ class ForceNode(StateNode[ForceSettings]):
         self._send(self.supervisor.lacks(f'an answer: {error}'), None, 0)
 
     def close(self) -> None:
-        """Leave the robot damped, and give everything back."""
+        """Leave the robot damped, and release all resources."""
         self.priority.want(False)
-        # In lock-step nothing moves without us, and nothing may be sent that depends on when we end.
+        # In lock-step nothing moves without us, and nothing may be sent that depends on when we stop.
         if self.node.context.ok() and not self.settings.lock_step:
             self._send(self.supervisor.damped(), None, 0)
         self.node.destroy_node()
 
     def turn(self, seconds: float) -> None:
-        """Wait for messages, at most so long, and answer them."""
+        """Wait for messages up to a time, and answer them."""
         self.box.wait(seconds)
         if self.sensors.is_new:
             self._answer()
@@ -117,20 +117,20 @@ class ForceNode(StateNode[ForceSettings]):
         if self.settings.lock_step:
             inputs.forget()
         if self.supervisor.jumps != jumps:
-            self.node.get_logger().info(f'begins anew: {self.supervisor.last_jump}')
+            self.node.get_logger().info(f'restarting: {self.supervisor.last_jump}')
             if self.plans is not None:
                 self.plans.queue.restart(stamp)
         if self._estimates.is_due(stamp):
             self._estimates.publish(self.supervisor.estimator.forces(), state.q, stamp)
 
     def _waits_for_plan(self, stamp_ns: int) -> bool:
-        """Whether the plan that a state needs is on its way; in lock-step only."""
+        """Whether to wait for the plan that a state needs; in lock-step only."""
         if self.plans is None or not self.settings.lock_step:
             return False
         return self.plans.must_wait(stamp_ns) and self.supervisor.mode == WHOLE_BODY
 
     def _follow(self, stamp_ns: int) -> None:
-        """Hand on the plan that counts from a state on, if there is another one than before."""
+        """Pass on the plan that is valid from a state on, if it has changed."""
         plan = None if self.plans is None else self.plans.queue.next(stamp_ns)
         if plan is not None:
             self.supervisor.follow(plan)
@@ -138,7 +138,7 @@ class ForceNode(StateNode[ForceSettings]):
     def _watch(self) -> None:
         """Damp while there are no joint states."""
         if self.sensors.watch.silence(time.monotonic()):
-            self.box.poll()  # a long trajectory may have kept us from taking those that are here
+            self.box.poll()  # a long trajectory may have delayed taking pending ones
             if self.sensors.is_new:
                 self._answer()
                 return

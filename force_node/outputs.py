@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What force_node publishes: commands for the drives, and estimated forces on the feet."""
+"""The topics that force_node publishes: commands for the drives, and estimated foot forces."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from quad_dynamics.simulation.bag import topic_names
 
 
 class DriveOutput:
-    """Setpoints as sensor_msgs/JointState: torques, and targets where there are any.
+    """Setpoints as sensor_msgs/JointState: torques, and targets if there are any.
 
     Attributes:
-        topic: where they go.
-        count: how many were published.
+        topic: their topic.
+        count: number of published messages.
     """
 
     topic = 'joint_torques'
@@ -44,7 +44,7 @@ class DriveOutput:
         """Publish a setpoint.
 
         Args:
-            setpoint: with a velocity target of zero where there is a position but no velocity.
+            setpoint: to publish; the target velocity is zero if there is a position but no velocity.
             stamp_ns: of the joint states that it answers [ns].
         """
         message = self._torque
@@ -61,7 +61,7 @@ class DriveOutput:
 
 
 class EffortOutput:
-    """Torques alone, as std_msgs/Float64MultiArray in the order of the model's joints."""
+    """Torques only, as std_msgs/Float64MultiArray in the order of the model's joints."""
 
     topic = 'effort_controller/commands'
 
@@ -82,12 +82,12 @@ class EffortOutput:
 
 
 def make_output(node: Node, model: Model, settings: ForceSettings) -> DriveOutput | EffortOutput:
-    """The output that the settings ask for."""
+    """The output selected by the settings."""
     return (EffortOutput if settings.output == 'float64_multi_array' else DriveOutput)(node, model)
 
 
 class EstimateOutput:
-    """Estimated forces on the feet, at a rate of the time of states."""
+    """Estimated forces on the feet, at a rate in the time of the states."""
 
     def __init__(self, node: Node, model: Model, settings: ForceSettings) -> None:
         """Prepare the messages."""
@@ -105,7 +105,7 @@ class EstimateOutput:
         self.period_ns = round(1e9 / settings.estimate_rate)
 
     def is_due(self, stamp_ns: int) -> bool:
-        """Whether the states have come to the next period."""
+        """Whether the states have reached the next period."""
         return stamp_ns // self.period_ns != self._last
 
     def publish(self, forces: Floats, q: Floats, stamp_ns: int) -> None:

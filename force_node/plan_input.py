@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topics `motion_plan` and `contact_plan`, on which another node plans how the robot walks."""
+"""The topics `motion_plan` and `contact_plan`, with plans of another node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quad_dynamics.ros.plan_reader import PlanReader
 from quad_dynamics.ros.qos import COMMAND
 from quad_dynamics.ros.sensors import Sensors
 
-# For a plan that is due in lock-step [s]: much longer than any takes, and short for a node that has died.
+# Longest wait for a plan in lock-step [s]: much longer than planning takes, but short if the planner died.
 LONGEST_WAIT = 2.0
 
 Pair = tuple[int, MotionPlan]
@@ -39,7 +39,7 @@ class PlanInput:
         """Subscribe."""
         self._sensors, self._diagnostics = sensors, diagnostics
         self.queue = PlanQueue(settings.lock_step, settings.plan_period, settings.plan_delay)
-        self._awaited, self._since = -1, 0.0  # for which plan we wait, and since when [s]
+        self._awaited, self._since = -1, 0.0  # the plan that we wait for, and since when [s]
         feet = [leg.foot for leg in model.legs]
         self._reader = PlanReader(feet, settings.world_frame, self._refuse)
         take_motion, take_contacts = self._reader.take_motion, self._reader.take_contacts
@@ -65,7 +65,7 @@ class PlanInput:
         return callback
 
     def must_wait(self, stamp_ns: int) -> bool:
-        """Whether a state has to wait for a plan that is on its way: in lock-step, but not for ever."""
+        """Whether a state has to wait for a plan: in lock-step, for a limited time."""
         awaited, now = self.queue.waits_for(stamp_ns), time.monotonic()
         if awaited is None:
             return False
@@ -75,7 +75,7 @@ class PlanInput:
             return True
         self.queue.give_up()
         self._diagnostics.fault(
-            'late_plan', f'no motion_plan of {awaited * 1e-9:.3f} s within {LONGEST_WAIT:g} s'
+            'late_plan', f'no motion_plan for the state of {awaited * 1e-9:.3f} s within {LONGEST_WAIT:g} s'
         )
         return False
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What force_node says about itself on `/diagnostics`."""
+"""The status of force_node on `/diagnostics`."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Report:
         self._counts = dict.fromkeys((*_TOPICS, 'commands'), 0)
 
     def answered(self, seconds: float) -> None:
-        """An answer took so long, from joint states to the command."""
+        """Record the time of an answer, from joint states to the command."""
         self._times[self._answers % _KEPT] = seconds
         self._answers += 1
 
     def watch(self) -> None:
-        """Let the next message come at once when what the robot does has changed."""
+        """Publish the next message at once if the behaviour of the robot has changed."""
         supervisor = self._owner.supervisor
         now = supervisor.mode, supervisor.phase, self._owner.settings.gait, bool(self._late_plan())
         if now != self._shown:
@@ -89,7 +89,7 @@ class Report:
         message = ' '.join(filter(None, [supervisor.mode, supervisor.phase, gait and f'({gait})']))
         if supervisor.mode == PASSTHROUGH and supervisor.phase == 'no command':
             timeout = self._owner.settings.command_timeout
-            return WARN, f'{message}: damping, for no joint_commands came for {timeout:g} s'
+            return WARN, f'{message}: damping, no joint_commands for {timeout:g} s'
         late = self._late_plan()
         if late:
             return WARN, f'{message}: {late}'
@@ -102,7 +102,7 @@ class Report:
         return (WARN if many else OK), '; '.join([message, *many])
 
     def _late_plan(self) -> str:
-        """What is wrong with the plans of another node while the robot should follow them; '' if nothing."""
+        """The problem with external plans while the robot should follow them; '' if there is none."""
         owner = self._owner
         if owner.plans is None or owner.supervisor.mode != WHOLE_BODY or owner.supervisor.phase == 'rise':
             return ''
@@ -112,7 +112,7 @@ class Report:
         return f'no plan for {age:.2g} s' if math.isfinite(age) else 'no plan yet'
 
     def _plans(self) -> dict[str, Any]:
-        """How many plans came, and how old the last one is."""
+        """Number of received plans, and age of the last one."""
         owner = self._owner
         if owner.plans is None:
             return {}

@@ -13,29 +13,29 @@ from quad_dynamics.ros.state_settings import StateNodeSettings
 
 @dataclass(frozen=True)
 class ForceSettings(StateNodeSettings, ModeSettings):
-    """Everything that can be set about force_node."""
+    """Parameters of force_node."""
 
     output: str = param(
         'joint_state',
-        'joint_state: joint_torques; float64_multi_array: effort_controller/commands, for an effort '
-        'controller of ros2_control',
+        'joint_state: publish joint_torques; float64_multi_array: publish effort_controller/commands, for an '
+        'effort controller of ros2_control',
         choices=('joint_state', 'float64_multi_array'),
     )
     feedback: str = param(
         'drive',
-        'who adds kp (q - q_j) + kd (qd - qd_j): the drives, which get the targets, or the node, which sends '
-        'torques alone',
+        'where kp (q - q_j) + kd (qd - qd_j) is computed: in the drives, which receive the targets, or in '
+        'the node, which sends torques only',
         choices=('drive', 'node'),
     )
-    frame_prefix: str = param('', 'before the names of links in messages that are published')
+    frame_prefix: str = param('', 'prefix of link names in published messages')
     foot_force_frame: str = param(
         'foot',
-        'frame and axes of foot_forces_estimated; foot: of each foot, so that RViz draws them there; odom: '
-        'world axes, in world_frame. Of foot_forces both are understood, by their frame_id',
+        'frame and axes of foot_forces_estimated; foot: the link of each foot, where RViz draws them; odom: '
+        'world axes, in world_frame. For foot_forces, frame_id decides',
         choices=('foot', 'odom'),
     )
     estimate_rate: float = param(
-        100.0, 'of foot_forces_estimated', unit='Hz', above=0.0, high=1000.0, dynamic=True
+        100.0, 'rate of foot_forces_estimated', unit='Hz', above=0.0, high=1000.0, dynamic=True
     )
 
     def _across(self) -> list[str]:
@@ -43,11 +43,11 @@ class ForceSettings(StateNodeSettings, ModeSettings):
         if self.output == 'float64_multi_array':
             if self.feedback != 'node':
                 problems.append(
-                    f"feedback is {self.feedback!r}; expected 'node', for output float64_multi_array has no "
-                    'targets'
+                    f"feedback is {self.feedback!r}; expected 'node', since output float64_multi_array has "
+                    'no targets'
                 )
             if self.lock_step:
                 problems.append(
-                    'lock_step is true; expected false, for output float64_multi_array has no stamps'
+                    'lock_step is true; expected false, since output float64_multi_array has no stamps'
                 )
         return problems

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the node does, without ROS: record, then solve in a thread of its own, and keep the results."""
+"""The work of the node, without ROS: record, solve in a background thread, and keep the results."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ class Experiment:
 
     Attributes:
         state: IDLE, RECORDING, SOLVING, DONE or FAILED.
-        progress: what is being done, or what was found or failed, in a few words.
-        recording: that is under way, or was last; None before the first, and of bags.
+        progress: short text about the current step, the result or the failure.
+        recording: the current or last recording; None before the first, and for bags.
         summary: the last result as YAML; '' before the first.
-        estimate: the newest running estimate as YAML.
+        estimate: the latest running estimate as YAML.
         folder: of the last result; '' before the first.
-        results: how many there are.
+        results: number of results.
     """
 
     def __init__(self, model: Model, settings: IdentificationSettings) -> None:
-        """Be ready.
+        """Prepare.
 
         Raises:
-            ArgumentError: what is wrong with the settings, with the bag, or with the folder.
+            ArgumentError: the settings, the bag or the output folder are invalid.
         """
         self._model, self._settings = model, settings
         self._identify = _identify_settings(settings)
         if settings.live_filter and not settings.bag:
-            LiveFilter(model, settings)  # what is wrong with `free` is told before the first recording
+            LiveFilter(model, settings)  # report errors of `free` before the first recording
         if settings.bag:
             open_source(settings.bag, model, self._identify.topics)
         self._root = Path(settings.output)
         if self._root.exists() and not self._root.is_dir():
             raise ArgumentError(f'output is {settings.output!r}, which is a file; expected a folder')
         if not self._root.absolute().parent.is_dir():
-            raise ArgumentError(f'output is {settings.output!r}, in a folder that does not exist')
-        self.state, self.progress = IDLE, 'waits for ~/start'
+            raise ArgumentError(f'output is {settings.output!r}, whose parent folder does not exist')
+        self.state, self.progress = IDLE, 'waiting for ~/start'
         self.recording: LiveRecording | None = None
         self.summary = self.estimate = self.folder = ''
         self.results = 0
@@ -65,13 +65,13 @@ class Experiment:
     # ---------------------------------------------------------------- commands
 
     def start(self) -> str:
-        """Begin to record, or to solve a bag; what was begun, in words.
+        """Start to record, or to solve a bag; returns a text about what was started.
 
         Raises:
-            ArgumentError: it is not the time for it.
+            ArgumentError: it is already recording or solving.
         """
         if self.state in (RECORDING, SOLVING):
-            raise ArgumentError(f'{self.state} already; expected ~/start when idle')
+            raise ArgumentError(f'already {self.state}; expected ~/start when idle')
         if self._settings.bag:
             source = open_source(self._settings.bag, self._model, self._identify.topics)
             self._solve_in_thread(source)
@@ -85,10 +85,10 @@ class Experiment:
         return 'recording'
 
     def stop(self) -> str:
-        """End the recording and solve; what was begun, in words.
+        """Stop recording and solve; returns a text about what was started.
 
         Raises:
-            ArgumentError: nothing is being recorded, or nothing was.
+            ArgumentError: it is not recording, or nothing was recorded.
         """
         if self.state != RECORDING or self.recording is None:
             raise ArgumentError(f'{self.state}; expected ~/stop while recording')
@@ -96,14 +96,14 @@ class Experiment:
         self._join()
         recording.close()
         if recording.first < 0:
-            self.state, self.progress = FAILED, 'no joint_states came while it recorded'
+            self.state, self.progress = FAILED, 'no joint_states arrived during the recording'
             raise ArgumentError(self.progress)
         self._solve_in_thread(recording)
         missing = recording.gaps.sentence()
         return f'solving {recording.seconds:.1f} s of data{f"; {missing}" if missing else ""}'
 
     def close(self) -> None:
-        """Let the threads end; a solution that is under way is given up with the process."""
+        """Stop the threads; an unfinished solution is abandoned with the process."""
         self._stop.set()
         if self.state == RECORDING:
             self._join()
@@ -129,7 +129,7 @@ class Experiment:
             try:
                 if live.advance(recording):
                     self.estimate = live.text()
-            except Exception as error:  # whatever it is: the recording goes on
+            except Exception as error:  # whatever it is: the recording continues
                 live.message = f'{type(error).__name__}: {error}'
 
     def _solve_in_thread(self, source: Source) -> None:
@@ -143,14 +143,14 @@ class Experiment:
             self._keep(result)
         except QuadDynamicsError as error:
             self.state, self.progress = FAILED, str(error)
-        except Exception as error:  # whatever it is, the node lives on and says so
+        except Exception as error:  # whatever it is, the node continues and reports it
             self.state, self.progress = FAILED, f'{type(error).__name__}: {error}'
 
     def _tell(self, text: str) -> None:
         self.progress = text
 
     def _keep(self, result: Result) -> None:
-        """Write a result, and let it be known."""
+        """Write a result, and publish it."""
         self._root.mkdir(exist_ok=True)
         number = 1
         while (self._root / f'{number:03d}').exists():

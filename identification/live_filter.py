@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates while a robot moves: windows of the recording become samples, and these go through the filter.
+"""Live estimates: windows of the recording become samples for a Kalman filter.
 
-The windows overlap, so that filters that run forwards and backwards have settled where samples are taken.
+The windows overlap, so that forward-backward filters have settled where samples are taken.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _CORRELATION = 3.0  # neighbouring samples whose errors depend on each other
 
 
 class LiveFilter:
-    """The filter and how far it has come.
+    """The filter and its progress.
 
     Attributes:
         message: why there is no newer estimate; '' if all is well.
     """
 
     def __init__(self, model: Model, settings: IdentificationSettings) -> None:
-        """Begin with what the model says.
+        """Start with the parameters of the model.
 
         Raises:
-            ArgumentError: what is wrong with what is to be free.
+            ArgumentError: the free parameters are invalid.
         """
         self._model, self._settings = model, settings
         self._columns = make_columns(model)
@@ -57,7 +57,7 @@ class LiveFilter:
         return KalmanFilter(equations, self._freedom, settings)
 
     def advance(self, recording: LiveRecording) -> bool:
-        """Take in what is new; whether there was anything."""
+        """Process new data; whether there was any."""
         window = round(self._settings.estimate_window * 1e9)
         begin = max(recording.first, recording.last - window)
         if recording.first < 0 or recording.last - begin < 0.9 * window:

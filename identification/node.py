@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node `identification`: records what a robot does, and finds its parameters.
+"""The node `identification`: records the motion of a robot and identifies its parameters.
 
-Messages are taken in the thread of the node; solving and estimating have threads of their own, so that
-services and diagnostics are answered all the time. What is done stands in `experiment.py`.
+Messages are taken in the thread of the node; solving and estimating run in other threads, so that services
+and diagnostics always respond. The work itself is in `experiment.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class IdentificationNode:
         """Read the parameters, load the robot, and check everything that can be checked.
 
         Raises:
-            QuadDynamicsError: what is wrong with the parameters, the robot, or the bag.
+            QuadDynamicsError: the parameters, the robot or the bag are invalid.
         """
         self.node = OverridableNode('identification')
         self._parameters = NodeParameters(self.node, IdentificationSettings)
@@ -75,21 +75,21 @@ class IdentificationNode:
     # ---------------------------------------------------------------- the loop
 
     def spin(self, stop: StopFlag) -> None:
-        """Work until asked to stop."""
+        """Run until asked to stop."""
         self.node.get_logger().info(f"identification of '{self.model.name}': {self.experiment.progress}")
         while not stop():
             try:
                 self.turn(_TURN)
-            except Exception as error:  # whatever it is: the node lives on
+            except Exception as error:  # whatever it is: the node continues
                 self.diagnostics.error(error)
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         self.experiment.close()
         self.node.destroy_node()
 
     def turn(self, seconds: float) -> None:
-        """Take messages, at most so long, and publish what is new."""
+        """Take messages for up to a time, and publish what is new."""
         self.box.wait(seconds)
         experiment = self.experiment
         if self._must_start and not self._unready():
@@ -134,14 +134,14 @@ class IdentificationNode:
         return response
 
     def _unready(self) -> str:
-        """What a recording lacks; '' if nothing."""
+        """What is missing for a recording; '' if nothing is."""
         if self.settings.bag:
             return ''
         lacking = [name for name in self._needed() if self._age(name) > _SILENT]
         if lacking:
-            return f'no {" and no ".join(lacking)} for {_SILENT:g} s; expected a robot that sends them'
+            return f'no {" and no ".join(lacking)} for {_SILENT:g} s; expected a robot that publishes them'
         if self._excitation is not None and not self._targets.get_subscription_count():
-            return 'nobody listens to joint_targets; expected force_node in mode computed_torque'
+            return 'joint_targets has no subscribers; expected force_node in mode computed_torque'
         return ''
 
     def _needed(self) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the node listens to: the sensors of a robot, read from bytes, and validated."""
+"""Subscriptions of the node to the sensors of a robot; messages are validated."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LENGTH_ERROR = 0.05  # by which the length of a quaternion may differ from one
 
 
 class Subscriptions:
-    """All of them.
+    """All subscriptions.
 
     Attributes:
-        recording: where good messages go; None: nowhere.
-        counts: good messages of each topic.
-        heard: when the last of each came [s].
-        stamp: of the newest joint states [ns]; -1 before the first.
-        force_frames: of each foot: '' for world axes, or the link in whose axes its force is.
+        recording: receives valid messages; None: not recording.
+        counts: valid messages by topic.
+        heard: arrival time of the last message by topic [s].
+        stamp: of the latest joint states [ns]; -1 before the first.
+        force_frames: by foot: '' for world axes, or the link in whose axes its force is.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class Subscriptions:
         self._subscribe(node, Imu, 'imu/data', self._take_imu)
         for foot, name in zip(model.foot_names, topic_names(model.foot_names), strict=True):
             topic = f'foot_forces/{name}'
-            # Whoever says which axes they are in need not be right about the frame.
+            # If the axes are given by a parameter, the frame need not be right.
             wanted = (settings.world_frame, foot) if settings.force_axes == 'auto' else ANY
             reader = NumberReader(WrenchStamped, WRENCH, topic, {'header.frame_id': wanted})
             self._subscribe(node, WrenchStamped, topic, self._foot(reader, foot, settings.force_axes))
 
     def _subscribe(self, node: Node, kind: type, topic: str, take: Callable[[bytes], None]) -> None:
-        """Listen to a topic; count what is good, and what is not."""
+        """Subscribe to a topic; count valid and invalid messages."""
         short = topic.split('/', maxsplit=1)[0]
 
         def callback(raw: bytes) -> None:
@@ -83,12 +83,12 @@ class Subscriptions:
         node.create_subscription(kind, topic, callback, RECORD, raw=True)
 
     def _know_frame(self, foot: str, frame: str) -> None:
-        """Note the axes of a foot's forces; within a recording they must not change."""
+        """Note the axes of a foot's forces, which must not change within a recording."""
         self.force_frames[foot] = frame
         if self.recording is not None and self.recording.force_frames.setdefault(foot, frame) != frame:
             raise ArgumentError(
-                f'foot_forces of {foot} are in the axes of {frame or "the world"} now; expected those of '
-                f'{self.recording.force_frames[foot] or "the world"}, as when the recording began'
+                f'foot_forces of {foot} are now in the axes of {frame or "the world"}; expected those of '
+                f'{self.recording.force_frames[foot] or "the world"}, as at the start of the recording'
             )
 
     def _add(self, stamp: int, **quantities: Floats) -> None:
@@ -132,5 +132,5 @@ def _check_quaternion(topic: str, quaternion: Floats) -> None:
     length = float(np.linalg.norm(quaternion))
     if abs(length - 1.0) > _LENGTH_ERROR:
         raise ArgumentError(
-            f'{topic}: the quaternion {quaternion.tolist()} has length {length:.3g}; expected a unit one'
+            f'{topic}: the quaternion {quaternion.tolist()} has length {length:.3g}; expected unit length'
         )

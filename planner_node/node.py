@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """planner_node: states and a velocity in, motion plans out.
 
-Every message of `joint_states` wakes it. `quad_dynamics.control.plan_maker` plans.
+It handles every message on `joint_states`; `quad_dynamics.control.plan_maker` makes the plans.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PlannerNode(StateNode[PlannerSettings]):
         """Read the parameters, load the robot, and make everything ready for the first state.
 
         Raises:
-            QuadDynamicsError: what is wrong with the parameters or the robot.
+            QuadDynamicsError: the parameters or the robot are invalid.
         """
         super().__init__('planner_node', PlannerSettings)
         settings = self.settings
@@ -60,12 +60,12 @@ class PlannerNode(StateNode[PlannerSettings]):
         self._run(stop, _SILENT_PERIOD, f"planning for '{self.model.name}': {self.maker.gait}")
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         self.priority.want(False)
         self.node.destroy_node()
 
     def turn(self, seconds: float) -> None:
-        """Wait for messages, at most so long, and plan for the states that have come."""
+        """Wait for messages up to a time, and plan for the states that have arrived."""
         self.box.wait(seconds)
         if self._order is not None:
             while self._order.next():
@@ -91,7 +91,7 @@ class PlannerNode(StateNode[PlannerSettings]):
         begin, jumps = time.monotonic(), self.maker.jumps
         plan = self.maker.update(state)
         if self.maker.jumps != jumps:
-            self.node.get_logger().info(f'begins anew: {self.maker.last_jump}')
+            self.node.get_logger().info(f'restarting: {self.maker.last_jump}')
         if plan is not None:
             self.output.publish(plan, stamp)
             self._report.planned(time.monotonic() - begin)
@@ -99,10 +99,10 @@ class PlannerNode(StateNode[PlannerSettings]):
             self._markers.publish(self.maker.plan, state, stamp)
 
     def _nap(self) -> float:
-        """How long to leave messages alone: between two plans every other state will do [s]."""
+        """How long to sleep: between two plans, not every state is needed [s]."""
         before, self._seen = self._seen, (self.sensors.inputs.joint_stamp, time.monotonic())
         simulated, elapsed = 1e-9 * (self._seen[0] - before[0]), self._seen[1] - before[1]
-        # Where time goes faster than ours, states come faster, too.
+        # Where time runs faster than ours, states arrive faster, too.
         return _NAP * min(1.0, elapsed / simulated) if simulated > 0.0 else 0.0
 
     def _watch(self) -> None:
@@ -112,7 +112,7 @@ class PlannerNode(StateNode[PlannerSettings]):
             self._lacks(silence_text(silence))
 
     def _lacks(self, what: str) -> None:
-        """Begin anew when what is missing is back."""
+        """Restart when missing input is back."""
         if not self.waiting_for:
             self.diagnostics.fault('stale', what)
             self.maker.lacks_states()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What planner_node publishes: plans, and markers that show them."""
+"""The topics that planner_node publishes: plans and their markers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class PlanMarkers:
         self._lock_step = settings.lock_step
 
     def is_due(self, stamp_ns: int) -> bool:
-        """Whether the states have come to the next period, or stand still for long, and anybody looks."""
+        """Whether the next period has begun or time has long stood still, and there are subscribers."""
         is_new = stamp_ns // self.period_ns != self._last
         repeats = not self._lock_step and time.monotonic() - self._published > _REPEAT
         return (is_new or repeats) and self._publisher.get_subscription_count() > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is drawn of a plan: its support polygons and the path of its zero-moment point (ZMP). Without ROS."""
+"""Geometry to draw of a plan: support polygons and the path of the zero-moment point (ZMP). Without ROS."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What planner_node says about itself on `/diagnostics`."""
+"""The status of planner_node on `/diagnostics`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Report:
         self._since, self._counted, self._states = time.monotonic(), 0, 0
 
     def planned(self, seconds: float) -> None:
-        """A plan took so long, from the state to the messages [s]."""
+        """Record the time of a plan, from the state to the messages [s]."""
         self._times[self._plans % _KEPT] = seconds
         self._plans += 1
 
     def watch(self) -> None:
-        """Let the next message come at once when what the planner does has changed."""
+        """Publish the next message at once if the behaviour of the planner has changed."""
         now = self._owner.maker.gait, self._owner.maker.phase, self._owner.waiting_for
         if now != self._shown:
             self._shown = now

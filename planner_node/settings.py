@@ -12,28 +12,33 @@ from quad_dynamics.ros.state_settings import StateNodeSettings
 
 @dataclass(frozen=True)
 class PlannerSettings(StateNodeSettings):
-    """Everything that can be set about planner_node."""
+    """Parameters of planner_node."""
 
     plan_time_limit: float = param(
         0.015,
-        'wall-clock time after which no further quadratic program of a plan begins; 0: none; not used in '
-        'lock-step',
+        'wall-clock time after which no further quadratic program of a plan is started; 0: no limit; ignored '
+        'in lock-step',
         unit='s',
         low=0.0,
         high=1.0,
     )
     markers_rate: float = param(
-        20.0, 'of plan_markers, in the time of joint_states', unit='Hz', above=0.0, high=1000.0, dynamic=True
+        20.0,
+        'rate of plan_markers, in the time of joint_states',
+        unit='Hz',
+        above=0.0,
+        high=1000.0,
+        dynamic=True,
     )
 
     def for_planning(self) -> PlannerSettings:
-        """The settings with which plans are made: in lock-step no clock decides anything."""
+        """The settings for planning: in lock-step there is no time limit."""
         return self.replace(plan_time_limit=0.0) if self.lock_step else self
 
     def _across(self) -> list[str]:
         problems = super()._across() + frame_problems(self, ('world_frame', 'base_frame'))
         if self.planner != 'com_splines':
             problems.append(
-                f"planner is {self.planner!r}; expected 'com_splines': others make no plans to send"
+                f"planner is {self.planner!r}; expected 'com_splines': only its plans can be published"
             )
         return problems

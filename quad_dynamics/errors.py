@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All exceptions and warnings of the library, and how programs print the warnings.
+"""All exceptions and warnings of the library, and how the command line prints warnings.
 
 Every exception derives from `QuadDynamicsError` and also from the built-in class it is a kind of, so that
 `except ValueError` keeps working.
@@ -19,12 +19,12 @@ class QuadDynamicsError(Exception):
 
 
 class ModelError(QuadDynamicsError, ValueError):
-    """A file or text cannot become a model; it carries every problem found, not only the first.
+    """A file or text is not a valid model; lists all problems, not only the first.
 
     Attributes:
         source: where the model came from (a path, a bundled name, or 'URDF text').
-        problems: one sentence for each problem.
-        warnings: what was doubtful besides, one line for each kind.
+        problems: one message per problem.
+        warnings: one line per kind of warning.
     """
 
     def __init__(self, source: str, problems: Sequence[str], warnings: Sequence[str] = ()) -> None:
@@ -42,11 +42,11 @@ class ModelError(QuadDynamicsError, ValueError):
 
 
 class ArgumentError(QuadDynamicsError, ValueError):
-    """A bad argument of a public function: wrong shape, not finite, or an unknown name."""
+    """An invalid argument of a public function: wrong shape, not finite, or an unknown name."""
 
 
 class ModelWarning(UserWarning):
-    """A model could be built, but something in its file is doubtful; `strict=True` makes it an error."""
+    """A model could be built, but its file is questionable; `strict=True` makes this an error."""
 
 
 class FactorizationWarning(UserWarning):
@@ -54,13 +54,13 @@ class FactorizationWarning(UserWarning):
 
 
 class SimulationDiverged(QuadDynamicsError, RuntimeError):  # noqa: N818 (what happened, not an error in a call)
-    """A simulation has left what its time step can follow; the simulator is back in its last good state.
+    """A simulation has diverged; the simulator is back in its last valid state.
 
     Attributes:
-        time: of the last good state [s].
+        time: of the last valid state [s].
         q: (nq,) its configuration.
         u: (nv,) its velocity.
-        log: what `run` had logged before, None from `step`.
+        log: the log of `run` up to then, None from `step`.
     """
 
     def __init__(self, message: str, time: float, q: Any, u: Any) -> None:
@@ -73,7 +73,7 @@ class SimulationDiverged(QuadDynamicsError, RuntimeError):  # noqa: N818 (what h
 
 
 class RosMissing(QuadDynamicsError, RuntimeError):  # noqa: N818 (what is the case, not an error in a call)
-    """Something of ROS, or of what the nodes need beside it, is not installed."""
+    """ROS, or another requirement of the nodes, is not installed."""
 
 
 @contextmanager

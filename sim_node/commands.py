@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands to the drives, as they come over topics: checked, and watched for silence."""
+"""Commands to the drives, received from topics, validated, and watched for timeouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quad_dynamics.ros.diagnostics import Diagnostics
 from quad_dynamics.ros.qos import COMMAND, CONTROL
 from sim_node.world import World
 
-# States whose answer is waited for, to measure how long it takes.
+# Number of unanswered states that are kept to measure latency.
 _MOST_SENT = 100
 
 
@@ -27,10 +27,10 @@ class Commands:
     """Takes commands from `joint_torques`, or from `effort_controller/commands`.
 
     Attributes:
-        topic: where they come from.
+        topic: their topic.
         subscription: of that topic.
-        count: how many were taken.
-        begun: whether somebody is there who sends commands, if only NaN.
+        count: number of accepted commands.
+        begun: whether commands have arrived, even if they were all NaN.
     """
 
     def __init__(self, node: Node, world: World, diagnostics: Diagnostics) -> None:
@@ -41,7 +41,7 @@ class Commands:
         self.topic = 'effort_controller/commands' if is_array else 'joint_torques'
         kind = Float64MultiArray if is_array else JointState
         take = self._take_array if is_array else self._take_joint_state
-        # In lock-step a command that is lost would stop everything.
+        # In lock-step a lost command would stop everything.
         qos = COMMAND if world.settings.lock_step else CONTROL
         self.subscription = node.create_subscription(kind, self.topic, self._checked(take), qos, raw=True)
         self._reader = JointReader(names, (), self.topic)
@@ -60,19 +60,19 @@ class Commands:
         self._sent[stamp_ns] = time.monotonic()
 
     def latency(self, share: float) -> float:
-        """Time from states to the use of the command that answers them, of which a share is below [ms]."""
+        """Quantile of the time from publishing a state to using the command that answers it [ms]."""
         return float(np.quantile(self._latencies, share)) * 1e3 if self._latencies else 0.0
 
     def answered(self, stamp_ns: int) -> bool:
-        """Whether the command for the state of this stamp has come."""
+        """Whether the command for the state with this stamp has arrived."""
         return self._stamp_ns >= stamp_ns
 
     def forget(self) -> None:
-        """Take commands that have come for none."""
+        """Forget the commands that have arrived."""
         self._stamp_ns = -1
 
     def watch(self) -> None:
-        """Let the drives damp when no command has come for too long, in simulated and in wall time."""
+        """Let the drives damp if no command has arrived for too long, in simulated and in wall time."""
         world = self._world
         timeout = world.settings.command_timeout
         if world.is_damped or (world.now_ns - world.commanded_ns) * 1e-9 <= timeout:
@@ -105,41 +105,43 @@ class Commands:
         self._taken(sample.stamp_ns)
 
     def _take_nothing(self, stamp_ns: int) -> None:
-        """Refuse nothing but NaN, as ros2_control sends it while no controller is active.
+        """Reject a command that is all NaN, as sent by ros2_control while no controller is active.
 
-        The last good command holds until it is too old. Time begins and, in lock-step, goes on all the same:
-        a controller can only be started while it does.
+        The last valid command holds until it is too old. Time starts and, in lock-step, advances anyway: a
+        controller can only be started while time advances.
         """
         self._check_age(stamp_ns)
         self.begun = True
         self._stamp_ns = stamp_ns or self._world.now_ns
         raise ArgumentError(
-            f'{self.topic} has nothing but NaN (is no controller active?); expected finite numbers'
+            f'{self.topic} contains only NaN (no active controller?); expected finite numbers'
         )
 
     def _take_array(self, raw: bytes) -> None:
         try:
             numbers = np.array(deserialize_message(raw, Float64MultiArray).data, dtype=np.float64)
-        except Exception as error:  # whatever the deserializer says of damaged bytes
-            raise ArgumentError(f'{self.topic}: {len(raw)} bytes that are no Float64MultiArray') from error
+        except Exception as error:  # whatever the deserializer raises
+            raise ArgumentError(
+                f'{self.topic}: not a valid Float64MultiArray message (truncated?)'
+            ) from error
         nj = self._world.model.nj
         if numbers.shape != (nj,) or not np.isfinite(numbers).all():
             raise ArgumentError(
                 f'{self.topic} has {numbers.size} numbers, {int(np.isfinite(numbers).sum())} of them finite; '
-                f'expected {nj} finite ones, in the order {list(self._world.model.joint_names)}'
+                f'expected {nj} finite numbers, in the order {list(self._world.model.joint_names)}'
             )
         self._world.command(numbers, None, None)
         self._taken(self._world.now_ns)
 
     def _check_age(self, stamp_ns: int) -> None:
-        """Refuse what is older than the silence that is allowed; 0 is no stamp at all."""
+        """Reject commands older than `command_timeout`; a stamp of 0 means no stamp."""
         age, oldest = (self._world.now_ns - stamp_ns) * 1e-9, self._world.settings.command_timeout
         if stamp_ns and age > oldest:
             raise ArgumentError(f'{self.topic} is {age:.3g} s old; expected at most {oldest:g} s')
         if age < 0.0 and self._world.settings.lock_step:
             raise ArgumentError(
-                f'{self.topic} has a stamp {-age:.3g} s ahead; in lock-step expected that of the '
-                'joint_states that it answers, or of /clock (use_sim_time)'
+                f'{self.topic} has a stamp {-age:.3g} s in the future; in lock-step, expected the '
+                'stamp of the joint_states that it answers, or of /clock (use_sim_time)'
             )
 
     def _taken(self, stamp_ns: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is drawn of contact, in RViz and in the viewer: points, forces, cones, support polygon, mass."""
+"""Contact markers for RViz and the viewer: points, forces, cones, support polygon, centre of mass."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _EDGE = ColorRGBA(r=0.36, g=0.25, b=0.13, a=1.0)
 
 @dataclass(frozen=True)
 class _Push:
-    """A force (3,) on a link [N], and from when to when it is shown [ns]."""
+    """A force (3,) on a link [N], and the time span in which it is shown [ns]."""
 
     link: str
     force: Floats
@@ -48,7 +48,7 @@ class _Push:
     end_ns: int
 
     def is_seen(self, now_ns: int) -> bool:
-        """Whether it is shown at a time [ns]; time may begin anew."""
+        """Whether it is shown at a time [ns]; time may be reset."""
         return self.start_ns <= now_ns <= self.end_ns
 
 
@@ -61,8 +61,8 @@ class Markers:
         self._frame = world.settings.odom_frame
         self._publisher = node.create_publisher(MarkerArray, 'markers', COMMAND)
         self._terrain = node.create_publisher(MarkerArray, 'terrain', LATCHED)
-        self._arrows: set[int] = set()  # ever shown: deletions are repeated, so that nobody misses one
-        self._pushes: list[_Push] = []  # those too that are over, until others take their places
+        self._arrows: set[int] = set()  # ever shown: deletions are repeated, so that none is missed
+        self._pushes: list[_Push] = []  # including those that are over, until others take their places
         height = max(float(world.sim.standing()[2]), 0.05) if world.model.floating_base else 0.3
         self._size = 0.05 * height
         weight = world.model.total_mass * float(np.linalg.norm(world.model.gravity)) or 1.0
@@ -70,7 +70,7 @@ class Markers:
         self.publish_terrain()
 
     def publish_terrain(self) -> None:
-        """Publish the ground in place of the one before; it stays for who comes later."""
+        """Publish the terrain, replacing the previous one; it is latched for late subscribers."""
         look = look_of(self._world.sim.terrain)
         markers = [Marker(action=Marker.DELETEALL)]
         for i, ((r, g, b), triangles) in enumerate(look.triangles.items()):
@@ -103,7 +103,7 @@ class Markers:
             self._pushes.append(push)
 
     def publish(self) -> None:
-        """Publish what is seen now, if anybody looks."""
+        """Publish the current markers if there are subscribers."""
         if self._publisher.get_subscription_count() == 0:
             return
         sim = self._world.sim
@@ -124,7 +124,7 @@ class Markers:
         self._publisher.publish(MarkerArray(markers=markers))
 
     def _places(self, q: Floats) -> Floats:
-        """(points, 3) where the contact points touch: the lowest part of their spheres."""
+        """(points, 3) where the contact points touch: the lowest points of their spheres."""
         places = []
         for point, normal in zip(
             self._world.sim.contact_points, self._world.sim.contact_normals, strict=True
@@ -145,13 +145,13 @@ class Markers:
         self._arrows.update(loaded)
         for i in sorted(self._arrows):
             marker = make_marker('forces', i, Marker.ARROW, _RED, (0.5 * size, 1.2 * size, 1.5 * size))
-            if i in loaded:  # other ones may be points of a contact model that is no longer in use
+            if i in loaded:  # others may belong to a contact model that is no longer in use
                 marker.points = points(np.array([p[i], p[i] + self._scale * forces[i]]))
             markers.append(marker if i in loaded else removed(marker))
         return markers
 
     def _push_arrows(self, q: Floats) -> list[Any]:
-        """Arrows that start at the link which is pushed; long enough to leave the body of the robot."""
+        """Arrows that start at the pushed link and are long enough to leave the body of the robot."""
         size, now = self._size, self._world.now_ns
         markers = []
         for i, push in enumerate(self._pushes):
@@ -192,7 +192,7 @@ class Markers:
         return marker
 
     def _centre(self, q: Floats) -> list[Any]:
-        """The centre of mass, and its place on the ground."""
+        """The centre of mass and its projection onto the ground."""
         c, size = np.asarray(center_of_mass(self._world.model, q)), self._size
         below = np.array([c[0], c[1], float(self._world.sim.terrain.height(c[0], c[1]))])
         markers = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sim_node: torques in, the simulated robot out.
 
-One thread does everything, one time step after the other: take commands, advance, publish what is due.
+One thread does everything in each time step: take commands, advance, publish what is due.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from sim_node.outputs import Outputs
 from sim_node.settings import SimNodeSettings
 from sim_node.world import World
 
-# Between two looks at everything but commands: services, parameters, poses, pushes [s].
+# Interval of processing everything other than commands: services, parameters, poses, pushes [s].
 _POLL = 0.01
 # Between two messages of a state that does not change: paused, or waiting in lock-step [s].
 _REPEAT_PAUSED = 0.02
 _REPEAT_LOCK_STEP = 1.0
-# When joint_states are published after a time step, as a share of its period: all else is done by then.
+# When joint_states are published after a time step, as a share of its period; the rest is done by then.
 _STATE_PHASE = 0.35
 # A period that leaves time to sleep [s].
 _LEAST_PERIOD = 5e-4
@@ -52,7 +52,7 @@ class SimNode:
         """Read the parameters, load the robot, and make everything ready for the first time step.
 
         Raises:
-            QuadDynamicsError: what is wrong with the parameters or the robot.
+            QuadDynamicsError: the parameters or the robot are invalid.
         """
         self.node = OverridableNode('sim_node')
         self._parameters = NodeParameters(self.node, SimNodeSettings)
@@ -109,18 +109,18 @@ class SimNode:
         while not stop():
             try:
                 self._turn(stop)
-            except Exception as error:  # whatever it is: the drives damp, and time goes on
+            except Exception as error:  # whatever it is: the drives damp, and time continues
                 self._diagnostics.error(error)
                 with contextlib.suppress(ArgumentError):
                     self.world.damp()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         self._priority.want(False)
         self.node.destroy_node()
 
     def _turn(self, stop: StopFlag) -> None:
-        """One time step; paused, or in lock-step, wait for what it needs."""
+        """One time step; when paused or in lock-step, wait first."""
         if self._paused or self._waits:
             self._stand_still()
         elif self.world.settings.lock_step:
@@ -136,7 +136,7 @@ class SimNode:
         self._commands.watch()
 
     def _stand_still(self) -> None:
-        """Take what comes, and repeat the state now and then; not after each answer, without end."""
+        """Process messages, and repeat the state at intervals, not after each answer."""
         self._box.wait(min(max(self._next_repeat - time.monotonic(), 0.0), _REPEAT_PAUSED))
         self._waits &= not self._commands.begun
         if time.monotonic() >= self._next_repeat:
@@ -155,7 +155,7 @@ class SimNode:
             self._markers.publish()
 
     def _hold(self) -> None:
-        """Let joint_states come evenly, whatever the time step and the other messages have taken."""
+        """Publish joint_states at even intervals, however long the time step and other messages took."""
         if not (self._paused or self._waits or self.world.settings.lock_step):
             self._pacer.hold(_STATE_PHASE)
 
@@ -167,20 +167,20 @@ class SimNode:
     # ---------------------------------------------------------------- lock-step
 
     def _wait_for_subscribers(self, stop: StopFlag) -> None:
-        """Wait until the controller, and whoever else is asked for, have found the topics."""
+        """Wait until the controller and all required partners have discovered the topics."""
         partners = self.world.settings.lock_step_partners
         self.node.get_logger().info(f'lock-step: waiting for {", ".join(partners) or "a controller"}')
         while not stop() and not self._is_met(partners):
             self._box.wait(_REPEAT_PAUSED)
             self._report()
-        # Who has found a topic here may not yet have been found there.
+        # A node that we have discovered may not have discovered us yet.
         deadline = time.monotonic() + 0.5
         while not stop() and time.monotonic() < deadline:
             self._box.wait(_REPEAT_PAUSED)
         self._commands.forget()
 
     def _is_met(self, partners: Sequence[str]) -> bool:
-        """Whether these nodes, or any, hear the states, and hear or give commands, or give plans."""
+        """Whether these nodes (or any) subscribe to states, and subscribe to or publish commands or plans."""
         node = self.node
         topics = self._outputs.state_topics if partners else self._outputs.state_topics[:1]
         if not all(topic.get_subscription_count() for topic in topics):
@@ -204,13 +204,13 @@ class SimNode:
             self._report()
             if stop() or self._paused:
                 return
-            if time.monotonic() > repeat:  # a controller that came later has not seen it
+            if time.monotonic() > repeat:  # a controller that started later has not seen it
                 self._outputs.publish(everything=True)
                 repeat = time.monotonic() + _REPEAT_LOCK_STEP
         for _ in range(self.world.control_steps):
             self._pacer.wait()
             self._advance()
-        if self.world.sim.step_count % self.world.control_steps:  # a step did not count
+        if self.world.sim.step_count % self.world.control_steps:  # a step was undone
             self._outputs.publish(everything=True)
         if time.monotonic() >= self._next_poll:
             self._look_around()
@@ -228,7 +228,7 @@ class SimNode:
         return response
 
     def _is_elsewhere(self) -> None:
-        """The robot has been put elsewhere: commands for where it was count no more."""
+        """The pose of the robot was reset: discard commands for the old pose."""
         self._commands.forget()
         self._diagnostics.hurry()
         self._outputs.publish(everything=True)
@@ -245,7 +245,7 @@ class SimNode:
         if not self._paused:
             response.success, response.message = (
                 False,
-                'the simulation runs; expected it to be paused (~/pause)',
+                'the simulation is running; expected it to be paused (~/pause)',
             )
             return response
         for _ in range(self.world.control_steps):
@@ -266,7 +266,7 @@ class SimNode:
         self._markers.note_push(link, wrench[:3])
 
     def _link(self, frame: str) -> str:
-        """The link that a frame of a message names; '' is the base."""
+        """The link named by the frame of a message; '' is the base."""
         world = self.world
         if frame in ('', world.settings.odom_frame, world.base_frame):
             return ''
@@ -283,7 +283,7 @@ class SimNode:
             self._rate.restart()
 
     def _sleeps(self, settings: SimNodeSettings) -> bool:
-        """Whether the loop keeps real time, and sleeps between time steps so that others have their turn."""
+        """Whether the loop keeps real time and sleeps between time steps."""
         keeps_time = settings.real_time_priority and not settings.lock_step
         return keeps_time and self._pacer.period >= _LEAST_PERIOD
 
@@ -292,7 +292,7 @@ class SimNode:
         """Wall time between two time steps [s]; 0: none."""
         return settings.dt / settings.real_time_factor if settings.real_time_factor else 0.0
 
-    # ---------------------------------------------------------------- what to tell
+    # ---------------------------------------------------------------- diagnostics
 
     def _report(self) -> None:
         if not self._diagnostics.is_due:
@@ -303,7 +303,7 @@ class SimNode:
         if self._paused or self._waits:
             message = 'paused' if self._paused else f'waiting for commands on {self._commands.topic}'
         elif world.is_damped:
-            level, message = WARN, 'no commands: the drives damp'
+            level, message = WARN, 'no commands: the drives are damping'
         publishers = self._crowd.count()
         if publishers > 1:
             level = WARN
@@ -311,10 +311,10 @@ class SimNode:
         simulations = self._others.count()
         if simulations > 1:
             level = WARN
-            message += f'; {simulations} publishers of joint_states, expected this node alone'
+            message += f'; {simulations} publishers of joint_states, expected only this node'
         if self._doubts:
             level = max(level, WARN)
-            message += '; contact is doubtful, see contact_doubts'
+            message += '; contact points are questionable, see contact_doubts'
         self._diagnostics.publish(
             level,
             message,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sim_node publishes about the robot, each at its rate of simulated time."""
+"""The topics that sim_node publishes about the robot, each at its rate in simulated time."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Outputs:
     """The topics of the robot's state.
 
     Attributes:
-        before_joint_states: called when all else that is due has been published.
-        on_joint_states: called with the stamp of joint states that were published [ns].
+        before_joint_states: called when all other due messages have been published.
+        on_joint_states: called with the stamp of published joint states [ns].
     """
 
     def __init__(self, node: Node, world: World) -> None:
         """Make the publishers.
 
         Raises:
-            ArgumentError: a rate that is no whole fraction of that of the time steps.
+            ArgumentError: a rate is not an integer fraction of the rate of time steps.
         """
         self._node, self._world = node, world
         settings, floats = world.settings, world.model.floating_base
@@ -52,7 +52,7 @@ class Outputs:
         return Transforms.exist and self._world.model.floating_base and self._world.settings.publish_tf
 
     def _make_truth(self) -> None:
-        """Publish the truth where it differs from what is measured, or where odometry is left to others."""
+        """Publish ground truth if it differs from the measurements, or if odom is not published."""
         node, world = self._node, self._world
         if world.has_noise and self._truth is None:
             self._truth = SensorTopics(node, world, GROUND_TRUTH)
@@ -61,20 +61,20 @@ class Outputs:
             self._true_odometry = OdometryTopic(node, world, GROUND_TRUTH)
 
     def _when_due(self) -> list[tuple[int, Callable[[int], None]]]:
-        """Time steps between two messages, and what publishes them."""
+        """Time steps between two messages, and the function that publishes them."""
         world, settings = self._world, self._world.settings
         rates = {'imu_rate': self._imu, 'odom_rate': self._odom, 'foot_forces_rate': self._foot_forces}
 
         def every(name: str) -> int:
-            # In lock-step a controller gets all that it needs for each of its commands.
+            # In lock-step a controller gets all sensors for each of its commands.
             return world.control_steps if settings.lock_step else world.every(getattr(settings, name), name)
 
         due = [(every(name), publish) for name, publish in rates.items()]
         if self._tf is not None:
             due.append((world.every(settings.tf_rate, 'tf_rate'), self._publish_tf))
         clock = [self._make_clock()] if settings.publish_clock else []
-        # Last: who is woken by joint_states finds the rest there already. In lock-step a controller may be
-        # woken by /clock, as ros2_control is, and finds joint_states there.
+        # Last: a node that is woken by joint_states finds the rest already there. In lock-step a controller
+        # may be woken by /clock, as ros2_control is, and finds joint_states there.
         joint_states = (every('joint_states_rate'), self._joint_states)
         return [*due, joint_states, *clock] if settings.lock_step else [*due, *clock, joint_states]
 
@@ -93,15 +93,15 @@ class Outputs:
         return [self._measured.joint_states, *odometry, *self._measured.feet]
 
     def change_sensors(self) -> None:
-        """The sensors have other errors: publish those, and the truth where they have any."""
+        """Adapt to changed sensor errors; publish ground truth if there are any."""
         self._measured.describe_errors()
         self._make_truth()
 
     def publish(self, everything: bool = False) -> None:
-        """Publish what is due after the time step that was made last.
+        """Publish what is due after the last time step.
 
         Args:
-            everything: whether or not it is due.
+            everything: publish all topics, due or not.
         """
         step, stamp = self._world.sim.step_count, self._world.now_ns
         self._readings = None
@@ -110,7 +110,7 @@ class Outputs:
                 publish(stamp)
 
     def _read(self) -> tuple[Readings, Readings]:
-        """What is measured now, and the truth; read once."""
+        """The current measurements and the ground truth; read once."""
         step = self._world.sim.step_count
         if self._readings is None or self._readings[0] != step:
             self._readings = step, self._world.readings()

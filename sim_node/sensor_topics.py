@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topics of the robot's sensors: the measured ones, or the truth."""
+"""The topics of the robot's sensors: measurements or ground truth."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROUND_TRUTH = 'ground_truth/'
 
 try:
     from tf2_msgs.msg import TFMessage
-except ImportError:  # no wheel of it exists; with a ROS installation it is there
+except ImportError:  # part of a ROS installation; there is no wheel
     TFMessage = None
 
 
@@ -84,7 +84,7 @@ class SensorTopics:
         self.joint_states.publish(self._joint_template.bytes(stamp))
 
     def publish_imu(self, stamp: int, readings: Readings) -> None:
-        """Publish what the IMU reads."""
+        """Publish the readings of the IMU."""
         numbers = self._imu_template.numbers
         numbers['orientation'][:] = readings.imu_orientation
         numbers['angular_velocity'][:] = readings.imu_angular_velocity
@@ -92,7 +92,7 @@ class SensorTopics:
         self._imu.publish(self._imu_template.bytes(stamp))
 
     def publish_feet(self, stamp: int, readings: Readings) -> None:
-        """Publish the forces on the feet, in the axes that the settings say."""
+        """Publish the forces on the feet, in the axes of `foot_force_frame`."""
         forces = np.asarray(readings.foot_forces)
         if self._in_foot_axes:
             forces = self._in_axes_of_feet(forces)
@@ -136,7 +136,7 @@ class OdometryTopic:
 class Transforms:
     """odom to base on /tf: the pose of `odom`, with its errors (REP-105).
 
-    Feet that have no link in the file are there too, below the links whose ends they are.
+    Feet without a link in the file are published too, as children of the links whose ends they are.
 
     Attributes:
         exist: whether tf2_msgs is installed.

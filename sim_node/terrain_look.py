@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ground looks like: triangles by colour, and lines that show its shape. Knows nothing of ROS."""
+"""The appearance of the ground: coloured triangles, and lines that show its shape. Independent of ROS."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _placed(points: Floats, part: Plane | Box | HeightMap) -> Floats:
 
 
 def _plane_lines(part: Plane) -> Floats:
-    """Lines in pieces: browsers leave out segments that reach behind the camera."""
+    """Grid lines, cut into pieces: browsers drop segments that extend behind the camera."""
     half = 0.5 * PLANE_SIZE
     at, along = np.arange(-half, half + 1e-9, _GRID), np.arange(-half, half + 1e-9, _PIECE)
     x, y = np.meshgrid(at, along, indexing='ij')
@@ -130,7 +130,7 @@ def _split(points: Floats) -> Floats:
 
 
 def _band(z: Floats, heights: Floats) -> npt.NDArray[np.intp]:
-    """Which colour heights (n,) have; what is level with a plane at zero has the colour of the plane."""
+    """Indices of the colours of heights (n,); zero height has the colour of a plane."""
     low, high = float(heights.min()), float(heights.max())
     low = max(low, 0.0) if high > 0.0 else low
     share = (z - low) / max(high - low, 1e-9)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated robot behind sim_node: its clock, its commands, and what happens when it diverges."""
+"""The simulated robot of sim_node: clock, commands, and recovery from divergence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quad_dynamics.simulation.settings import SensorSettings
 from quad_dynamics.simulation.simulator import Simulator
 from sim_node.settings import SimNodeSettings
 
-# So often in a row may the robot be stopped where it is, when it diverges; then it is put back to its start.
+# Maximum number of consecutive divergences after which the robot is only stopped; then it is reset.
 _MOST_DIVERGENCES = 3
 
 
@@ -28,22 +28,22 @@ class World:
     """One robot on its terrain.
 
     Attributes:
-        settings: all that can be set.
+        settings: of the node.
         model: robot.
-        sim: simulator; another one when settings of it change.
-        is_damped: whether the drives damp, because nobody commands them.
+        sim: simulator; replaced when its settings change.
+        is_damped: whether the drives damp because there are no commands.
         commanded_ns: time of the last command [ns].
     """
 
     def __init__(self, model: Model, settings: SimNodeSettings) -> None:
-        """Compile, and put the robot to its start.
+        """Compile, and place the robot in its initial pose.
 
         Args:
             model: robot.
-            settings: all that can be set.
+            settings: of the node.
 
         Raises:
-            ArgumentError: what is wrong with the settings.
+            ArgumentError: the settings are invalid.
         """
         self.settings = settings
         self.model = model
@@ -78,13 +78,13 @@ class World:
 
     @property
     def now_ns(self) -> int:
-        """Simulated time; it goes on over resets [ns]."""
+        """Simulated time, which continues across resets [ns]."""
         return self._begin_ns + self.sim.step_count * self.dt_ns
 
     def step(self) -> str:
-        """Advance by one time step; return '' or what went wrong.
+        """Advance by one time step; return '' or the error.
 
-        A step that diverges does not count: the robot is stopped where it was.
+        A step that diverges is undone: the robot is stopped in its previous pose.
         """
         try:
             self.sim.step()
@@ -108,13 +108,13 @@ class World:
         """Time steps between two messages of a rate [Hz].
 
         Raises:
-            ArgumentError: it is no whole number of them.
+            ArgumentError: the period is not a multiple of the time step.
         """
         steps = round(1.0 / (rate * self.settings.dt))
         if steps < 1 or abs(steps * rate * self.settings.dt - 1.0) > 1e-6:
             raise ArgumentError(
-                f'parameter {name} is {rate:g} Hz; expected 1 / dt = {1.0 / self.settings.dt:g} Hz, '
-                'or a whole fraction of it'
+                f'parameter {name} is {rate:g} Hz; expected 1 / dt = {1.0 / self.settings.dt:g} Hz '
+                'or an integer fraction of it'
             )
         return steps
 
@@ -130,7 +130,7 @@ class World:
     # ---------------------------------------------------------------- state
 
     def reset(self) -> None:
-        """Put the robot to its start, at rest, with drives that damp; time goes on."""
+        """Reset the robot to its initial pose, at rest, with damping drives; time continues."""
         now = self.now_ns
         self.sim.reset(self._start())
         self._begin_ns = now
@@ -141,28 +141,28 @@ class World:
         self.damp()
 
     def _skip_ahead(self) -> None:
-        """Give the state after a jump a stamp of its own: no command for the one before fits it."""
+        """Give the state after a jump its own stamp, so that no command for the previous state matches."""
         self._begin_ns += self.control_steps * self.dt_ns
 
     def _start(self) -> Floats:
         if self.settings.initial_pose == 'standing' or not self.model.floating_base:
             return self.sim.standing()
-        if self._lying is None:  # it is searched for, which takes a while
+        if self._lying is None:  # it is computed, which takes a while
             self._lying = lying_pose(self.model)
         return self.sim.on_ground(self._lying)
 
     def place(self, p_WB: Floats, quaternion: Floats) -> None:
-        """Put the base elsewhere, at rest, the joints as they are.
+        """Set the pose of the base, at rest, with the joints unchanged.
 
         Args:
-            p_WB: (3,) [m]; below the ground it is lifted onto it.
+            p_WB: (3,) [m]; a position below the ground is lifted onto it.
             quaternion: (4,) x y z w.
 
         Raises:
-            ArgumentError: a fixed base, or numbers that are none of a pose.
+            ArgumentError: the base is fixed, or the numbers are not a valid pose.
         """
         if not self.model.floating_base:
-            raise ArgumentError(f'{self.model.name} has a fixed base; expected a robot that can be moved')
+            raise ArgumentError(f'initialpose: {self.model.name} has a fixed base; expected a floating base')
         norm = float(np.linalg.norm(quaternion))
         if not (np.isfinite(p_WB).all() and math.isfinite(norm) and abs(norm - 1.0) < 0.01):
             raise ArgumentError(
@@ -176,24 +176,24 @@ class World:
         self._skip_ahead()
 
     def _depth(self, q: Floats) -> float:
-        """By how much the robot must be lifted to be above the ground [m]."""
+        """How far the robot must be lifted to be above the ground [m]."""
         distance, normal = self.sim.distances(q)
         steepest = 0.1  # of a wall, lifting leads out as of the steepest slope
         return float(np.max(-distance / np.maximum(normal[:, 2], steepest), initial=0.0))
 
     def push(self, link: str, wrench: Floats) -> None:
-        """Let a wrench act on a link, for the time that is set.
+        """Apply a wrench to a link for `push_duration`.
 
         Raises:
-            ArgumentError: an unknown link, numbers that are not finite, or too many at once.
+            ArgumentError: an unknown link, numbers that are not finite, or too many wrenches at once.
         """
         self.sim.apply_force(link or self.model.base_name, wrench, self.settings.push_duration)
 
     def change(self, new: SimNodeSettings) -> bool:
-        """Take other settings, in the middle of everything; return whether the simulator is another one.
+        """Change settings during the simulation; return whether the simulator was replaced.
 
         Raises:
-            ArgumentError: the robot cannot go on with them; nothing has changed then.
+            ArgumentError: the settings are invalid for the robot; nothing has changed.
         """
         kp, kd = self._gains(new)
         other = new.simulator() != self.settings.simulator()
@@ -219,9 +219,9 @@ class World:
         """Command the drives from now on.
 
         Args:
-            tau: (nj,) feed-forward torque, None is zero.
-            q: (nj,) positions to follow with kp, None for none.
-            qd: (nj,) velocities to follow with kd, None for none; with positions alone they are damped.
+            tau: (nj,) feed-forward torques; None: zero.
+            q: (nj,) target positions for kp; None: no position feedback.
+            qd: (nj,) target velocities for kd; None: no velocity feedback, or zero velocity if q is given.
         """
         position, velocity = q is not None and self._kp.any(), self._kd.any()
         damps = velocity and (q is not None or qd is not None)
@@ -237,7 +237,7 @@ class World:
         self.commanded_ns = self.now_ns
 
     def damp(self) -> None:
-        """Let the drives damp, without torques or positions."""
+        """Let the drives damp, without torques or target positions."""
         still = np.zeros(self.model.nj) if self._kd.any() else None  # drives without kd cannot damp
         self.sim.command(None, None, still, 0.0, self._kd)
         self.is_damped = True
@@ -249,14 +249,14 @@ class World:
 
     @property
     def has_noise(self) -> bool:
-        """Whether sensors have errors, so that the truth is published beside them."""
+        """Whether sensors have errors, so that ground truth is published as well."""
         return self._has_noise
 
     def readings(self) -> tuple[Readings, Readings | None]:
-        """What the sensors read now, and the truth if it is another.
+        """The current sensor readings, and the ground truth if it differs.
 
-        Torques and forces are means since they were sent last (`torques`, `forces`): they change from step to
-        step, and a sensor that looked at some of the steps only would take what is fast for something slow.
+        Torques and forces are means since they were last sent (`torques`, `forces`): they change from step to
+        step, and sampling only some of the steps would alias.
         """
         now = self.sim.truth()
         truth = replace(
@@ -268,14 +268,14 @@ class World:
 
 
 def _make_simulator(model: Model, settings: SimNodeSettings) -> Simulator:
-    """A simulator; the node has logged already what is doubtful about the robot's contact points."""
+    """A simulator, without warnings about contact points, which the node has already logged."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
         return Simulator(model, settings.simulator())
 
 
 class StepMean:
-    """The mean over time steps of something that is sent less often."""
+    """The mean over time steps of a quantity that is sent less often."""
 
     def __init__(self) -> None:
         self._sum: Floats | None = None
@@ -291,7 +291,7 @@ class StepMean:
         return now if self._sum is None else self._sum / self._steps
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Restart the mean."""
         self._sum, self._steps = None, 0
 
 

@@ -11,15 +11,15 @@ from typing import NoReturn
 from quad_dynamics.ros.process import CANNOT_SERVE, Runnable, run_node
 from viewer_node.serving import CannotServeError, check_viser
 
-# The server of the page may take its time to end; nothing of it is worth waiting for [s].
+# Time for the server of the page to stop; nothing is lost if it takes longer [s].
 _PATIENCE = 2.0
 
 
 def main() -> NoReturn:
-    """Run the node, and end the process at once.
+    """Run the node, and exit the process without cleanup.
 
-    The threads of the server and the large libraries take the interpreter seconds to take down on a busy
-    machine, by which time the process would be ended as one that hangs.
+    On a busy machine the interpreter needs seconds to stop the threads of the server and to unload large
+    libraries, and the process would be killed as one that hangs.
     """
     code = _run()
     for stream in (sys.stdout, sys.stderr):
@@ -29,7 +29,7 @@ def main() -> NoReturn:
 
 
 def _run() -> int:
-    """Run the node; returns its exit code, which is CANNOT_SERVE if there can be no page."""
+    """Run the node; returns its exit code, which is CANNOT_SERVE if the page cannot be served."""
     try:
         return run_node(_make, patience=_PATIENCE, usage=_usage, nothing_to_lose=True)
     except CannotServeError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of axes that are round and stay as they are for as long as they fit."""
+"""Axis ranges with round limits that change only when necessary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats
 
-_TOO_WIDE = 3.0  # a range that is so many times wider than needed is narrowed
+_TOO_WIDE = 3.0  # a range that is wider than needed by this factor is narrowed
 
 
 class AxisRange:
@@ -24,13 +24,13 @@ class AxisRange:
         """Start about zero.
 
         Args:
-            least: that it covers at least, so that noise does not fill the plot.
+            least: smallest range, so that noise does not fill the plot.
         """
         self._least = least
         self.low, self.high = _rounded(-0.5 * least, 0.5 * least)
 
     def fit(self, values: Floats) -> bool:
-        """Make it hold all values that are finite; whether it changed."""
+        """Extend it to all finite values; whether it changed."""
         finite = values[np.isfinite(values)]
         if len(finite) == 0:
             return False

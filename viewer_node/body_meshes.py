@@ -33,8 +33,8 @@ _THINNEST = 0.005  # edge of a box that stands in [m]
 def body_meshes(model: Model) -> BodyMeshes:
     """Read all visual shapes of a robot.
 
-    A link with a mesh that cannot be shown gets its collision shapes, in a colour of their own. If nothing of
-    it can be shown, it gets a box with the same mass and inertia. A robot without any visual shape gets its
+    A link with a mesh that cannot be shown gets its collision shapes, in another colour. If these cannot be
+    shown either, it gets a box with the same mass and inertia. A robot without any visual shape gets its
     collision shapes.
     """
     shapes = _Shapes(model)
@@ -59,7 +59,7 @@ def _transform(R: Floats, p: Floats) -> Floats:
 
 
 class _Shapes:
-    """Shapes of a robot; legs are alike, so each file is read once."""
+    """Shapes of a robot; legs share files, so each file is read once."""
 
     def __init__(self, model: Model) -> None:
         self.problems: list[str] = []
@@ -92,7 +92,7 @@ class _Shapes:
         if not names:
             return ''
         listed = ', '.join(names[:3]) + (f' and {len(names) - 3} more' if len(names) > 3 else '')
-        shown = '; teal shapes stand in' if self._has_stand_ins else ''
+        shown = '; teal shapes are shown instead' if self._has_stand_ins else ''
         return f'{len(names)} mesh{"" if len(names) == 1 else "es"} cannot be shown ({listed}){shown}'
 
     def _shown(self, shapes: Iterable[Shape], color: Color | None = None) -> list[Part]:
@@ -105,7 +105,7 @@ class _Shapes:
         return found
 
     def _stand_ins(self, link: Link, is_unseen: bool) -> list[Part]:
-        """What to show of a link in place of a mesh; of one that would be unseen, something at least."""
+        """Shapes to show instead of a mesh of a link; at least one for a link that would be invisible."""
         found = self._shown(link.collisions, STAND_IN)
         if is_unseen and not found and link.inertial is not None:
             found = _inertia_box(link.inertial)
@@ -113,7 +113,7 @@ class _Shapes:
         return found
 
     def _meshes(self, shape: Shape, color: Color | None) -> list[trimesh.Trimesh]:
-        """The meshes of one shape, in its own frame; what cannot be read is added to the problems."""
+        """The meshes of one shape, in its own frame; unreadable files are added to the problems."""
         rgba = color or self._color(shape.material)
         if shape.geometry.kind != 'mesh':
             return [_painted(_primitive(shape.geometry), rgba)]
@@ -203,7 +203,7 @@ def _export(parts: list[Part]) -> bytes:
 
 
 def _radius(model: Model, parts: dict[int, list[Part]]) -> float:
-    """Radius of a ball that holds the robot: along every chain, lengths add up at most [m]."""
+    """Radius of a ball around the robot: an upper bound, the sum of lengths along each chain [m]."""
     reach = np.zeros(model.nj + 1)  # of body frames from the base; the last one is the base or root
     for j, parent in enumerate(model.parents):
         reach[j] = reach[parent] + float(np.linalg.norm(model.joint_p[j]))

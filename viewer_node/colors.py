@@ -18,7 +18,7 @@ LINES = ('#2463b5', '#e8590c', '#2f9e44', '#ae3ec9', '#0c8599', '#c92a2a', '#f08
 
 
 def linear(rgba: Iterable[float]) -> npt.NDArray[np.uint8]:
-    """A colour as GLB wants it: files give what a screen shows (sRGB), GLB counts light.
+    """A colour for GLB, which is linear, while files have sRGB colours.
 
     Args:
         rgba: (4,) from 0 to 1.
@@ -35,5 +35,5 @@ _LINEAR_BYTES = np.array([linear((x / 255.0, 0.0, 0.0, 1.0))[0] for x in range(2
 
 
 def linear_bytes(colors: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Colours (..., 3) as viser's lines, arrows and fog want them: it draws those as if they were linear."""
+    """Colours (..., 3) for viser's lines, arrows and fog, which it draws as linear colours."""
     return _LINEAR_BYTES[colors]

@@ -24,7 +24,7 @@ class History:
         self._count = 0
 
     def add(self, time: float, values: Floats) -> None:
-        """Add a sample: time [s] and values (n,). Time that goes back starts anew; no time, no sample."""
+        """Add a sample: time [s] and values (n,). Decreasing time clears the history."""
         if self._count and time <= self._last_time:
             if time == self._last_time:
                 return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow keys of the page: a script that tells the server which are held, and how the server reads it.
+"""Arrow keys of the page: a script that reports held keys to the server, and the server's side.
 
-viser has hotkeys, but none that tell when a key is released. So the page asks for an address of the server
-with each change, and ten times a second while a key is held: where that ends, the robot stops.
+viser has hotkeys, but no events for released keys. So the page sends a request to the server with each
+change, and ten times a second while a key is held. When the requests cease, the robot stops.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from viewer_node.origin import is_own_page
 Direction = tuple[int, int, int]  # forward, to the left, turning to the left: each -1, 0 or 1
 
 ADDRESS = '/drive'
-# A page of another site cannot send a header of its own without asking first, and nobody answers that.
+# A page of another site cannot send a custom header without a preflight request, which is not answered.
 HEADER, WORD = 'X-Quad-Dynamics', 'drive'
 _NAMES = ('forward', 'left', 'turn')
 
-# What is typed into a field is not for the robot; while there is nothing to drive, arrows turn the camera.
+# Keys typed into a field are not for the robot; while there is nothing to drive, arrows turn the camera.
 SCRIPT = f"""
 (() => {{
     if (window.quadDynamicsKeys) return;
@@ -77,10 +77,10 @@ def allow(is_allowed: bool) -> str:
 
 
 class KeyRequests:
-    """Answers what pages ask for; requests of a page that come after a later one do not count.
+    """Answers requests of pages; requests that arrive out of order are ignored.
 
     Attributes:
-        on_keys: gets the direction, in the thread of the server; None: nobody drives.
+        on_keys: called with the direction, in the thread of the server; None: keys are ignored.
     """
 
     def __init__(self, address: str) -> None:

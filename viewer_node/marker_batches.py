@@ -24,7 +24,7 @@ _HEAD = (2.0, 0.3)  # of an arrow: diameter over that of the shaft, length over 
 
 
 class MarkerError(Exception):
-    """A marker cannot be drawn; the message names it and says why."""
+    """A marker cannot be drawn; the message names it and the reason."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ Batch = Arrows | Solids | Lines | Dots | Triangles | Text
 
 
 def batches(markers: Sequence[Marker]) -> tuple[dict[str, Batch], list[str]]:
-    """Everything that the markers of one namespace show.
+    """Batches to draw for the markers of one namespace.
 
     Args:
-        markers: with good numbers or bad ones.
+        markers: valid or invalid.
 
     Returns:
-        by a name of its kind, what to draw; and a sentence for each marker that cannot be drawn.
+        batches by a name of their kind; and a message for each marker that cannot be drawn.
     """
     kinds: dict[str, list[Any]] = {}
     problems = []
@@ -109,7 +109,7 @@ def batches(markers: Sequence[Marker]) -> tuple[dict[str, Batch], list[str]]:
 
 
 def _part(marker: Marker) -> tuple[str, Batch]:
-    """What one marker shows, and a name of its kind."""
+    """The batch of one marker, and a name of its kind."""
     if marker.type in SOLIDS:
         return SOLIDS[marker.type], _solids(marker)
     makers: dict[int, tuple[str, Callable[[Marker], Batch]]] = {
@@ -121,7 +121,7 @@ def _part(marker: Marker) -> tuple[str, Batch]:
         TEXT: ('text', _text),
     }
     if marker.type not in makers:
-        raise MarkerError(f'{marker} is of the type {marker.type}, which is not drawn')
+        raise MarkerError(f'{marker} has type {marker.type}, which is not supported')
     kind, make = makers[marker.type]
     made = make(marker)
     if isinstance(made, Text):
@@ -182,7 +182,7 @@ def _lines(marker: Marker) -> Lines:
         pairs = np.stack([np.arange(max(n - 1, 0)), np.arange(1, max(n, 1))], axis=1)
     else:
         if n % 2:
-            raise MarkerError(f'{marker} is a list of lines with {n} points; expected an even number')
+            raise MarkerError(f'{marker} is a LINE_LIST with {n} points; expected an even number')
         pairs = np.arange(n).reshape(-1, 2)
     return Lines(points[pairs], colors[pairs], float(_scale(marker)[0]))
 
@@ -195,9 +195,7 @@ def _dots(marker: Marker) -> Dots:
 def _triangles(marker: Marker) -> Triangles:
     points = _points(marker, _scale(marker))
     if len(points) % 3:
-        raise MarkerError(
-            f'{marker} is a list of triangles with {len(points)} points; expected a multiple of 3'
-        )
+        raise MarkerError(f'{marker} is a TRIANGLE_LIST with {len(points)} points; expected a multiple of 3')
     if len(marker.colors) == 0:
         color, alpha = _color(marker)
         return Triangles(points, np.append(color, np.uint8(round(255.0 * alpha))))
@@ -227,7 +225,7 @@ def _pose(marker: Marker) -> tuple[Floats, Floats]:
 def _points(marker: Marker, scale: Floats | None = None) -> Floats:
     """Points (n, 3) of the marker in its frame."""
     if len(marker.points) > _MOST_POINTS:
-        raise MarkerError(f'{marker} has {len(marker.points)} points; at most {_MOST_POINTS} are drawn')
+        raise MarkerError(f'{marker} has {len(marker.points)} points; expected at most {_MOST_POINTS}')
     if not _is_finite(marker.points):
         raise MarkerError(f'{marker} has points that are not finite')
     return _placed(marker, marker.points if scale is None else marker.points * scale)
@@ -268,7 +266,7 @@ def _colors(marker: Marker, n: int) -> tuple[Bytes, Floats]:
     if len(marker.colors) == 0:
         return _repeat(_color(marker), n)
     if len(marker.colors) != n:
-        raise MarkerError(f'{marker} has {len(marker.colors)} colors; expected {n}, one for each point')
+        raise MarkerError(f'{marker} has {len(marker.colors)} colors; expected {n}, one per point')
     rgba = _rgba(marker.colors)
     return rgba[:, :3], rgba[:, 3] / 255.0
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes of the scene that show batches of markers.
 
-Nodes are changed in place. They keep the largest number of items that they ever had: what is not needed is
-drawn on top of the first item, or with no size, because a change of the number makes the browser build the
-node again.
+Nodes are changed in place. They keep the largest number of items that they ever had, because a change of the
+number makes the browser rebuild the node. Unused items are drawn on top of the first one, or with zero size.
 """
 
 from __future__ import annotations
@@ -163,7 +162,7 @@ class _SolidNode(MarkerNode):
         self._handle.batched_opacities = self._opacities(batch)
 
     def _opacities(self, batch: Solids) -> npt.NDArray[np.float32] | None:
-        """None if nothing is transparent: what is transparent is drawn last, and hides less well."""
+        """None if nothing is transparent: transparent objects are drawn last, without exact occlusion."""
         return None if batch.opacities.min() >= 1.0 else self._filled(batch.opacities).astype(np.float32)
 
     def _sizes(self, batch: Solids) -> npt.NDArray[np.float32]:
@@ -173,7 +172,7 @@ class _SolidNode(MarkerNode):
 
 
 class _TriangleNode(MarkerNode):
-    """A mesh in one colour is changed in place, one with colours is built again."""
+    """A mesh with one colour is changed in place, one with several is rebuilt."""
 
     def draw(self, batch: Triangles) -> None:
         if len(batch.points) == 0:

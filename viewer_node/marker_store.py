@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The markers that are there: what was added, less what was deleted or has expired."""
+"""The current markers: those that were added and neither deleted nor expired."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MarkerStore:
         """Start empty.
 
         Args:
-            frames: whose markers are accepted, as they mean the world.
+            frames: accepted frames, all taken as the world frame.
         """
         self._frames = frozenset(frames)
         self._markers: dict[str, dict[int, Marker]] = {}
@@ -31,7 +31,7 @@ class MarkerStore:
 
     @property
     def namespaces(self) -> list[str]:
-        """All of them, in alphabetical order; those without markers too, if they had any."""
+        """All namespaces that ever had markers, in alphabetical order."""
         return sorted(self._markers)
 
     def markers(self, namespace: str) -> list[Marker]:
@@ -43,10 +43,10 @@ class MarkerStore:
 
         Args:
             markers: to add or delete.
-            now: time at which it came [s].
+            now: arrival time [s].
 
         Returns:
-            a sentence for each marker that is not accepted.
+            a message for each rejected marker.
         """
         problems = []
         for marker in markers:
@@ -55,20 +55,20 @@ class MarkerStore:
             elif marker.action == DELETE:
                 self._delete(marker.ns, marker.id)
             elif marker.action != ADD:
-                problems.append(f'{marker} has the action {marker.action}; expected 0, 2 or 3')
+                problems.append(f'{marker} has action {marker.action}; expected 0, 2 or 3')
             elif marker.frame.rpartition('/')[2] not in self._frames:  # of a robot with a prefix, too
                 problems.append(
-                    f"{marker} is in the frame '{marker.frame}'; "
+                    f"{marker} is in frame '{marker.frame}'; "
                     f'expected one of {", ".join(sorted(filter(None, self._frames)))}'
                 )
             elif self._count() >= MOST_MARKERS and marker.id not in self._markers.get(marker.ns, {}):
-                problems.append(f'{marker} is one too many; {MOST_MARKERS} are drawn')
+                problems.append(f'{marker} exceeds the limit of {MOST_MARKERS} markers')
             else:
                 self._add(marker, now)
         return problems
 
     def expire(self, now: float) -> None:
-        """Delete what has outlived its lifetime."""
+        """Delete expired markers."""
         for key in [key for key, end in self._ends.items() if end <= now]:
             self._delete(*key)
 

@@ -23,7 +23,7 @@ class MarkerView:
             scene: of the server.
             path: name of the node that will hold them.
             frames: whose markers are accepted.
-            shadows: whether markers cast and receive them; ground does, signs do not.
+            shadows: whether markers cast and receive shadows, as terrain does.
         """
         self._scene, self._path, self._shadows = scene, path, shadows
         self._store = MarkerStore(frames)
@@ -52,11 +52,11 @@ class MarkerView:
         self._store.changed.add(namespace)
 
     def take(self, markers: Iterable[Marker], now: float) -> list[str]:
-        """Take markers; `draw` shows them. Returns a sentence for each one that is not accepted."""
+        """Take markers; `draw` shows them. Returns a message for each rejected marker."""
         return self._store.apply(markers, now)
 
     def draw(self, now: float) -> list[str]:
-        """Bring the scene up to date; returns a sentence for each marker that cannot be drawn."""
+        """Update the scene; returns a message for each marker that cannot be drawn."""
         self._store.expire(now)
         problems: list[str] = []
         for namespace in sorted(self._store.changed):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A marker as the page needs it, and how it is read from the bytes of a visualization_msgs/MarkerArray.
+"""Markers, read from a serialized visualization_msgs/MarkerArray.
 
-rclpy makes an object of each point, which takes milliseconds for one message and seconds for a large ground.
-Here the numbers become arrays as they stand. Where the bytes are laid out otherwise than expected, rclpy
-reads them.
+rclpy creates an object for each point, which takes milliseconds for one message and seconds for a large
+terrain. Here the numbers are read directly as arrays. Messages with an unexpected layout are read by rclpy.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def read_markers(raw: bytes, by_rclpy: Callable[[bytes], Any]) -> list[Marker]:
 
     Args:
         raw: CDR.
-        by_rclpy: makes the message of it, where we cannot read it.
+        by_rclpy: deserializes the message, if we cannot read it.
     """
     try:
         return _Reader(raw).markers()
@@ -94,7 +93,7 @@ def from_message(message: Any) -> Marker:
 
 
 class _Reader:
-    """Reads markers field by field: to look fields up by their paths would take twice as long."""
+    """Reads markers field by field: looking up fields by their paths would take twice as long."""
 
     _integers, _duration = struct.Struct('<iii'), struct.Struct('<iI')
 

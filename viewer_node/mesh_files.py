@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mesh files (STL, OBJ, COLLADA) with their materials.
 
-Files come from strangers: sizes are limited, and whatever a parser raises becomes a `MeshError` that names
-the file. As in RViz, the unit of a COLLADA file counts and its up axis does not, and materials of the file
-come before those of the URDF.
+Files are not trusted: sizes are limited, and whatever a parser raises becomes a `MeshError` that names the
+file. As in RViz, the unit of a COLLADA file is used and its up axis is ignored, and materials of the file
+override those of the URDF.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from viewer_node.colors import GREY, linear
 
 _KINDS = ('.stl', '.obj', '.dae')
 _MOST_PIXELS = 1024  # side of a texture
-# What is wrong with a file is said by its name; the parsers' own words would come without it.
+# Errors name the file; the parsers' own messages would not.
 logging.getLogger('trimesh').setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True)
 class FoundMesh:
-    """What a mesh file holds.
+    """The contents of a mesh file.
 
     Attributes:
         meshes: in metres, with the look that the file gives them.
-        remark: what is wrong with them, as the rest of a sentence about the file; '' if nothing.
+        remark: a problem, as the rest of a sentence about the file; '' if there is none.
     """
 
     meshes: tuple[trimesh.Trimesh, ...]
@@ -49,16 +49,16 @@ def read_mesh(filename: str, urdf_path: str) -> FoundMesh:
         urdf_path: of the URDF file; '' for a text.
 
     Raises:
-        MeshError: it is not found, cannot be read, or has nothing to show.
+        MeshError: it is not found, cannot be read, or is empty.
     """
     path = find_mesh(filename, urdf_path)
     if path.suffix.lower() not in _KINDS:
-        raise MeshError('is of no known kind; expected .stl, .obj or .dae')
+        raise MeshError('has an unsupported format; expected .stl, .obj or .dae')
     reason = why_unreadable(path, 'a mesh', MOST_BYTES)
     if reason:
         raise MeshError(reason)
     if path.suffix.lower() == '.dae' and not importlib.util.find_spec('collada'):
-        raise MeshError(f'cannot be read without pycollada; install it with: {pip_command("pycollada")}')
+        raise MeshError(f'needs pycollada; install it with: {pip_command("pycollada")}')
     meshes, remark = _parse(path), ''
     if not meshes:
         # Some exporters refer to cameras that they leave out, and the parser drops the whole scene.
@@ -80,7 +80,7 @@ def _parse(path: Path) -> list[trimesh.Trimesh]:
     except MemoryError:
         raise
     except Exception as error:  # parsers raise whatever the parsers below them raise
-        raise MeshError(f'is broken: {type(error).__name__}: {error}') from error
+        raise MeshError(f'is invalid: {type(error).__name__}: {error}') from error
     return meshes
 
 

@@ -48,7 +48,7 @@ class ViewerNode:
         """Declare, check, serve.
 
         Raises:
-            QuadDynamicsError: a parameter is wrong, the robot cannot be loaded, or the port is taken.
+            QuadDynamicsError: a parameter is invalid, the robot cannot be loaded, or the port is in use.
         """
         self.node = OverridableNode('viewer_node')
         self._parameters = NodeParameters(self.node, ViewerSettings)
@@ -77,7 +77,7 @@ class ViewerNode:
             self._robot.take(model)
 
     def _subscribe(self, wants_description: bool) -> None:
-        """Subscribe to what comes seldom."""
+        """Subscribe to topics with a low rate."""
         node = self.node
         node.create_subscription(DiagnosticArray, '/diagnostics', self._hear, COMMAND)
         node.create_subscription(MarkerArray, 'terrain', self._take_terrain, LATCHED, raw=True)
@@ -103,7 +103,7 @@ class ViewerNode:
         model, meshes = found
         if isinstance(meshes, Exception):
             self._on_error(meshes)
-            meshes = BodyMeshes({}, 0.5, (f'shapes of {model.name} cannot be shown: {meshes}',))
+            meshes = BodyMeshes({}, 0.5, (f'cannot show the shapes of {model.name}: {meshes}',))
         for problem in meshes.problems:
             self._diagnostics.fault('mesh', problem)
         self._shape_note = meshes.note
@@ -127,7 +127,7 @@ class ViewerNode:
                 self._know_controller(words.values)
 
     def _know_controller(self, values: Mapping[str, str]) -> None:
-        """Show what force_node says about itself."""
+        """Show the status of force_node."""
         self._mode = values['mode']
         self.page.panel.know_choice('mode', self._mode)
         if self._mode == WHOLE_BODY and 'max_vx' in values:
@@ -135,7 +135,7 @@ class ViewerNode:
             self.page.panel.walk.know_limits((x, y, turn))
 
     def _show_walk(self) -> None:
-        """Show the controls of walking while anybody obeys them; force_node does in one of its modes."""
+        """Show the controls of walking while a node follows them; force_node does in one of its modes."""
         names = set(self._remote.walkers())
         values = self._parameters.values
         force, planner = (name.rpartition('/')[2] for name in (values.force_node, values.planner_node))
@@ -155,7 +155,7 @@ class ViewerNode:
             self._wait(self._started + period - time.monotonic())
 
     def _turn(self) -> None:
-        """Act on what came, from the user and from other nodes, and refresh the page."""
+        """Process user actions and messages, and refresh the page."""
         self._started = time.monotonic()
         if self._diagnostics.is_due:  # first, so that it tells of errors in what follows
             self._publish_diagnostics()
@@ -174,7 +174,7 @@ class ViewerNode:
                 self._refresh(self._started)
 
     def _watch(self) -> None:
-        """Have subscriptions, and command velocities, while and only while somebody looks."""
+        """Keep subscriptions and velocity commands only while a page is open."""
         self._is_watched = self.page.is_open
         if not self._is_watched:
             self._streams.close()
@@ -183,12 +183,12 @@ class ViewerNode:
             self._streams.open(self.page.robot.model)
 
     def _wait(self, seconds: float) -> None:
-        """Wait, but no longer than until the user does something."""
+        """Wait for a time, or until the user does something."""
         with contextlib.suppress(queue.Empty):
             self._action = self.page.panel.actions.get(timeout=max(seconds, 1e-3))
 
     def _refresh(self, now: float) -> None:
-        """Bring everything that the page shows up to date."""
+        """Update everything on the page."""
         walk = self.page.panel.walk
         walk.watch(now)
         self._remote.move(walk.velocity, now)  # first: it stops the robot, too
@@ -224,13 +224,13 @@ class ViewerNode:
             plots.draw()
 
     def _say(self, now: float) -> None:
-        """Show the status, who is silent, and what the user can do."""
+        """Show the status, nodes that do not report, and advice for the user."""
         panel, model, streams = self.page.panel, self._robot.model, self._streams
         lines = self._status.lines(now)
         if self._status.is_compiling(now):
-            lines.append(Line('This happens once and takes about a minute. Then everything starts.', 'busy'))
+            lines.append(Line('This happens only once and takes about a minute.', 'busy'))
         elif model is None:
-            lines.append(Line('no robot yet: no robot_description', 'warning'))
+            lines.append(Line('no robot yet: waiting for robot_description', 'warning'))
         elif streams.is_open:
             for topic in ('joint_states', 'odom')[: 2 if model.floating_base else 1]:
                 age = streams.age(topic)
@@ -287,7 +287,7 @@ class ViewerNode:
         self._next_ask = min(self._next_ask, time.monotonic() + 0.3)
 
     def _choose_gait(self, gait: str) -> None:
-        """Set it where it is planned; force_node keeps the same, for when nobody else plans."""
+        """Set the gait of the planner, and of force_node, which plans if there is no other planner."""
         values = self._parameters.values
         is_planned = self._status.words(values.planner_node, time.monotonic()) is not None
         if is_planned:
@@ -295,7 +295,7 @@ class ViewerNode:
         self._remote.set_parameter(values.force_node, 'gait', gait, is_quiet=is_planned)
 
     def _recover_soon(self) -> None:
-        """After a reset the controller has to recover, too, if it has stopped."""
+        """After a reset, recover the controller, too, if it has stopped."""
         now = time.monotonic()
         if self._status.latched(self._parameters.values.force_node, now):
             self._recover_at = now + _RECOVER_DELAY
@@ -320,6 +320,6 @@ class ViewerNode:
         )
 
     def close(self) -> None:
-        """End the server, and give the node back."""
+        """Stop the server and release the node."""
         stop_server(self._server)
         self.node.destroy_node()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose pages may talk to the server: only its own, not every page that is open in the same browser."""
+"""Restricts access to the server to its own pages; other pages in the same browser are rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_own_page(origins: Sequence[str], hosts: Sequence[str], address: str) -> b
     """Whether a request comes from a page of this server, or from no page at all.
 
     Args:
-        origins: headers `Origin` of the request. Browsers send one with every websocket; programs send none.
+        origins: `Origin` headers of the request. Browsers send one with every websocket; programs send none.
         hosts: headers `Host` of the request.
         address: that is served.
     """
@@ -45,16 +45,16 @@ Answer = Callable[[Any], http.HTTPStatus | None]  # to a request; None: viser an
 
 @contextlib.contextmanager
 def own_pages_only(address: str, answer: Answer | None = None) -> Iterator[None]:
-    """Let the server that viser starts meanwhile refuse pages of other sites, and answer some requests.
+    """Make the server that viser starts in this context reject pages of other sites, and answer requests.
 
-    viser has no option for this and hides the server that it makes, so what makes it is replaced.
+    viser has no option for this and hides its server, so the function that creates it is replaced.
 
     Args:
         address: that is served.
         answer: to requests of its own pages.
 
     Raises:
-        RuntimeError: viser makes its server in another way, and would not refuse anybody.
+        RuntimeError: this version of viser creates its server in another way, and would reject nothing.
     """
     serve = _websockets.serve
     calls = 0
@@ -66,7 +66,9 @@ def own_pages_only(address: str, answer: Answer | None = None) -> Iterator[None]
         def check(connection: Any, request: Any) -> Any:
             headers = request.headers
             if not is_own_page(headers.get_all('Origin'), headers.get_all('Host'), address):
-                return connection.respond(http.HTTPStatus.FORBIDDEN, 'only for pages of this server\n')
+                return connection.respond(
+                    http.HTTPStatus.FORBIDDEN, 'only pages of this server are allowed\n'
+                )
             status = answer(request) if answer is not None else None
             if status is not None:
                 return connection.respond(status, '')
@@ -80,4 +82,4 @@ def own_pages_only(address: str, answer: Answer | None = None) -> Iterator[None]
     finally:
         _websockets.serve = serve
     if not calls:
-        raise RuntimeError('this version of viser cannot be made to refuse other pages; expected 1.1')
+        raise RuntimeError('cannot restrict this version of viser to its own pages; expected version 1.1')

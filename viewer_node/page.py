@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole page: scene, controls, plots. Knows nothing of ROS."""
+"""The page: scene, controls, plots. Independent of ROS."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _PREVIEW = 5.0  # for which the arrow of a push is seen after it was set up [s]
 class Page:
     """Everything that a browser shows.
 
-    The camera follows the robot by moving the world, not the camera: so it does not get in the way of a user
-    who turns it, and the robot stays where shadows are sharp.
+    The camera follows the robot by moving the world, not the camera. So it does not interfere with a user who
+    turns it, and the robot stays where shadows are sharp.
 
     Attributes:
         panel: the controls.
@@ -45,7 +45,7 @@ class Page:
     """
 
     def __init__(self, server: PageServer, settings: ViewerSettings) -> None:
-        """Build the page; the robot comes later."""
+        """Build the page; the robot is added later."""
         self._server, self._settings = server, settings
         scene = server.scene
         self._run(f'document.title = "{TITLE}"')
@@ -81,11 +81,11 @@ class Page:
         server.keys.on_keys = lambda direction: self.panel.actions.put(Action('steer', direction))
 
     def _run(self, script: str) -> None:
-        """Let all pages run a script, those too that come later; viser has no public way to do that."""
+        """Run a script on all pages, including later ones; viser has no public function for this."""
         self._server.gui._websock_interface.queue_message(RunJavascriptMessage(script))
 
     def _add_surroundings(self, scene: Any) -> Any:
-        """Light from a bright sky, and a grid for as long as no ground is known."""
+        """Add light from a bright sky, and a grid as long as there is no terrain."""
         scene.configure_default_lights(cast_shadow=True)
         scene.set_background_image(np.full((2, 2, 3), SKY, dtype=np.uint8), format='png')
         scene.configure_environment_map('studio', environment_intensity=0.25)
@@ -119,14 +119,14 @@ class Page:
         client.camera.look_at = place + self._radius * _TARGET
 
     async def _stop(self, _: Any) -> None:
-        """Command no velocity any more when a page is closed: maybe it was the one that commanded it."""
+        """Stop commanding a velocity when a page is closed: it may have been the one that commanded it."""
         self.panel.walk.stop()
 
     def show_walk(self, is_obeyed: bool, has_gaits: bool) -> None:
-        """Show the controls of a robot that walks, and let arrow keys drive it, if anybody obeys.
+        """Show the controls of walking and enable the arrow keys, if a node follows them.
 
         Args:
-            is_obeyed: whether any node does.
+            is_obeyed: whether any node follows them.
             has_gaits: whether force_node is one of them.
         """
         if is_obeyed != self.panel.walk.is_shown:
@@ -136,7 +136,7 @@ class Page:
     # ---- robot
 
     def show_robot(self, model: Model, meshes: BodyMeshes) -> None:
-        """Show a robot in place of the one that is shown."""
+        """Show a robot, replacing the previous one."""
         if self.robot is not None:
             self.robot.remove()
         self.robot = RobotView(self._server.scene, model, meshes.glb, f'{_WORLD}/robot')
@@ -165,13 +165,13 @@ class Page:
     # ---- every refresh
 
     def draw(self, now: float) -> list[str]:
-        """Bring the scene up to date.
+        """Update the scene.
 
         Args:
-            now: time of the clock that never goes back [s].
+            now: monotonic time [s].
 
         Returns:
-            a sentence for each marker that cannot be drawn.
+            a message for each marker that cannot be drawn.
         """
         problems = []
         for view in self.markers.values():
@@ -205,7 +205,7 @@ class Page:
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody looks."""
+        """Whether any page is open."""
         return bool(self._server.get_clients())
 
     def notify(self, title: str, body: str, is_good: bool) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controls of the page. What the user does is put into a queue; the node acts on it."""
+"""The controls of the page. User actions are queued for the node."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ DIRECTIONS = {
 }
 _UNKNOWN = '-'
 _RECOVER = (
-    'After a fall or a violated limit the controller only damps the joints. Recover lets it go on from where '
-    'the robot is. A robot on its side or back cannot get up: Reset puts it back to its start.'
+    'After a fall or a violated limit the controller only damps the joints. Recover resumes control from the '
+    'current pose. A robot on its side or back cannot get up: use Reset.'
 )
-_RESET = 'Reset: the robot is back at its start, at rest, and the controller goes on. Step: while paused.'
+_RESET = 'Reset: return to the initial pose, at rest, and resume control. Step: advance while paused.'
 # Of lines of the status, by their tone; readable on light and dark.
 _STYLES = {
     'plain': '',
@@ -45,12 +45,12 @@ _TIME_BUTTONS = {False: ('Pause', 'Step', 'Reset'), True: ('Resume', 'Step', 'Re
 
 @dataclass(frozen=True)
 class Action:
-    """Something that the user did.
+    """An action of the user.
 
     Attributes:
         name: 'pause', 'step', 'reset', 'recover', 'push', 'contact', 'mode', 'gait', 'steer', 'show' or
             'look'.
-        value: what was chosen, if anything; for 'steer', the direction; for 'look', the page that asks.
+        value: the choice, if any; for 'steer', the direction; for 'look', the page.
     """
 
     name: str
@@ -61,9 +61,9 @@ class Panel:
     """Buttons, sliders and the status line.
 
     Attributes:
-        actions: what the user did and nobody has handled yet.
-        is_paused: whether the simulation is known to stand still.
-        push_set: when a user last changed the push, by the clock that never goes back [s].
+        actions: user actions that have not been handled yet.
+        is_paused: whether the simulation is known to be paused.
+        push_set: when a user last changed the push, monotonic time [s].
         walk: the controls of the velocity.
         follow: the checkbox that lets the camera follow the robot.
     """
@@ -133,14 +133,14 @@ class Panel:
 
     @property
     def push(self) -> tuple[float, float, float]:
-        """Force that is set, as the robot sees it [N]."""
+        """The chosen force, in the heading frame of the robot [N]."""
         x, y, z = (float(self._strength.value) * d for d in DIRECTIONS[self._direction.value])
         return x, y, z
 
     # ---- what the node shows
 
     def know_weight(self, weight: float) -> None:
-        """Let the push go up to twice the weight of the robot [N]."""
+        """Set the largest push to twice the weight of the robot [N]."""
         most = max(10.0, 5.0 * round(2.0 * weight / 5.0))
         self._strength.max = most
         self._strength.value = max(5.0, 5.0 * round(most / 20.0))
@@ -153,13 +153,13 @@ class Panel:
         )
 
     def know_paused(self, is_paused: bool) -> None:
-        """Say whether the simulation stands still."""
+        """Show whether the simulation is paused."""
         if is_paused != self.is_paused:
             self.is_paused = is_paused
             self._time.options = _TIME_BUTTONS[is_paused]
 
     def know_choice(self, name: str, value: str) -> None:
-        """Show the contact model or the mode that another node says it has; '' if it does not answer."""
+        """Show the contact model or mode reported by another node; '' if it does not answer."""
         made = {'contact': self._contact, 'mode': self._mode}[name]
         value = value or _UNKNOWN
         if value not in made.options:
@@ -167,7 +167,7 @@ class Panel:
         made.value = value
 
     def know_layers(self, names: Sequence[tuple[str, str]]) -> None:
-        """Have a checkbox for each layer: name of the topic, namespace."""
+        """Add a checkbox for each layer: name of the topic, namespace."""
         for topic, namespace in names:
             if (topic, namespace) not in self._boxes:
                 with self._layers:

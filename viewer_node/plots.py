@@ -30,8 +30,8 @@ class Plots:
         Args:
             gui: of the server.
             model: the robot.
-            duration: that is shown [s].
-            rate: at which samples come at most [Hz].
+            duration: of the shown time span [s].
+            rate: highest rate of samples [Hz].
         """
         feet = model.foot_names
         gui.add_html(_legend([leg.name for leg in model.legs]))
@@ -84,7 +84,7 @@ class Plots:
         self._height.add(time, np.array([height]))
 
     def draw(self) -> None:
-        """Send what is shown to the browser."""
+        """Send the visible plots to the browser."""
         for name, (plot, joints) in self._torque_plots.items():
             is_chosen = name == self._choice.value
             if is_chosen:
@@ -99,8 +99,8 @@ class Plots:
 class _Plot:
     """One plot.
 
-    uPlot chooses the axis, but for a line that cannot be seen and touches the ends that we want. It cannot
-    plot NaN: what is missing is drawn where it is not seen either, see `without_gaps`.
+    uPlot chooses the axis range; an invisible line that spans the range that we want makes it choose that
+    one. It cannot plot NaN: missing values are hidden, see `without_gaps`.
     """
 
     def __init__(
@@ -148,8 +148,8 @@ class _Plot:
 def without_gaps(signals: Floats) -> Floats | None:
     """Signals (n, samples) without NaN.
 
-    A signal with gaps keeps its last value over them. One without any value hides behind another one: the
-    same row of the other half, where measured and estimated signals come in halves, or any other.
+    A signal holds its last value over gaps. A signal without any value is hidden behind another one: the
+    corresponding row of the other half (measured and estimated signals are the two halves), or any other.
 
     Returns:
         None if there are no values at all.
@@ -170,7 +170,7 @@ def without_gaps(signals: Floats) -> Floats | None:
 
 
 def _legend(names: Sequence[str]) -> str:
-    """Which colour is whose."""
+    """The legend: colours and names."""
     squares = [f'<span style="color:{LINES[i % len(LINES)]}">&#9632;</span>' for i in range(len(names))]
     marks = [f'{square}&nbsp;{html.escape(name)}' for square, name in zip(squares, names, strict=True)]
     return f'<div style="padding:0.5em 0.9em 0 0.9em;font-size:0.9em">{" &emsp; ".join(marks)}</div>'

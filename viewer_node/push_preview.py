@@ -21,7 +21,7 @@ def heading(wxyz: Floats) -> float:
 
 
 def seen_from(yaw: float, force: Vector) -> Vector:
-    """A force of the robot's heading in axes of the world [N]."""
+    """A force given in the heading frame, in world axes [N]."""
     c, s = math.cos(yaw), math.sin(yaw)
     return c * force[0] - s * force[1], s * force[0] + c * force[1], force[2]
 

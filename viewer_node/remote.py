@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page asks of other nodes: services, parameters, pushes, velocities."""
+"""Requests of the page to other nodes: services, parameters, pushes, velocities."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Remote:
             node: of rclpy.
             sim: name of the node that simulates.
             force: name of the node that commands torques.
-            planner: name of the node that plans how the robot walks.
+            planner: name of the node that plans walking.
             patience: longest wait for an answer [s].
-            report: gets the results of calls.
+            report: called with the results of calls.
         """
         self._patience, self._report = patience, report
         self._calls: list[_Call] = []
@@ -74,24 +74,24 @@ class Remote:
     # ---- services
 
     def pause(self, is_paused: bool, then: Callable[[], None]) -> None:
-        """Stop time or let it go on; `then` is called if it worked."""
+        """Pause or resume time; `then` is called on success."""
         title = 'pause' if is_paused else 'resume'
         self._call(title, self._pause, SetBool.Request(data=is_paused), lambda _: then())
 
     def trigger(self, name: str, then: Callable[[], None] | None = None) -> None:
-        """Call 'step', 'reset' or 'recover'; `then` is called if it worked."""
+        """Call 'step', 'reset' or 'recover'; `then` is called on success."""
         self._call(
             name, self._triggers[name], Trigger.Request(), lambda _: then() if then is not None else None
         )
 
     def set_parameter(self, node: str, name: str, value: str, is_quiet: bool = False) -> None:
-        """Set a text parameter of another node; report it, unless it is to be quiet."""
+        """Set a text parameter of another node; report the result unless `quiet`."""
         wanted = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=value)
         request = SetParameters.Request(parameters=[Parameter(name=name, value=wanted)])
         self._call(f'{name} of {node}: {value}', self._setters[node], request, is_quiet=is_quiet)
 
     def ask_parameter(self, node: str, name: str, then: Callable[[str], None]) -> None:
-        """Ask for a text parameter of another node; '' if that node is not there."""
+        """Ask for a text parameter of another node; '' if that node is not available."""
         client = self._getters[node]
         if not client.service_is_ready():
             then('')
@@ -112,7 +112,7 @@ class Remote:
         is_quiet: bool = False,
     ) -> None:
         if not client.service_is_ready():
-            self._report(title, f'{client.srv_name} is not there: is its node running?', False)
+            self._report(title, f'service {client.srv_name} not available: is its node running?', False)
             return
         future = client.call_async(request)
         self._calls.append(_Call(title, client, future, time.monotonic() + self._patience, is_quiet))
@@ -130,14 +130,14 @@ class Remote:
         success = bool(getattr(first, 'success', getattr(first, 'successful', True)))
         text = str(getattr(first, 'message', getattr(first, 'reason', '')))
         if title == 'recover' and not success:
-            text += '; Reset puts the robot back to its start'
+            text += '; use Reset to return to the initial pose'
         if not is_quiet:
-            self._report(title, text or ('done' if success else f'{client.srv_name} refused'), success)
+            self._report(title, text or ('done' if success else f'{client.srv_name} failed'), success)
         if success and then is not None:
             then(response)
 
     def give_up(self) -> None:
-        """Forget calls that are not answered in time, and say so."""
+        """Drop calls that were not answered in time, and report them."""
         now = time.monotonic()
         for call in [call for call in self._calls if call.deadline < now]:
             self._calls.remove(call)
@@ -151,7 +151,7 @@ class Remote:
     def push(self, force: tuple[float, float, float]) -> None:
         """Push the base with a force in world axes [N], and report it."""
         if not self._push.get_subscription_count():
-            self._report('push', f'nobody listens to {self._push.topic_name}: is sim_node running?', False)
+            self._report('push', f'{self._push.topic_name} has no subscribers: is sim_node running?', False)
             return
         message = WrenchStamped()
         message.wrench.force.x, message.wrench.force.y, message.wrench.force.z = force
@@ -159,7 +159,7 @@ class Remote:
         self._report('push', f'{math.hypot(*force):.0f} N', True)
 
     def walkers(self) -> list[str]:
-        """Names of the nodes that subscribe to cmd_vel, but for those that merely record or print it."""
+        """Names of the nodes that subscribe to cmd_vel, except those that only record or print it."""
         topic = self._twist.topic_name
         if not self._twist.get_subscription_count():
             return []
@@ -167,11 +167,11 @@ class Remote:
         return sorted(name for name in names if not name.startswith(_ONLY_LISTEN))
 
     def move(self, velocity: tuple[float, float, float], now: float) -> None:
-        """Publish a velocity, if it is due or another one: forward, left [m/s], turn [rad/s].
+        """Publish a velocity if it is due or has changed: forward, left [m/s], turn [rad/s].
 
         Args:
-            velocity: zeros are published for some time after others.
-            now: time of the clock that never goes back [s].
+            velocity: zeros are published for some time after a nonzero velocity.
+            now: monotonic time [s].
         """
         if any(velocity):
             self._zeros_until = now + _ZERO_TIME

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the robot on the page comes from: a parameter or a topic. A thread reads its shapes."""
+"""The source of the robot on the page: a parameter or a topic. A thread reads its shapes."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from viewer_node.robot_view import BodyMeshes
 
 
 class RobotSource:
-    """Loads robots, and reads their shapes without letting the page wait for it.
+    """Loads robots, and reads their shapes in the background.
 
     Attributes:
-        model: the newest robot, None if there is none yet.
+        model: the current robot, None if there is none yet.
     """
 
     def __init__(self) -> None:
-        """Have no robot yet."""
+        """Start without a robot."""
         self.model: Model | None = None
         self._description = ''
         self._read: queue.SimpleQueue[tuple[Model, BodyMeshes | Exception]] = queue.SimpleQueue()
 
     def take_description(self, text: str) -> None:
-        """Load the robot that a URDF text describes, unless it is the last one again.
+        """Load a robot from URDF text, unless it is the same as the last one.
 
         Raises:
-            QuadDynamicsError: what is wrong with it.
+            QuadDynamicsError: the URDF is invalid.
         """
         if text != self._description:
             self._description = text
             self.take(load_quietly(text))
 
     def take(self, model: Model) -> None:
-        """Have another robot; its shapes come later."""
+        """Set another robot; its shapes follow later."""
         self.model = model
         threading.Thread(target=self._read_shapes, args=(model,), daemon=True).start()
 
@@ -52,7 +52,7 @@ class RobotSource:
             self._read.put((model, error))
 
     def ready(self) -> tuple[Model, BodyMeshes | Exception] | None:
-        """The newest robot with its shapes, or what went wrong; None if nothing new is ready."""
+        """The current robot with its shapes, or an error; None if nothing new is ready."""
         while not self._read.empty():
             model, shapes = self._read.get()
             if model is self.model:  # or another one came in the meantime
@@ -61,7 +61,7 @@ class RobotSource:
 
 
 def load_quietly(source: str, xacro_args: str = '') -> Model:
-    """Load a robot without its warnings: whoever simulates it says what is doubtful."""
+    """Load a robot without warnings, which the simulator reports."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
         return load_model(source, xacro_args=parse_xacro_args(xacro_args))
@@ -71,7 +71,7 @@ def load_chosen(robot: str, xacro_args: str) -> Model:
     """Load the robot that the parameters name.
 
     Raises:
-        ArgumentError: what is wrong with it.
+        ArgumentError: the robot is invalid.
     """
     try:
         return load_quietly(robot, xacro_args)

@@ -21,13 +21,13 @@ _SEEN = 1e-5  # change of a quaternion or position that can be seen
 
 @dataclass(frozen=True)
 class BodyMeshes:
-    """What of a robot can be seen.
+    """The visible shapes of a robot.
 
     Attributes:
         glb: file content by index of the body; -1 is the immobile root.
-        radius: of a ball about the base that holds the robot with its joints at zero [m].
-        problems: one sentence for each mesh that is not shown as it should be.
-        note: all of them in one short line; '' if there are none.
+        radius: of a ball around the base that contains the robot with its joints at zero [m].
+        problems: one message for each mesh that is not shown properly.
+        note: a summary of them in one line; '' if there are none.
     """
 
     glb: dict[int, bytes]

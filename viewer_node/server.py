@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The web server of the page, on the one address that was asked for."""
+"""The web server of the page, on exactly the requested address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from viewer_node.serving import port_is_taken
 
 
 class PageServer(viser.ViserServer):  # type: ignore[misc, unused-ignore]
-    """A server that is not shared with the internet, whatever a page asks for.
+    """A server that is never shared over the internet, even if a page requests it.
 
     Attributes:
         keys: what pages say about arrow keys.
@@ -28,13 +28,13 @@ class PageServer(viser.ViserServer):  # type: ignore[misc, unused-ignore]
     keys: KeyRequests
 
     def request_share_url(self, verbose: bool = True) -> str | None:
-        """Refuse; viser would open a tunnel through a public server."""
+        """Reject: viser would open a tunnel through a public server."""
         return None
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what viser prints about itself."""
+    """Suppress the output of viser."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
 
@@ -48,8 +48,8 @@ def start_server(host: str, port: int, title: str) -> PageServer:
         title: of the page.
 
     Raises:
-        ArgumentError: the address is none of this machine, or the port is not allowed.
-        CannotServeError: the port is taken.
+        ArgumentError: the address does not belong to this machine, or the port is not allowed.
+        CannotServeError: the port is in use.
     """
     _check_address(host, port)
     keys = KeyRequests(host)
@@ -67,7 +67,7 @@ def start_server(host: str, port: int, title: str) -> PageServer:
 
 
 def stop_server(server: viser.ViserServer) -> None:
-    """End the server and its threads."""
+    """Stop the server and its threads."""
     with _quiet():
         server.stop()
 
@@ -81,7 +81,7 @@ def address_of(server: viser.ViserServer) -> str:
 
 
 def _check_address(host: str, port: int) -> None:
-    """Try the address, for viser would wait for ever for one that cannot be had."""
+    """Try the address, because viser would wait forever for one that is not available."""
     try:
         infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in infos:
@@ -90,7 +90,9 @@ def _check_address(host: str, port: int) -> None:
                 probe.bind(address)
                 probe.listen(1)
     except PermissionError as error:
-        raise ArgumentError(f'port {port} of {host} is not allowed; expected one above 1023, or 0') from error
+        raise ArgumentError(
+            f'port {port} of {host} is not allowed; expected a port above 1023, or 0'
+        ) from error
     except OSError as error:
         if isinstance(error, socket.gaierror) or error.errno not in (98, 48):
             raise ArgumentError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons why there can be no page, though nothing is wrong with the parameters."""
+"""Reasons why the page cannot be served although the parameters are valid."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _VERSION = (1, 1)
 
 
 class CannotServeError(Exception):
-    """The page cannot be served, and starting again would not help; the message says what would."""
+    """The page cannot be served, and a restart would not help; the message says what would."""
 
 
 def check_viser() -> None:
-    """Check that viser is installed, in a version that the page was written for.
+    """Check that viser is installed in a supported version.
 
     Raises:
         CannotServeError: with the command that installs it.
@@ -32,7 +32,7 @@ def check_viser() -> None:
         raise CannotServeError(_advice(reason)) from error
     numbers = tuple(int(part) for part in re.findall(r'\d+', version)[:2])
     if numbers != _VERSION:
-        raise CannotServeError(_advice(f'viser {version} is installed, expected 1.1'))
+        raise CannotServeError(_advice(f'viser {version} is installed; expected 1.1'))
 
 
 def _advice(reason: str) -> str:
@@ -40,8 +40,8 @@ def _advice(reason: str) -> str:
 
 
 def port_is_taken(host: str, port: int) -> CannotServeError:
-    """What to raise where another program has the port."""
+    """The error to raise if another program uses the port."""
     return CannotServeError(
-        f'no page in the browser: port {port} of {host} is taken; choose another with --port '
-        '(in a launch file port:=, for the node alone -p port:=), or 0 for any that is free'
+        f'no page in the browser: port {port} of {host} is in use; choose another with --port '
+        '(launch file: port:=, node: -p port:=), or 0 for any free port'
     )

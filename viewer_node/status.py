@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the nodes say about themselves, and how fast time goes."""
+"""The status of the nodes, and the real-time factor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIPPED = 1.0  # tilt from which on a robot does not stand up by itself [rad]
 
 
 class Line(NamedTuple):
-    """A line of the status, and how it is meant."""
+    """A line of the status, and its tone."""
 
     text: str
     tone: Literal['plain', 'busy', 'warning', 'error', 'advice'] = 'plain'
@@ -35,18 +35,18 @@ class Status:
     """The state of the simulation and its controller, as far as the page knows."""
 
     def __init__(self, names: dict[str, str], optional: Collection[str] = ()) -> None:
-        """Know nothing.
+        """Start without any information.
 
         Args:
             names: short names of nodes by the names that they have on /diagnostics.
-            optional: short names of those that need not be there; they are shown once they have spoken.
+            optional: short names of optional nodes, which are shown once they have reported.
         """
         self._names, self._optional = names, optional
         self._words = {short: Words() for short in names.values()}
         self._times: deque[tuple[float, float]] = deque()
 
     def hear(self, message: Any, now: float) -> list[str]:
-        """Take a diagnostic_msgs/DiagnosticArray; returns the short names of those who spoke."""
+        """Take a diagnostic_msgs/DiagnosticArray; returns the short names of its nodes."""
         heard = []
         for status in message.status:
             short = self._names.get(status.name.strip('/'))
@@ -59,18 +59,18 @@ class Status:
         return heard
 
     def words(self, short: str, now: float) -> Words | None:
-        """What a node said lately; None if it is silent."""
+        """The latest status of a node; None if it does not report."""
         words = self._words[short]
         longest = _STALE_COMPILING if 'compiling' in words.values else _STALE
         return words if now - words.came < longest else None
 
     def latched(self, short: str, now: float) -> str:
-        """Why a node damps until it is told to recover; '' if it does not."""
+        """The fault for which a node damps until it is told to recover; '' if there is none."""
         words = self.words(short, now)
         return '' if words is None else words.values.get('latched', '')
 
     def is_compiling(self, now: float) -> bool:
-        """Whether any node compiles its kernels, and cannot do anything else yet."""
+        """Whether any node is still compiling its kernels."""
         all_words = (self.words(short, now) for short in self._words)
         return any(words is not None and 'compiling' in words.values for words in all_words)
 
@@ -113,8 +113,8 @@ class Status:
         if words is None:
             came = self._words[short].came
             if came < 0.0:
-                return Line(f'{short}: nothing heard yet', 'warning')
-            return Line(f'{short} is silent for {now - came:.0f} s: has it ended?', 'error')
+                return Line(f'{short}: no diagnostics yet', 'warning')
+            return Line(f'{short}: no diagnostics for {now - came:.0f} s; is it still running?', 'error')
         mode = words.values.get('mode', '')
         text = f'{short}: {f"{mode}, " if mode and mode not in words.message else ""}{words.message}'
         if 'compiling' in words.values:
@@ -130,12 +130,11 @@ def advice(tilt: float) -> Line:
     """
     if tilt > _TIPPED:
         text = (
-            'The robot lies on its side or back. Recover cannot help it up from there: '
-            'Reset puts it back to its start.'
+            'The robot lies on its side or back and cannot get up. Use Reset to return to the initial pose.'
         )
     else:
         text = (
-            'The controller has stopped and only damps the joints. Recover lets it go on from here, '
-            'Reset puts the robot back to its start.'
+            'The controller has stopped and only damps the joints. Recover resumes from here, '
+            'Reset returns to the initial pose.'
         )
     return Line(text, 'advice')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that come many times a second: the newest is kept, and read when the page is refreshed."""
+"""Messages with high rates: the latest is kept, and read when the page is refreshed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _pose_reader() -> Callable[[bytes], tuple[Floats, Floats]]:
         pose = reader.read(raw).arrays['pose']
         norm = float(np.linalg.norm(pose[3:]))
         if norm < 1e-6:
-            raise ArgumentError('odom: the quaternion has no length; expected one of length 1')
+            raise ArgumentError('odom: the quaternion has zero length; expected a unit quaternion')
         return pose[:3].copy(), pose[[6, 3, 4, 5]] / norm
 
     return read
@@ -75,12 +75,12 @@ def _force_reader(topic: str, link: str) -> Callable[[bytes], tuple[Floats, bool
 
 @dataclass
 class Slot:
-    """The newest message of a topic.
+    """The latest message of a topic.
 
     Attributes:
         raw: its bytes; None once they are read.
-        came: when it came, by the clock that never goes back [s].
-        value: what was read from it, or from the last good one.
+        came: arrival time, monotonic [s].
+        value: the value read from it, or from the last valid message.
     """
 
     raw: bytes | None = None
@@ -89,14 +89,14 @@ class Slot:
 
 
 class Streams:
-    """Subscriptions that exist only while somebody looks: they cost those who publish, too."""
+    """Subscriptions that exist only while a page is open, because they also load the publishers."""
 
     def __init__(self, node: Node, on_fault: Fault) -> None:
         """Subscribe to nothing yet.
 
         Args:
             node: of rclpy.
-            on_fault: gets what is wrong with messages.
+            on_fault: called with errors of messages.
         """
         self._node, self._on_fault = node, on_fault
         self._model: Model | None = None
@@ -115,7 +115,7 @@ class Streams:
         return bool(self._subscriptions)
 
     def open(self, model: Model) -> None:
-        """Subscribe to all that a robot's nodes publish."""
+        """Subscribe to everything that the nodes of a robot publish."""
         self.close()
         self._model = model
         self._feet = topic_names(model.foot_names)
@@ -153,13 +153,13 @@ class Streams:
         self._subscriptions.append(self._node.create_subscription(kind, topic, keep, CONTROL, raw=True))
 
     def age(self, topic: str) -> float:
-        """Seconds since a message of the topic came, or since it was subscribed to."""
+        """Time since the last message of the topic, or since the subscription [s]."""
         slot = self._slots.get(topic)
         now = time.monotonic()
         return now - max(slot.came if slot else -1e9, self.opened)
 
     def newest(self, topic: str) -> Any:
-        """What the newest good message of a topic says; None if there was none."""
+        """The value of the latest valid message of a topic; None if there was none."""
         slot = self._slots.get(topic)
         if slot is None:
             return None
@@ -167,7 +167,7 @@ class Streams:
         return slot.value
 
     def markers(self, topic: str) -> list[Marker]:
-        """The markers of all messages of a topic that came since the last call, in their order."""
+        """The markers of all messages of a topic since the last call, in order."""
         found: list[Marker] = []
         waiting = self._markers[topic]
         while waiting:
@@ -175,7 +175,7 @@ class Streams:
             try:
                 found += read_marker_array(raw)
             except Exception as error:  # whatever the deserializer says of damaged bytes
-                self._on_fault('bad_message', f'{topic}: {len(raw)} bytes that cannot be read: {error}')
+                self._on_fault('bad_message', f'{topic}: cannot read a message of {len(raw)} bytes: {error}')
         return found
 
     def _read(self, topic: str, slot: Slot) -> None:
@@ -187,7 +187,7 @@ class Streams:
         except ArgumentError as error:
             self._on_fault('bad_message', str(error))
         except Exception as error:  # whatever the deserializer says of damaged bytes
-            self._on_fault('bad_message', f'{topic}: {len(raw)} bytes that cannot be read: {error}')
+            self._on_fault('bad_message', f'{topic}: cannot read a message of {len(raw)} bytes: {error}')
 
     # ---- what the page shows
 
@@ -202,7 +202,7 @@ class Streams:
         return pose
 
     def vertical_forces(self) -> Floats:
-        """(2 feet,) measured, then estimated [N]; NaN where no message came lately."""
+        """(2 feet,) measured, then estimated [N]; NaN without a recent message."""
         values, q = [], self._configuration()
         for prefix in ('foot_forces', 'foot_forces_estimated'):
             for i, foot in enumerate(self._feet):

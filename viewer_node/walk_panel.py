@@ -21,20 +21,20 @@ _KEY_SILENCE = 0.4  # after which keys that were held count as released [s]
 _BUTTONS = 3  # side by side, so that the longest name can be read
 _HINT = (
     '<div style="padding:0.2em 0.9em 0.4em;font-size:0.85em;opacity:0.75;line-height:1.5">'
-    'Arrow keys drive while they are held: &uarr; &darr; forward and back, &larr; &rarr; turn, Shift with '
+    'Hold arrow keys to drive: &uarr; &darr; forward and back, &larr; &rarr; turn, Shift with '
     '&larr; &rarr; sideways.</div>'
 )
 
 
 class WalkPanel:
-    """A folder of controls, seen while somebody obeys them."""
+    """A folder of controls, visible while a node follows them."""
 
     def __init__(self, gui: Any, choose_gait: Callable[[str], None]) -> None:
         """Add the controls where the GUI is being built.
 
         Args:
             gui: of viser.
-            choose_gait: gets the name of a gait that the user has chosen.
+            choose_gait: called with the name of the chosen gait.
         """
         self._limits = _LIMITS
         self._steered = math.inf  # when keys were last heard of; inf: none is held
@@ -57,7 +57,7 @@ class WalkPanel:
 
     @property
     def is_shown(self) -> bool:
-        """Whether anybody obeys."""
+        """Whether the controls are shown."""
         return bool(self._folder.visible)
 
     @property
@@ -81,7 +81,7 @@ class WalkPanel:
 
         Args:
             direction: forward, left, turn; all zero when the last key is released.
-            now: time of the clock that never goes back [s].
+            now: monotonic time [s].
         """
         if not self.is_shown:
             return
@@ -94,15 +94,15 @@ class WalkPanel:
         self._steered = now
 
     def watch(self, now: float) -> None:
-        """Stop when a page that held a key is silent."""
+        """Stop if a page that held a key no longer sends requests."""
         if now - self._steered > _KEY_SILENCE:
             self.stop()
 
     def show(self, is_obeyed: bool, has_gaits: bool) -> None:
-        """Show the controls if, and only if, any nodes obey them.
+        """Show the controls if any nodes follow them, else hide them.
 
         Args:
-            is_obeyed: whether any do.
+            is_obeyed: whether any node follows them.
             has_gaits: whether force_node is one of them.
         """
         for group in self._gaits:
@@ -114,7 +114,7 @@ class WalkPanel:
             self._folder.visible = is_obeyed
 
     def know_limits(self, limits: Velocity) -> None:
-        """Let the sliders go up to the largest velocities of the robot [m/s, m/s, rad/s]."""
+        """Set the range of the sliders to the largest velocities of the robot [m/s, m/s, rad/s]."""
         x, y, turn = (max(_STEP * math.floor(most / _STEP), _STEP) for most in limits)
         if (x, y, turn) != self._limits:
             self._limits = x, y, turn

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public functions: they check their arguments and call the kernels."""
+"""The public functions: they validate their arguments and call the kernels."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The robot as a whole: centre of mass, momentum, energy.
 
-A fixed-base robot's immobile root does not count; rotors do.
+The immobile root of a fixed-base robot is excluded; rotors are included.
 """
 
 from __future__ import annotations

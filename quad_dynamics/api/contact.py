@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What forces on the links do to the robot."""
+"""Response of the robot to forces on its links."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ def operational_space_inertia(model: Model, q: npt.ArrayLike, frame: str) -> Flo
     s.run(_contact_inertia, s['q'], links, None, 1, empty(2 * packed.group), inverse)
     if inverse.size and np.max(np.linalg.cond(inverse)) > _SINGULAR:
         rank = int(np.min(np.linalg.matrix_rank(inverse, rtol=1.0 / _SINGULAR)))
-        raise ArgumentError(f"link '{frame}' can move in {rank} directions here; its inertia needs all 6")
+        raise ArgumentError(
+            f"link '{frame}' can move in only {rank} directions in this configuration; expected 6"
+        )
     inertia = np.asarray(np.linalg.inv(inverse), dtype=np.float64)
     return (inertia + np.swapaxes(inertia, -1, -2)) / 2.0
 
@@ -144,7 +146,7 @@ def unit_response(
 
 @dataclass(frozen=True, eq=False)
 class ContactPropagators:
-    """How forces travel from link to link, in world axes with the origin at the base.
+    """Propagation of forces from link to link, in world axes with the origin at the base.
 
     In a batch, everything has a leading axis.
 
@@ -195,5 +197,5 @@ def _checked_place(link: str, offset: npt.ArrayLike, direction: npt.ArrayLike) -
     """
     d = vector('direction', direction, 3)
     if not d.any():
-        raise ArgumentError('direction has the length 0; expected a direction in world axes')
+        raise ArgumentError('direction has length 0; expected a nonzero vector in world axes')
     return vector(f"offset on '{link}'", offset, 3), d

@@ -59,15 +59,15 @@ def controller_terms(
     frames: Sequence[str] | None = None,
     out: ControllerTerms | None = None,
 ) -> ControllerTerms:
-    """What a model-based controller needs at one state: the bodies are placed once for all terms.
+    """All terms that a model-based controller needs at one state; kinematics are computed only once.
 
     Args:
         model: robot.
         q: (nq,) or (N, nq) configuration.
         u: (nv,) or (N, nv) velocity.
         frames: names of k links; None for the feet, in the order of `model.foot_names`.
-        out: result of an earlier call with as many states and frames, which is overwritten; None for new
-            arrays. A control loop with `out` allocates nothing.
+        out: result of an earlier call with the same number of states and frames, which is overwritten; None:
+            new arrays. A control loop with `out` allocates nothing.
 
     Returns:
         The terms; `out`, if it is given.
@@ -93,7 +93,7 @@ def controller_terms(
 def _check_out(out: object, shapes: Sequence[tuple[int, ...]]) -> None:
     """Raise an ArgumentError if the kernel cannot write to the arrays of `out`."""
     if type(out) is not ControllerTerms:
-        raise ArgumentError(f'out is a {type(out).__name__}; expected ControllerTerms, from an earlier call')
+        raise ArgumentError(f'out is a {type(out).__name__}; expected ControllerTerms from an earlier call')
     for name, array, shape in zip(ControllerTerms._fields, out, shapes, strict=False):
         plain = type(array) is np.ndarray and array.dtype is np.dtype(np.float64) and array.flags.carray
         if not plain or array.shape != shape:

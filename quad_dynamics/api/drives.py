@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joint drives of a robot: what their motors can give, what friction takes, and gains to start with."""
+"""The joint drives of a robot: motor limits, friction and default gains."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def default_gains(model: Model, dt: float = 1e-3) -> tuple[Floats, Floats]:
     """Gains (kp, kd), each (nj,), with which a robot holds its pose.
 
     With mass m, leg length l and n legs, kp = STIFF m g l / n, and kd is DAMPED of the critical damping of
-    the inertia m l^2 / n on that spring. Both are smaller where a joint is so light that such gains would
-    shake it in time steps of dt, when standing or with the legs folded. For a prismatic joint they are
+    the inertia m l^2 / n on that spring. Both are reduced if a joint is so light that such gains would make
+    it oscillate in time steps of dt, when standing or with the legs folded. For a prismatic joint they are
     divided by l^2.
 
     Args:
@@ -99,24 +99,24 @@ def hip_position(model: Model, q: Floats, leg: Leg) -> Floats:
 
 
 def resting_pose(model: Model) -> Floats:
-    """(nq,) the standing pose, or the neutral one of a robot that has none; a copy."""
+    """(nq,) the standing pose, or the neutral pose if there is none; a copy."""
     return np.array(model.neutral if model.standing is None else model.standing)
 
 
 def gravity_norm(model: Model) -> float:
-    """Strength of gravity, that of the earth where the model has none [m/s^2]."""
+    """Magnitude of gravity; that of the earth if the model has none [m/s^2]."""
     return float(np.linalg.norm(model.gravity)) or 9.81
 
 
 def joint_friction(model: Model) -> tuple[Floats, Floats]:
-    """Viscous and Coulomb friction of the joints, each (nj,): the model's, and what the motors add."""
+    """Viscous and Coulomb friction of the joints, each (nj,): the model's plus that of the motors."""
     motors = [model.description.motors.get(name) for name in model.joint_names]
     viscous = model.viscous + np.array([motor.damping if motor else 0.0 for motor in motors])
     return viscous, model.coulomb + np.array([motor.dry_friction if motor else 0.0 for motor in motors])
 
 
 def typical_friction(model: Model) -> tuple[Floats, Floats]:
-    """Viscous and Coulomb friction (nj,) of the URDF; where it has none, of a usual size."""
+    """Viscous and Coulomb friction (nj,) of the URDF; typical values where it has none."""
     weight = model.total_mass * float(np.linalg.norm(model.gravity))
     effort = np.minimum(model.effort_limit, _USUAL_EFFORT * weight)  # files without limits have 1000 N m
     return (

@@ -51,7 +51,7 @@ class Factorization:
         return self._solve_ldlt(right)
 
     def _size(self) -> int:
-        """Rows of the matrix; the kernel trusts what is checked here.
+        """Number of rows of the matrix, validated for the kernel.
 
         Raises:
             ArgumentError: it was not made by `factorize`, or it was changed since.
@@ -60,7 +60,9 @@ class Factorization:
         for part in (lower,) if diagonal is None else (lower, diagonal):
             plain = type(part) is np.ndarray and part.dtype == np.float64 and part.flags.carray
             if not plain or part.ndim != 2 or part.shape != (len(lower), len(lower)):
-                raise ArgumentError('the factorization was built by hand or changed; expected factorize(M)')
+                raise ArgumentError(
+                    'the factorization was built or modified by hand; expected the result of factorize(M)'
+                )
         return len(lower)
 
     def _solve_ldlt(self, b: Floats) -> Floats:
@@ -70,7 +72,7 @@ class Factorization:
             y = np.linalg.solve(self._lower, b)
             return np.linalg.solve(self._lower.T, np.linalg.solve(self._diagonal, y))  # type: ignore[arg-type]
         except np.linalg.LinAlgError as error:
-            raise ArgumentError('the matrix is singular; expected one that can be inverted') from error
+            raise ArgumentError('the matrix is singular; expected an invertible matrix') from error
 
 
 def factorize(M: npt.ArrayLike) -> Factorization:
@@ -127,10 +129,10 @@ def report_failure(row: int, n: int) -> None:
         ArgumentError: the matrix is singular.
     """
     if row == n:
-        raise ArgumentError('the matrix is singular; expected one that can be inverted')
+        raise ArgumentError('the matrix is singular; expected an invertible matrix')
     warnings.warn(
         f'the mass matrix is not positive definite: LLT failed at row {row}, LDLT was used. '
-        'The inertial parameters are not those of real bodies.',
+        'The inertial parameters are not physically consistent.',
         FactorizationWarning,
         stacklevel=3,
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of links, wrenches and points as the kernels read them: tuples of frames and of arrays.
 
-What is common is resolved here by one dictionary lookup per name, and the kernels validate the arrays.
-What the kernels refuse is converted by `States.wrenches` and `converted_offsets`, or they say what is wrong.
+The common case takes one dictionary lookup per name here, and the kernels validate the arrays. Arguments that
+the kernels reject are converted by `States.wrenches` and `converted_offsets`, which also raise the errors.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Point = str | tuple[str, npt.ArrayLike]
 Frames: TypeAlias = tuple[Floats, ...]
 Offsets: TypeAlias = tuple[Floats | None, ...] | None
 
-# Frames and wrenches that do not fit each other: kernels refuse them, and the slow way says why.
+# Frames and wrenches that do not match: kernels reject them, and the slow path raises the error.
 _UNRESOLVED: tuple[Frames, tuple[object, ...]] = ((), (None,))
 
 
 def external_wrenches(packed: Packed, f_ext: object) -> tuple[Frames, tuple[object, ...]]:
     """Frames of the links of f_ext, and their wrenches as they are: for the kernels to validate.
 
-    Where it is not a dict, or a link is not known yet, the kernel will refuse the result.
+    If it is not a dict, or a link is not known yet, the kernel rejects the result.
     """
     if type(f_ext) is not dict:
         return _UNRESOLVED
@@ -96,7 +96,7 @@ def points_of_links(packed: Packed, points: Sequence[Point]) -> tuple[Frames, Of
 
 
 def converted_offsets(points: Sequence[Point], offsets: Offsets) -> Offsets:
-    """What `points_of_links` gave, as the kernels take it.
+    """The result of `points_of_links`, converted for the kernels.
 
     Raises:
         ArgumentError: a position of a wrong shape, or one that is not finite.

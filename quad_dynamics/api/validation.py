@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens when a kernel does not take its arguments as they are: convert them, or say what is wrong.
+"""Converts or rejects arguments that a kernel does not accept directly.
 
-A kernel takes contiguous float64 arrays of one state as they come, and checks them itself. For everything
-else (batches, lists, integers, views with strides) the public functions come here. `States` makes arrays of
-what can be made arrays, and raises an `ArgumentError` that names the argument, and where it can the joint,
-for what cannot.
+A kernel accepts contiguous float64 arrays of one state, and validates them itself. Everything else (batches,
+lists, integers, strided views) is handled here. `States` converts arguments to arrays where possible, and
+otherwise raises an `ArgumentError` that names the argument and, if possible, the joint.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 _FLOAT64 = np.dtype(np.float64)
 
-# Batches of so many states or more give the interpreter's lock away while they are computed. Shorter ones are
-# done before another thread would have been given it, and would then have to wait for it.
+# Batches of at least this many states release the interpreter's lock. Shorter ones are done before another
+# thread would get the lock, and would then have to wait for it.
 MANY_STATES = 64
 
 
@@ -43,7 +42,7 @@ def packed_form(model: Model) -> Packed:
 
 
 def mixed_form(model: Model) -> Packed:
-    """The form for kernels that know mixed packs.
+    """The form for kernels that support mixed packs.
 
     Raises:
         ArgumentError: it is not a model.
@@ -54,7 +53,7 @@ def mixed_form(model: Model) -> Packed:
 
 def _check_model(model: Model) -> None:
     if not isinstance(model, Model):
-        raise ArgumentError(f'model is a {type(model).__name__}; expected a Model, as load_model makes it')
+        raise ArgumentError(f'model is a {type(model).__name__}; expected a Model, as returned by load_model')
 
 
 class States:
@@ -72,8 +71,8 @@ class States:
 
         Args:
             model: robot.
-            joint_torques: whether tau may also hold the joints' rows alone.
-            mixed: whether the kernel knows mixed packs.
+            joint_torques: whether tau may also have only the rows of the joints.
+            mixed: whether the kernel supports mixed packs.
             **arguments: q, q0, q1, u, du, tau.
         """
         self._model = model
@@ -89,17 +88,17 @@ class States:
         return self._arrays[name]
 
     def empty(self, *shape: int) -> Floats:
-        """Room for a result of the given shape for each state."""
+        """An empty array for a result of the given shape per state."""
         return np.empty((self.n, *shape) if self.batched else shape)
 
     def run(self, kernel: Kernel, *arguments: object) -> int:
-        """Call a kernel; where it refuses an argument, find out what is wrong with it.
+        """Call a kernel; if it rejects an argument, raise an error about it.
 
         Returns:
             The status of the kernel, 0 or less.
 
         Raises:
-            ArgumentError: an argument is not good.
+            ArgumentError: an argument is invalid.
         """
         if self.batched and self.n == 0:
             self.check()
@@ -111,11 +110,11 @@ class States:
                 status = kernel.run_unlocked(address, self.n, *map(_own_header, arguments))
         if status > 0:
             self.check()
-            raise AssertionError(f'{kernel.name} refused argument {status}, in which nothing wrong was found')
+            raise AssertionError(f'{kernel.name} rejected argument {status}, but no error was found in it')
         return status
 
     def check(self) -> None:
-        """Raise an ArgumentError about the first argument that is not good."""
+        """Raise an ArgumentError about the first invalid argument."""
         for name, array in self._arrays.items():
             self._check(name, array)
         (first, leader), *others = self._arrays.items()
@@ -175,7 +174,7 @@ class States:
 
     def _check_quaternions(self, name: str, q: Floats) -> None:
         length2 = np.sum(q[..., 3:7] ** 2, axis=-1)
-        # A little stricter than the kernels, which round otherwise: what they refuse is refused here as well.
+        # Slightly stricter than the kernels, which round differently: all that they reject is rejected here.
         for state in np.argwhere(np.abs(length2 - 1.0) > QUATERNION_TOLERANCE * (1.0 - 1e-9))[:1]:
             where = f'{name}[{state[0]}, 3:7]' if q.ndim == 2 else f'{name}[3:7]'
             length = float(np.sqrt(length2[tuple(state)]))
@@ -192,15 +191,15 @@ def _own_header(argument: object) -> object:
 
 
 def to_floats(name: str, value: npt.ArrayLike) -> Floats:
-    """A contiguous float64 array of anything that holds real numbers."""
+    """A contiguous float64 array of real numbers in any form."""
     if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
-        raise ArgumentError(f'{name} has masked values; expected a value everywhere')
+        raise ArgumentError(f'{name} has masked values; expected no masked values')
     try:
         array: npt.NDArray[Any] = np.asarray(value)
     except ValueError as error:
         raise ArgumentError(f'{name} is not an array of numbers: {error}') from error
     if array.dtype.kind not in 'fiub':
-        raise ArgumentError(f'{name} holds {array.dtype} values; expected real numbers')
+        raise ArgumentError(f'{name} has type {array.dtype}; expected real numbers')
     if array.dtype is _FLOAT64 and array.flags.c_contiguous and array.flags.aligned:
         return array
     # Not astype, which may keep a float64 type that is equal, but not the same object.

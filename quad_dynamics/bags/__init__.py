@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bags: written so that they survive anything, read, and repaired. Needs no ROS."""
+"""Crash-safe writing, reading and repair of bags. Needs no ROS."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the fields of a message are in its bytes (CDR), from the definition of its type. Needs no ROS.
+"""Locates the fields of a serialized message (CDR), from the definition of its type. Needs no ROS.
 
-The rules of the encoding are in `Cursor` alone: a number begins at a multiple of its size, counted from
-behind the four bytes that say how the message is encoded; texts and sequences have their length in front.
-`MessageLayout` goes through a message as the definition of its type says. Readers of many messages do so
-once, and then read numbers from where they were found.
+Only `Cursor` implements the rules of the encoding: a number is aligned to its size, counted from the end of
+the four-byte encapsulation header; strings and sequences are preceded by their length. `MessageLayout` parses
+a message according to the definition of its type. Readers of many messages do this once, and then read
+numbers from the known positions.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _KINDS |= {f'uint{8 * size}': f'u{size}' for size in (1, 2, 4, 8)}
 
 
 class CdrError(ValueError):
-    """Bytes that are not what the type of the message promises."""
+    """A serialized message that does not match its type."""
 
 
 class Cursor:
-    """Goes through the bytes of a message from front to back.
+    """Moves through a serialized message from start to end.
 
     Attributes:
         raw: the message.
@@ -47,13 +47,13 @@ class Cursor:
     __slots__ = ('_length', 'at', 'gaps', 'order', 'raw')
 
     def __init__(self, raw: bytes) -> None:
-        """Begin behind the four bytes in front.
+        """Start after the encapsulation header.
 
         Raises:
             CdrError: another encoding than plain CDR.
         """
         if len(raw) < HEAD or raw[0] != 0 or raw[1] > 1:
-            raise CdrError(f'a message begins with the bytes {raw[:4].hex()}; expected plain CDR')
+            raise CdrError(f'the message starts with the bytes {raw[:4].hex()}; expected plain CDR')
         self.raw, self.at = raw, HEAD
         self.order = '<' if raw[1] else '>'
         self._length = struct.Struct(f'{self.order}I')
@@ -69,7 +69,7 @@ class Cursor:
                 at += skipped
             self.at = at + size * count
             if self.at > len(self.raw):
-                raise CdrError('the message ends too early')
+                raise CdrError('the message is truncated')
         return at
 
     def length(self) -> int:
@@ -86,7 +86,7 @@ class Cursor:
 
 @dataclass(slots=True)
 class Place:
-    """Numbers that are side by side.
+    """Contiguous numbers.
 
     Attributes:
         at: where they begin [bytes].
@@ -119,7 +119,7 @@ class _Text:
 
 @dataclass(frozen=True)
 class _List:
-    """The same again and again: so often, or with the number in front."""
+    """A repeated element: with a fixed count, or preceded by its count."""
 
     path: str
     inner: tuple[_Numbers | _Text | _List, ...]
@@ -172,7 +172,7 @@ class Walked:
             self.numbers[path] = Place(cursor.numbers(only.size, count), only.kind, count)
             return
         if count > len(cursor.raw):
-            raise CdrError('more elements than bytes')
+            raise CdrError('a sequence has more elements than the message has bytes')
         if isinstance(only, _Text):
             self.texts[path] = tuple(self._text(cursor) for _ in range(count))
             return
@@ -186,11 +186,11 @@ class Walked:
         return text
 
     def place(self, path: str) -> Place:
-        """The numbers of a field, or of all fields below a path, which must be side by side.
+        """The numbers of a field, or of all fields below a path, which must be contiguous.
 
         Raises:
             KeyError: there are none.
-            CdrError: they are not side by side.
+            CdrError: they are not contiguous.
         """
         if path in self.numbers:
             return self.numbers[path]
@@ -199,7 +199,7 @@ class Walked:
             raise KeyError(path)
         for one, other in itertools.pairwise(found):
             if one.end != other.at or one.kind != other.kind:
-                raise CdrError(f'{path} has more than numbers that are side by side')
+                raise CdrError(f'{path} has fields other than contiguous numbers')
         return Place(found[0].at, found[0].kind, sum(one.count for one in found))
 
     def paths(self, path: str) -> list[str]:
@@ -211,7 +211,7 @@ class MessageLayout:
     """The definition of one type of message, and where its fields are in bytes."""
 
     def __init__(self, kind: str, fields_of: Callable[[str], Fields] | None = None) -> None:
-        """Learn what a type looks like.
+        """Read the definition of a type.
 
         Args:
             kind: such as 'sensor_msgs/msg/JointState'.
@@ -228,33 +228,33 @@ class MessageLayout:
         """Go through a message.
 
         Raises:
-            CdrError: these are not the bytes of such a message.
+            CdrError: the message does not match the type.
         """
         return Walked(raw, self._parts)
 
     def walk_whole(self, raw: bytes, padding: int = MOST_PADDING) -> Walked:
-        """Go through a message that is little-endian, and ends where its last field does, but for padding.
+        """Parse a little-endian message that ends with its last field, except for padding.
 
         Args:
             raw: the message.
             padding: how many bytes may follow.
 
         Raises:
-            CdrError: these are not the bytes of such a message.
+            CdrError: the message does not match the type.
         """
         walked = Walked(raw, self._parts)
         if walked.order != '<' or len(raw) - walked.end > padding:
-            raise CdrError(f'{len(raw)} bytes in which fields end at {walked.end}')
+            raise CdrError(f'the message has {len(raw)} bytes, but its fields end at byte {walked.end}')
         return walked
 
     def pass_over(self, raw: bytes) -> Cursor:
-        """Go through a message without remembering where anything is.
+        """Parse a message without recording positions.
 
         Returns:
             At the end of the last field, with the gaps.
 
         Raises:
-            CdrError: these are not the bytes of such a message.
+            CdrError: the message does not match the type.
         """
         cursor = Cursor(raw)
         _pass_over(cursor, self._merged)
@@ -274,7 +274,7 @@ def _pass_over(cursor: Cursor, parts: tuple[_Part, ...]) -> None:
                 cursor.numbers(only.size, only.count * count)
                 continue
             if count > len(cursor.raw):
-                raise CdrError('more elements than bytes')
+                raise CdrError('a sequence has more elements than the message has bytes')
             for _ in range(count):
                 _pass_over(cursor, part.inner)
 
@@ -303,7 +303,7 @@ def _parts_of(kind: str, fields_of: Callable[[str], Fields], prefix: str = '') -
 def _parts_of_field(path: str, field: str, fields_of: Callable[[str], Fields]) -> list[_Part]:
     found = re.fullmatch(r'([\w/]+?)(?:<=\d+)?(?:\[((?:<=)?\d*)\])?', field)
     if found is None:
-        raise ValueError(f'{field} is no type of a field')
+        raise ValueError(f'{field} is not a field type')
     name, length = found[1], found[2]
     is_list = length is not None
     inner: list[_Part]

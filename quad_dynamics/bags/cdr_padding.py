@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets to zero what is between the fields of a message, and cuts off what is behind them. Needs no ROS.
+"""Zeroes the padding between the fields of a message, and removes trailing bytes. Needs no ROS.
 
-In CDR a number begins at a multiple of its size, and what is skipped for that holds whatever was in memory.
-So the same message has other bytes in another process; with zeros in between it has not.
+In CDR a number is aligned to its size, and the padding contains uninitialised memory. So the same message has
+different bytes in another process; with zeroed padding it does not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Padding:
     """Cleans the messages of one type."""
 
     def __init__(self, kind: str, fields_of: Callable[[str], Fields]) -> None:
-        """Learn what a type looks like.
+        """Read the definition of a type.
 
         Args:
             kind: such as 'sensor_msgs/msg/JointState'.
@@ -29,7 +29,7 @@ class Padding:
             self._layout = None
 
     def clean(self, raw: bytes) -> bytes:
-        """The message with zeros between its fields; as it is, if it is not what its type promises."""
+        """The message with zeroed padding; unchanged if it does not match its type."""
         if self._layout is None or raw[:2] != LITTLE_ENDIAN:
             return raw
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is damaged in a bag, said before it is read: CRCs that do not match, what `repair` noted.
+"""Detects damage of a bag before it is read: CRC errors, and the notes of `repair`.
 
 Needs no ROS.
 """
@@ -30,10 +30,10 @@ def wrong_values(files: list[Path]) -> str:
     """Compare the messages of a bag with their CRCs, where it has any.
 
     Args:
-        files: of the bag; whatever else is wrong with them, their reader says.
+        files: of the bag; other errors are reported by their reader.
 
     Returns:
-        the first place where they do not match; '' if there is none.
+        the first mismatch; '' if there is none.
     """
     for path in files:
         wrong = _wrong_chunk(path) if path.suffix == '.mcap' else _wrong_rows(path)
@@ -43,21 +43,21 @@ def wrong_values(files: list[Path]) -> str:
 
 
 def check_metadata(folder: Path) -> None:
-    """Refuse a metadata.yaml that no reader should be given.
+    """Reject a metadata.yaml that is not safe to read.
 
     Raises:
-        ArgumentError: it is too large or too deeply nested, or no YAML.
+        ArgumentError: it is too large or too deeply nested, or not YAML.
     """
     try:
         load_yaml(folder / NAME)
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        raise ArgumentError(f'{error}; quad_dynamics repair {folder} writes it anew') from error
+        raise ArgumentError(f'{error}; run: quad_dynamics repair {folder}') from error
 
 
 def suspects(folder: Path) -> tuple[int, Spans]:
-    """How many messages `repair` found in damaged places, and between which times."""
+    """Number of messages that `repair` found in damaged regions, and their time spans."""
     custom = custom_data(read_metadata(folder)) if folder.is_dir() else {}
     count = custom.get(SUSPECT_MESSAGES, '0')
     return int(count) if count.isdecimal() else 0, Spans(custom.get(SUSPECT_SPANS, ''))

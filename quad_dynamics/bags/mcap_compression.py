@@ -29,7 +29,7 @@ def unpack(data: bytes, compression: str) -> bytes:
 
 
 def unpack_damaged(data: bytes, compression: str) -> bytes:
-    """As much of the content of a chunk as can be had."""
+    """As much of the content of a chunk as can be recovered."""
     if not compression:
         return data
     parts: list[bytes] = []

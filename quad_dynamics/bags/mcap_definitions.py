@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mends damaged schemas and channels of MCAP files, from metadata.yaml and ROS's own types. Needs no ROS."""
+"""Repairs damaged schemas and channels of MCAP files from metadata.yaml and ROS types. Needs no ROS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HASH = 'topic_type_hash'
 
 
 def mend(scan: Scan, known: list[tuple[Topic, int]]) -> None:
-    """Replace what is damaged in definitions that no CRC vouches for.
+    """Replace damaged parts of definitions that are not protected by a CRC.
 
     Args:
         scan: what was found in a file; its definitions may change.
@@ -36,7 +36,7 @@ def mend(scan: Scan, known: list[tuple[Topic, int]]) -> None:
 
 
 def _name_topics(scan: Scan, topics: list[Topic]) -> None:
-    """Give a channel with a name that nobody knows the one that nobody has, if it is clear which."""
+    """Rename a channel with an unknown name to the only unused known name, if it is unambiguous."""
     names = {topic.name for topic in topics}
     strange = [
         number

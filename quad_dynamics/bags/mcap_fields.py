@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of records of MCAP files, and whether they are whole. Needs no ROS."""
+"""The fields of records of MCAP files, and whether they are complete. Needs no ROS."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fields(kind: int, content: bytes) -> tuple[list[Any], int]:
     """The fields of a record of certain kinds, and how many bytes follow them.
 
     Raises:
-        ValueError: it ends too early, or a text is none.
+        ValueError: it is truncated, or a string is invalid.
     """
     reader = mcap.Reader(content)
     found: list[Any] = []
@@ -44,7 +44,7 @@ def fields(kind: int, content: bytes) -> tuple[list[Any], int]:
 
 
 def is_whole(kind: int, content: bytes) -> bool:
-    """Whether the content of a record is what its kind promises, and ends where it should."""
+    """Whether the content of a record matches its kind and has the right length."""
     found, left = fields(kind, content)
     if kind == mcap.SCHEMA:
         return not left and found[0] > 0

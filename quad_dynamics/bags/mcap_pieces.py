@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What messages of an MCAP file are found in: chunks, and records outside of them."""
+"""The containers of messages in an MCAP file: chunks, and records outside chunks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Chunk:
         end: where it ends.
         data: where its data begins.
         compression: of its data.
-        head: what it says of itself; None if that cannot be read.
+        head: its header; None if that cannot be read.
         good: it can be read, and its CRC matches if it has one.
-        cut: the file ends before it does.
+        cut: it is truncated by the end of the file.
         offsets: where the message index of each channel is.
         indices_end: where its message indices end.
     """

@@ -123,7 +123,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class ChunkHead:
-    """What stands before the data of a chunk."""
+    """The header before the data of a chunk."""
 
     first: int
     last: int

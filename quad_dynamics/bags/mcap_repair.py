@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a good MCAP file from what was found in one that is not. Needs no ROS.
+"""Writes an intact MCAP file from the contents of a damaged one. Needs no ROS.
 
-Good chunks stay as they are; messages from anywhere else become new chunks.
+Intact chunks are copied; all other messages are written to new chunks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from quad_dynamics.errors import ArgumentError
 
 
 def repair_file(path: Path, keep: bool, known: list[tuple[Topic, int]]) -> FileResult:
-    """Make a data file good again.
+    """Repair a data file.
 
     Args:
         path: of the file.
@@ -35,11 +35,11 @@ def repair_file(path: Path, keep: bool, known: list[tuple[Topic, int]]) -> FileR
         known: topics that metadata.yaml names, with the numbers of their messages.
 
     Raises:
-        ArgumentError: nothing can be read from it, or somebody still writes it.
+        ArgumentError: nothing can be read from it, or it is still being written.
     """
     with path.open('rb') as file:
         if not lock(file, exclusive=False):
-            raise ArgumentError(f'{path}: somebody still writes it; expected a bag that nobody uses')
+            raise ArgumentError(f'{path} is still being written; expected a bag that is not in use')
     scan = Scan(open_data(path))
     verdict = judge(scan)
     if verdict.problems:
@@ -49,11 +49,13 @@ def repair_file(path: Path, keep: bool, known: list[tuple[Topic, int]]) -> FileR
     result = FileResult(_contents(scan, verdict.statistics))
     magic = scan.data[: len(mcap.MAGIC)]
     if not total and not mcap.MAGIC.startswith(magic):
-        raise ArgumentError(f'{path} is no MCAP file: it begins with {magic!r}; expected {mcap.MAGIC!r}')
+        raise ArgumentError(f'{path} is not an MCAP file: it starts with {magic!r}; expected {mcap.MAGIC!r}')
     if verdict.problems:
         what = f'{path.name} {" and ".join(verdict.problems)}'
         if not total:
-            raise ArgumentError(f'{path.parent}: {what}; no messages can be saved, it is left as it is')
+            raise ArgumentError(
+                f'{path.parent}: {what}; no messages could be recovered, the bag is unchanged'
+            )
         # Where something is damaged there may be more in it, for who knows how to get it.
         keep = keep or scan.damaged_at is not None or verdict.suspect > 0
         with replacement(path, keep) as (beside, backup):
@@ -63,18 +65,18 @@ def repair_file(path: Path, keep: bool, known: list[tuple[Topic, int]]) -> FileR
         result.found.append(f'{what}; {saved_text(total, verdict.suspect, backup)}')
         result.suspect, result.spans = verdict.suspect, verdict.spans
     if verdict.unchecked:
-        says = MAY_BE_WRONG if verdict.problems else 'damaged values would not be seen'
+        says = MAY_BE_WRONG if verdict.problems else 'damaged values cannot be detected'
         result.notes.append(f'{path.name}: {verdict.unchecked} messages had no CRC: {says}')
     return result
 
 
 def _check(path: Path, count: int) -> None:
-    """See to it that what takes the place of a file is good."""
+    """Check that the replacement of a file is intact."""
     again = judge(Scan(open_data(path)))
     if again.problems or again.statistics.total != count:
         raise ArgumentError(
-            f'the repaired file {" and ".join(again.problems)} and holds {again.statistics.total} of {count} '
-            f'messages; {path.parent} is left as it is'
+            f'the repaired file {" and ".join(again.problems)} and has {again.statistics.total} of {count} '
+            f'messages; {path.parent} is unchanged'
         )
 
 
@@ -94,7 +96,7 @@ def _contents(scan: Scan, statistics: mcap.Statistics) -> Contents:
 
 
 def rewrite(scan: Scan, statistics: mcap.Statistics, target: BinaryIO) -> None:
-    """Write a good file.
+    """Write an intact file.
 
     Args:
         scan: what was found.
@@ -180,7 +182,7 @@ class CopiedChunk(OpenChunk):
 
     @property
     def head(self) -> mcap.ChunkHead:
-        """What stands before its data."""
+        """The header before its data."""
         return self.said
 
     @property

@@ -19,7 +19,7 @@ def salvaged(
 
     Args:
         chunk: the chunk.
-        content: its records, as far as they can be had.
+        content: its records, as far as they can be recovered.
         channels: that messages may have.
         index: where its message indices say that messages begin: their channels and log times [ns].
         times: between which its messages are [ns]; None if that is not known.
@@ -41,7 +41,7 @@ def salvaged(
 
 
 def _believed(index: Hints, content: bytes) -> Hints:
-    """The part of an index that lies in the chunk; nothing if most of it is wrong."""
+    """The part of an index that lies in the chunk; empty if most of it is wrong."""
     inside = {at: hint for at, hint in index.items() if at + mcap.MESSAGE_HEAD.size <= len(content)}
     right = 0
     for at, hint in inside.items():
@@ -58,7 +58,7 @@ def _with_head(content: bytes, channel: int, log: int) -> bytes:
 
 
 def _in_time(messages: list[Message], times: Times | None) -> list[Message]:
-    """Messages, with damaged times replaced by those before."""
+    """Messages, with damaged times replaced by the previous ones."""
     if times is None:
         return messages
     first, last = times

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds everything that can be read in an MCAP file, however it is damaged. Needs no ROS.
 
-Chunks whose CRC matches are kept as they are. In all others, and outside of chunks, every message is taken
-that can be found; those that no CRC vouches for although something near them is damaged are *suspect*.
+Chunks whose CRC matches are kept unchanged. In all others, and outside chunks, every message that can be
+found is kept; those near damage that are not protected by a CRC are *suspect*.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from quad_dynamics.errors import ArgumentError
 
 
 class Scan:
-    """What was found in a file.
+    """The contents found in a file.
 
     Attributes:
         size: of the file.
-        has_end: it ends as it should.
-        summary: what it says of itself at its end.
-        pieces: what holds messages, in the order of the file.
+        has_end: whether it has a proper end.
+        summary: the summary at its end.
+        pieces: containers of messages, in the order of the file.
         extras: attachments and metadata: kind, begin, end.
-        lost: how many bytes belong to no record.
-        damaged_at: where the first damage is that is not just a missing end; None if there is none.
-        data_end: where the data section ends; None if it does not.
+        lost: number of bytes that belong to no record.
+        damaged_at: position of the first damage other than a missing end; None if there is none.
+        data_end: where the data section ends; None if unknown.
     """
 
     def __init__(self, data: mmap.mmap) -> None:
@@ -142,14 +142,14 @@ class Scan:
         self.pieces.append(chunk)
 
     def is_trusted(self, kind: int, number: int) -> bool:
-        """Whether a CRC vouches for a schema or a channel."""
+        """Whether a schema or a channel is protected by a CRC."""
         return (kind, number) in self._trusted
 
     def _learn(self, kind: int, content: bytes, trusted: bool) -> bool:
-        """Take a schema or a channel; one that a CRC vouches for takes the place of one without.
+        """Take a schema or a channel; one protected by a CRC replaces one without.
 
         Returns:
-            whether it is one, and agrees with what is known.
+            whether it is valid, and agrees with known ones.
         """
         try:
             if not is_whole(kind, content):
@@ -169,7 +169,7 @@ class Scan:
     # ---------------------------------------------------------------- messages
 
     def content(self, chunk: Chunk) -> bytes:
-        """The records in a chunk, as far as they can be had."""
+        """The records in a chunk, as far as they can be recovered."""
         data = self.data[chunk.data : chunk.end]
         try:
             return unpack(data, chunk.compression)

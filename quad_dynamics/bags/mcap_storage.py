@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes MCAP files with chunks, CRCs and an index that survive the death of their writer. Needs no ROS.
+"""Crash-safe writer of MCAP files with chunks, CRCs and an index. Needs no ROS.
 
-Other writers gather a chunk in memory and lose it when they are killed. Here the chunk grows in the file:
-messages are appended as they come, and then the head of the chunk (length, time range, CRC) is overwritten in
-place. What `write` was given is with the operating system when it returns, and the file is a valid sequence
-of records at any time; it only lacks its summary.
+Other writers collect a chunk in memory and lose it when they are killed. Here the chunk grows in the file:
+messages are appended as they arrive, and then the header of the chunk (length, time range, CRC) is
+overwritten in place. When `write` returns, its messages have been passed to the operating system, and the
+file is a valid sequence of records at any time; it only lacks its summary.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ except ImportError:  # Windows
 
 # A message: time of log [ns], number of its topic, time of publication [ns], sequence number, bytes.
 Entry = tuple[int, int, int, int, bytes]
-# A chunk ends with the message that makes it at least so long [bytes]; rosbag2 uses 768 KiB.
+# A chunk ends with the message that makes it at least this long [bytes]; rosbag2 uses 768 KiB.
 CHUNK_SIZE = 768 * 1024
 # Freed on a full disk beside the end of the file, for metadata.yaml [bytes].
 _ROOM = 1 << 16
 
 
 def lock(file: BinaryIO | io.FileIO, exclusive: bool) -> bool:
-    """Lock a file as long as it is open; whether nobody else has locked it, as far as the system can tell."""
+    """Lock a file as long as it is open; False if another process is known to have locked it."""
     if fcntl is None:
         return True
     try:
@@ -69,7 +69,7 @@ class OpenChunk:
 
     @property
     def head(self) -> mcap.ChunkHead:
-        """What stands before its data."""
+        """The header before its data."""
         return mcap.ChunkHead(self.first, self.last, self.size, self.crc, '', self.size)
 
     @property
@@ -78,7 +78,7 @@ class OpenChunk:
         return mcap.HEAD.size + self.head.length + self.size
 
     def encode_head(self) -> bytes:
-        """The head of its record, and what stands before its data."""
+        """The head of its record, and the header before its data."""
         return mcap.HEAD.pack(mcap.CHUNK, self.length - mcap.HEAD.size) + self.head.encode()
 
     def add(self, channel: int, log: int, offset: int) -> None:
@@ -205,7 +205,7 @@ class McapStorage:
         self._write_head(chunk)
 
     def _write_head(self, chunk: OpenChunk) -> None:
-        """Say in the file what the chunk holds; where this is missing, its last records stand behind it."""
+        """Write the header of the chunk; without it, its last records would follow the chunk."""
         os.pwrite(self._file.fileno(), chunk.encode_head(), chunk.start)
 
     def _close_chunk(self) -> None:
@@ -225,7 +225,7 @@ class McapStorage:
     # ---------------------------------------------------------------- a full disk
 
     def _make_room(self) -> None:
-        """Give up the last messages."""
+        """Drop the last messages, to make space for the end."""
         index = sum(len(record) for _, record in self._closed)
         records = sum(len(one.encode()) for one in self._schemas)
         records += sum(len(one.encode()) for one in self._channels)
@@ -237,7 +237,7 @@ class McapStorage:
                 return
 
     def _reopen(self) -> OpenChunk:
-        """Let the last closed chunk be the open one again, without its message indices."""
+        """Reopen the last closed chunk, without its message indices."""
         start, _ = self._closed.pop()
         file = self._file.fileno()
         _, length = mcap.HEAD.unpack(os.pread(file, mcap.HEAD.size, start))
@@ -246,7 +246,7 @@ class McapStorage:
         return self._chunk
 
     def _shorten(self, chunk: OpenChunk, limit: int) -> bool:
-        """Take records from the end of the open chunk; False if it lies behind the limit and is gone now."""
+        """Remove records from the end of the open chunk; False if it is beyond the limit and was removed."""
         begin = chunk.start + chunk.length - chunk.size
         data = os.pread(self._file.fileno(), chunk.size, begin)
         kept = OpenChunk(chunk.start)

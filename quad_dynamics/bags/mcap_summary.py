@@ -29,7 +29,7 @@ class ChunkEntry:
 
 @dataclass
 class Summary:
-    """What a file says of itself at its end.
+    """The summary of a file.
 
     Attributes:
         start: where it begins; None if there is none.
@@ -37,7 +37,7 @@ class Summary:
         checked: its CRC matches.
         definitions: records of schemas and channels: kind and content.
         chunks: the index.
-        count: number of messages; None if it is not said.
+        count: number of messages; None if not specified.
     """
 
     start: int | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what an MCAP file holds and what is wrong with it, from what `mcap_scan` found. Needs no ROS."""
+"""Contents and problems of an MCAP file, from the results of `mcap_scan`. Needs no ROS."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Verdict:
 
     Attributes:
         statistics: of all messages that can be read.
-        problems: what is wrong, as predicates of the file.
-        suspect: how many messages no CRC vouches for although something near them is damaged.
-        spans: the times of these.
-        unchecked: how many of the others have no CRC.
+        problems: as predicates of the file.
+        suspect: number of messages near damage that are not protected by a CRC.
+        spans: their times.
+        unchecked: number of other messages without a CRC.
     """
 
     statistics: mcap.Statistics = field(default_factory=mcap.Statistics)
@@ -32,7 +32,7 @@ class Verdict:
 
 
 def judge(scan: Scan) -> Verdict:
-    """Count what a file holds, and compare it with what it says of itself."""
+    """Count the contents of a file, and compare them with its summary."""
     verdict = Verdict()
     verdict.statistics.counts = dict.fromkeys(scan.channels, 0)
     wrong_index = 0
@@ -61,11 +61,11 @@ def _problems(scan: Scan, verdict: Verdict, wrong_index: int) -> list[str]:
             f'has {len(broken)} damaged {"chunk" if len(broken) == 1 else "chunks"} (byte {which})'
         )
     if not scan.has_end:
-        problems.append('has no end')
+        problems.append('is unfinished')
     elif not problems and any(isinstance(piece, Loose) for piece in scan.pieces):
         problems.append('has no chunks and no index')
     elif not problems and (wrong_index or not _summary_agrees(scan, verdict)):
-        problems.append('has no index, or one that does not match its messages')
+        problems.append('has no index, or an index that does not match its messages')
     return problems
 
 

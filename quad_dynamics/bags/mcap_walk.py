@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goes over the records of damaged MCAP data, and finds the next good one behind the damage. Needs no ROS.
+"""Iterates over the records of damaged MCAP data, and resynchronises after damage. Needs no ROS.
 
-Nothing in the format marks the beginning of a record. A record is believed where its kind, its length and its
-content agree, and another such record (or the end) follows it.
+Nothing in the format marks the start of a record. A record is accepted if its kind, length and content agree,
+and another such record (or the end) follows it.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Found:
 
 
 class Walker:
-    """Goes over the records between two positions.
+    """Iterates over the records between two positions.
 
     Attributes:
-        damage: how many bytes belong to no record.
-        first_damage: where the first of them is; None if there is none.
+        damage: number of bytes that belong to no record.
+        first_damage: position of the first of them; None if there is none.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Walker:
         return end if good else None
 
     def resynchronise(self, at: int) -> int:
-        """Where the next record is that can be believed; the end, if there is none."""
+        """Position of the next acceptable record; the end if there is none."""
         place = bisect.bisect_left(self._hinted, at)
         hinted = self._hinted[place] if place < len(self._hinted) else self._limit
         for candidate in _CANDIDATE.finditer(self._data, at, hinted):
@@ -170,7 +170,7 @@ class Walker:
         return hinted
 
     def _is_believed(self, at: int, end: int | None) -> bool:
-        """Whether the record between two positions is one: by its content, or by what follows it."""
+        """Whether the record between two positions is valid, judged by its content or its successor."""
         if end is None:
             return False
         return self._data[at] in _EVIDENT or end == self._limit or self.end_of(end) is not None
@@ -197,7 +197,7 @@ class Walker:
 
 
 def _decodes(kind: int, data: Data, start: int, end: int) -> bool:
-    """Whether a record holds what its kind promises."""
+    """Whether the content of a record matches its kind."""
     try:
         if kind == mcap.CHUNK:
             head = mcap.ChunkHead.decode(data[start : min(end, start + 128)])

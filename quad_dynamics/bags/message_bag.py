@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bags of messages that are made here, not received. Needs no ROS."""
+"""Bags of messages that are generated, not received. Needs no ROS."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BATCH = 500  # messages
 
 
 class MessageBag:
-    """A bag that is written at once; a context manager, which leaves nothing behind after an error.
+    """A bag that is written at once; a context manager that removes the bag after an error.
 
     Attributes:
         types: of ROS, to make messages of.
@@ -36,10 +36,10 @@ class MessageBag:
         Args:
             path: of the bag, where nothing is yet.
             storage: 'mcap' or 'sqlite3'.
-            custom: what metadata.yaml says besides.
+            custom: additional entries of metadata.yaml.
 
         Raises:
-            ArgumentError: there is something already, or there is no such storage.
+            ArgumentError: the path already exists, or the storage is unknown.
         """
         self._bag = BagWriter(Path(path), storage)
         self._custom = dict(custom or {})
@@ -71,8 +71,8 @@ class MessageBag:
         Args:
             name: with its namespace.
             kind: such as 'sensor_msgs/msg/JointState'.
-            depth: how many messages its publisher would keep.
-            latched: whether those who come late would get them.
+            depth: history depth of its publisher.
+            latched: whether late subscribers would receive them.
 
         Returns:
             a function that writes a message, given its time [ns].

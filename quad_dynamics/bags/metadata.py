@@ -93,7 +93,7 @@ def metadata(
     Args:
         storage: 'mcap' or 'sqlite3'.
         files: what each data file holds, by name.
-        custom: whatever else is to be said.
+        custom: additional entries.
         compression: of each message: format and mode, as rosbag2 has them.
     """
     whole = joined(list(files.values()))
@@ -133,7 +133,7 @@ def _span(contents: Contents) -> dict[str, Any]:
 
 
 def write_metadata(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write metadata.yaml at once: whoever reads it sees the old one or the new one."""
+    """Write metadata.yaml atomically: readers see either the old or the new file."""
     beside = folder / f'.{NAME}.new'
     text = yaml.dump({_ROOT: dict(content)}, Dumper=_Dumper, sort_keys=False, width=10**6)
     try:
@@ -159,7 +159,7 @@ def load_yaml(path: Path) -> Any:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no YAML, or too large or too deeply nested for metadata of a bag.
+        ValueError: it is not YAML, or too large or too deeply nested for metadata of a bag.
     """
     if path.stat().st_size > _LARGEST:
         raise ValueError(f'{path} has more than {_LARGEST >> 20} MiB; expected metadata of a bag')
@@ -168,11 +168,11 @@ def load_yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, OverflowError, TypeError, AttributeError) as error:
-        raise ValueError(f'{path} is no YAML: {error}') from error
+        raise ValueError(f'{path} is not valid YAML: {error}') from error
 
 
 def check_nesting(text: str, path: Path) -> None:
-    """Refuse a text that parsers of YAML would follow until their stack ends.
+    """Reject text whose nesting would exhaust the stack of a YAML parser.
 
     Raises:
         ValueError: it is nested too deeply.
@@ -190,7 +190,7 @@ def check_nesting(text: str, path: Path) -> None:
 
 
 def custom_data(content: Mapping[str, Any] | None) -> dict[str, str]:
-    """What metadata.yaml says besides; only what is plain."""
+    """Additional plain entries of metadata.yaml."""
     given = (content or {}).get('custom_data')
     plain = (str, int, float, bool)
     if not isinstance(given, dict):
@@ -231,20 +231,20 @@ def data_files(folder: Path) -> list[Path]:
         ArgumentError: there is no folder, or no bag in it.
     """
     if not folder.is_dir():
-        what = 'a file' if folder.exists() else 'not there'
-        raise ArgumentError(f'{folder} is {what}; expected the folder of a bag')
+        what = 'is a file' if folder.exists() else 'not found'
+        raise ArgumentError(f'{folder} {what}; expected the folder of a bag')
     files = [path for path in folder.iterdir() if path.suffix in SUFFIXES.values() and path.is_file()]
     files = [path for path in files if not path.name.startswith('.')]
     compressed = sorted(path.name for path in folder.glob('*.zstd'))
     if not files and compressed:
         raise ArgumentError(
             f'{folder}: {compressed[0]} is compressed as a whole; expected *.mcap or *.db3 '
-            '(unzstd unpacks it)'
+            '(decompress it with unzstd)'
         )
     if not files:
-        raise ArgumentError(f'{folder} holds no *.mcap and no *.db3; expected the folder of a bag')
+        raise ArgumentError(f'{folder} contains no *.mcap and no *.db3 file; expected the folder of a bag')
     if len({path.suffix for path in files}) > 1:
-        raise ArgumentError(f'{folder} holds both *.mcap and *.db3; expected files of one kind')
+        raise ArgumentError(f'{folder} contains both *.mcap and *.db3 files; expected one format')
     return sorted(files, key=_order)
 
 
@@ -260,7 +260,7 @@ def storage_of(path: Path) -> str:
 
 
 def sync(path: Path) -> None:
-    """Let a file or folder reach the disk."""
+    """Flush a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes bags good again: damaged data files, files that lack their end, and metadata.yaml. Needs no ROS.
+"""Repairs bags: damaged data files, files that lack their end, and metadata.yaml. Needs no ROS.
 
-What is written is never worse than what was there: a file is replaced only by one that has been read again
-and holds every message that could be read before.
+A repair never makes things worse: a file is replaced only by one that has been verified and contains every
+message that could be read before.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from quad_dynamics.errors import ArgumentError
 
 @dataclass
 class Repair:
-    """What came of a repair.
+    """The result of a repair.
 
     Attributes:
-        found: what was wrong, one line each; nothing: the bag was good.
-        notes: what cannot be known, one line each.
-        contents: what the bag holds now.
-        suspect: how many messages were found in damaged places; their values may be wrong.
-        spans: between which times these are.
+        found: problems, one line each; empty: the bag was intact.
+        notes: uncertainties, one line each.
+        contents: of the bag now.
+        suspect: number of messages from damaged regions, whose values may be wrong.
+        spans: their time spans.
     """
 
     found: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Repair:
     spans: Spans = field(default_factory=Spans)
 
     def add(self, part: FileResult) -> None:
-        """Take what came of a file."""
+        """Add the result of a file."""
         self.found += part.found
         self.notes += part.notes
         self.suspect += part.suspect
@@ -47,15 +47,14 @@ class Repair:
 
 
 def repair(folder: Path, keep: bool = False) -> Repair:
-    """Make a bag good again.
+    """Repair a bag.
 
     Args:
         folder: of the bag.
-        keep: keep every file that is replaced, with '.bak' at the end of its name; without it, only damaged
-            ones.
+        keep: keep every replaced file with the suffix '.bak'; otherwise only damaged ones.
 
     Raises:
-        ArgumentError: there is no bag, nothing can be read from it, or somebody still writes it.
+        ArgumentError: there is no bag, nothing can be read from it, or it is still being written.
     """
     result = Repair()
     files = bag_metadata.data_files(folder)
@@ -80,7 +79,7 @@ def repair(folder: Path, keep: bool = False) -> Repair:
     for path, reason in failed.items():
         backup = backup_of(path)
         path.replace(backup)
-        result.found.append(f'{reason}, as {backup.name}, which is not part of the bag any more')
+        result.found.append(f'{reason}, as {backup.name}, which is no longer part of the bag')
     _repair_metadata(folder, storage, held, old, result)
     for left in folder.glob('.*.new'):  # of a repair or a recorder that was killed
         left.unlink()
@@ -93,7 +92,7 @@ def repair(folder: Path, keep: bool = False) -> Repair:
 def _repair_metadata(
     folder: Path, storage: str, held: dict[str, Contents], old: dict[str, Any] | None, result: Repair
 ) -> None:
-    """Write metadata.yaml anew, if it does not say what the files hold."""
+    """Regenerate metadata.yaml, if it does not match the files."""
     if old is not None and _agrees(old, held, result.contents):
         if not result.found:
             return
@@ -102,7 +101,7 @@ def _repair_metadata(
     elif old is None:
         result.found.append(f'{bag_metadata.NAME} cannot be read')
     else:
-        result.found.append(f'{bag_metadata.NAME} does not say what the bag holds')
+        result.found.append(f'{bag_metadata.NAME} does not match the contents of the bag')
     custom = bag_metadata.custom_data(old)
     custom[STATE] = REPAIRED
     if result.suspect:
@@ -116,7 +115,7 @@ def _repair_metadata(
 
 
 def _agrees(old: dict[str, Any], held: dict[str, Contents], whole: Contents) -> bool:
-    """Whether metadata.yaml says what the files hold."""
+    """Whether metadata.yaml matches the files."""
     if bag_metadata.custom_data(old).get(STATE) == bag_metadata.RECORDING:
         return False
     topics, paths = old.get('topics_with_message_count'), old.get('relative_file_paths')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `repair` finds in a data file, and how a new file takes its place."""
+"""The result of repairing a data file, and its replacement by a new file."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MAY_BE_WRONG = 'their values may be wrong'
 
 @dataclass
 class FileResult:
-    """What came of the repair of a data file.
+    """The result of repairing a data file.
 
     Attributes:
-        contents: what it holds now.
-        found: what was wrong with it, one line each.
-        notes: what cannot be known.
-        suspect: how many messages are from damaged places.
-        spans: between which times these are.
+        contents: of the file now.
+        found: its problems, one line each.
+        notes: uncertainties.
+        suspect: number of messages from damaged regions.
+        spans: their time spans.
     """
 
     contents: Contents = field(default_factory=Contents)
@@ -56,14 +56,14 @@ def replacement(path: Path, keep: bool) -> Iterator[tuple[Path, Path | None]]:
 
 
 def backup_of(path: Path) -> Path:
-    """A free name for what a file was."""
+    """A free name for the backup of a file."""
     numbers = itertools.chain([''], itertools.count(2))
     names = (path.with_name(f'{path.name}.bak{number}') for number in numbers)
     return next(name for name in names if not os.path.lexists(name))
 
 
 def saved_text(count: int, suspect: int, backup: Path | None) -> str:
-    """What is told of the messages that were saved."""
-    text = f'{count} messages saved'
-    text += f', {suspect} of them from damaged places: {MAY_BE_WRONG}' if suspect else ''
+    """A text about the recovered messages."""
+    text = f'{count} messages recovered'
+    text += f', {suspect} of them from damaged regions: {MAY_BE_WRONG}' if suspect else ''
     return text + (f'; the old file is kept as {backup.name}' if backup is not None else '')

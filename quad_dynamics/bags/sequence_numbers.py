@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out what was lost, from the numbers that every publisher gives its messages."""
+"""Detects lost messages from the sequence numbers of the publishers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from __future__ import annotations
 class SequenceNumbers:
     """The numbers of one topic's messages.
 
-    Each publisher counts for itself, and a message does not say whose it is. So the next number of every
-    publisher is kept: a message that continues one of them is that publisher's.
+    Each publisher counts separately, and a message does not identify its publisher. So the next number of
+    every publisher is kept: a message that continues one of them belongs to that publisher.
 
     Attributes:
-        lost: how many messages are missing so far.
+        lost: number of missing messages so far.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class SequenceNumbers:
         self._next: list[int] = []
 
     def publishers_changed(self, count: int) -> None:
-        """There are other publishers now: what their numbers were says nothing any more."""
+        """The publishers have changed: discard the known numbers."""
         self.publishers = count
         self._next.clear()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log beside an SQLite file (*.db3-wal): its frames, and whether their check sums match.
+"""The write-ahead log of an SQLite file (*.db3-wal): its frames, and whether their checksums match.
 
-SQLite ignores everything behind the first frame whose check sum does not match, and then removes the log.
+SQLite ignores everything after the first frame with a wrong checksum, and then removes the log.
 """
 
 from __future__ import annotations

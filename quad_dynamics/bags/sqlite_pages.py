@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads rows from the pages of SQLite files that SQLite itself refuses (https://sqlite.org/fileformat2.html).
+"""Reads rows from the pages of SQLite files that SQLite rejects (https://sqlite.org/fileformat2.html).
 
-A leaf page of a table holds whole rows, one behind the other, and an array that says where they begin. So
-every row whose bytes are there can be had, whatever else is missing. Which table a row belongs to is seen
-from the types of its columns.
+A leaf page of a table contains complete rows, and an array of their positions. So every row whose bytes exist
+can be recovered, whatever else is missing. The table of a row is identified by the types of its columns.
 """
 
 from __future__ import annotations

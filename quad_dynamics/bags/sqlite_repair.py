@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes SQLite files of bags good again. Needs no ROS."""
+"""Repairs SQLite files of bags. Needs no ROS."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ _PATIENCE = 1.0  # with somebody else who has locked a file [s]
 
 
 def repair_file(path: Path, known: list[tuple[Topic, int]]) -> FileResult:
-    """Make a data file good again; a damaged one is kept, with '.bak' at the end of its name.
+    """Repair a data file; a damaged one is kept with the suffix '.bak'.
 
     Args:
         path: of the file.
         known: topics that metadata.yaml names, with the numbers of their messages.
 
     Raises:
-        ArgumentError: nothing can be read from it, or somebody still writes it.
+        ArgumentError: nothing can be read from it, or it is still being written.
     """
     result = FileResult()
     log = path.with_name(f'{path.name}-wal')
     had_log = log.exists() and log.stat().st_size > 0
     try:
         if had_log and not sqlite_log.is_sound(log.read_bytes()):
-            raise sqlite3.DatabaseError('its log is damaged')
+            raise sqlite3.DatabaseError('its write-ahead log is damaged')
         result.contents, checked = _settled(path)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         # Python 3.10 has no codes of SQLite's errors.
         if isinstance(error, sqlite3.OperationalError) and 'is locked' in str(error):
             raise ArgumentError(
-                f'{path}: {error}: somebody still writes or reads it; expected a bag that nobody uses'
+                f'{path}: {error}: it is still in use; expected a bag that is not in use'
             ) from error
         return _rebuilt(path, known, str(error))
     if checked < result.contents.count:
         unknown = result.contents.count - checked
-        result.notes.append(f'{path.name}: {unknown} messages have no CRC: damaged values would not be seen')
+        result.notes.append(f'{path.name}: {unknown} messages have no CRC: damaged values cannot be detected')
     if had_log:
         count = result.contents.count
-        result.found.append(f'{path.name} had not got all of its log; {count} messages saved')
+        result.found.append(f'{path.name} lacked part of its write-ahead log; {count} messages recovered')
     return result
 
 
@@ -159,7 +159,9 @@ def _rebuilt(path: Path, known: list[tuple[Topic, int]], why: str) -> FileResult
     """Make a new file from all rows that can be found in the old one."""
     found = sqlite_rows.salvage(path, known)
     if not found.messages:
-        raise ArgumentError(f'{path} is damaged ({why}); no messages can be saved, it is left as it is')
+        raise ArgumentError(
+            f'{path} is damaged ({why}); no messages could be recovered, the bag is unchanged'
+        )
     with replacement(path, keep=True) as (beside, backup):
         storage = SqliteStorage(beside)
         numbers = {old: storage.add_topic(topic) for old, topic in sorted(found.topics.items())}
@@ -168,7 +170,7 @@ def _rebuilt(path: Path, known: list[tuple[Topic, int]], why: str) -> FileResult
             storage.write(batch[start : start + _BATCH])
         storage.close()
         if _settled(beside)[0].count != len(batch):
-            raise ArgumentError(f'{path} cannot be rebuilt; it is left as it is')
+            raise ArgumentError(f'{path} could not be rebuilt; it is unchanged')
     log = path.with_name(f'{path.name}-wal')
     if log.exists() and backup is not None:
         log.replace(backup.with_name(f'{backup.name}-wal'))
@@ -182,7 +184,5 @@ def _rebuilt(path: Path, known: list[tuple[Topic, int]], why: str) -> FileResult
     if found.unchecked:
         result.notes.append(f'{path.name}: {found.unchecked} messages had no CRC: {MAY_BE_WRONG}')
     if found.unknown:
-        result.notes.append(
-            f'{path.name}: {found.unknown} messages belong to no known topic and were left out'
-        )
+        result.notes.append(f'{path.name}: {found.unknown} messages of unknown topics were dropped')
     return result

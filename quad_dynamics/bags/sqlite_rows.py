@@ -69,11 +69,11 @@ def salvage(path: Path, known: list[tuple[Topic, int]]) -> Salvage:
         known: topics that metadata.yaml names, with the numbers of their messages.
 
     Raises:
-        ArgumentError: it is no SQLite file.
+        ArgumentError: it is not an SQLite file.
     """
     pages = sqlite_pages.Pages(path)
     if not pages.has_header:
-        raise ArgumentError(f'{path} is no SQLite file; expected one, or the beginning of one')
+        raise ArgumentError(f'{path} is not an SQLite file; expected one, possibly truncated')
     tables: dict[str, list[tuple[int, Row, bool]]] = {name: [] for name in _SHAPES}
     for number, row, damaged in sqlite_pages.rows(pages):
         for name, (size, kinds) in _SHAPES.items():

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes SQLite files of bags that survive the death of their writer. Needs no ROS.
+"""Crash-safe writer of SQLite files of bags. Needs no ROS.
 
-Changes go to a log beside the file first (*.db3-wal), one transaction for each batch. Nothing waits for the
-disk: a killed process loses nothing of what was committed, a power failure may.
+Changes go first to a write-ahead log beside the file (*.db3-wal), one transaction per batch. Nothing waits
+for the disk: a killed process loses nothing that was committed, but a power failure may.
 
-SQLite does not notice damaged values. So the CRCs of the messages are kept in a table of their own, which
-other readers ignore.
+SQLite does not detect damaged values. So the CRCs of the messages are kept in a separate table, which other
+readers ignore.
 """
 
 from __future__ import annotations

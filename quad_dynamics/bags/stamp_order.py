@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts messages into the order of their stamps, so that identical runs give identical bags.
+"""Sorts messages by their stamps, so that identical runs give identical bags.
 
-Messages of different topics arrive in an order that depends on the machine. Here they are held until the
-simulated time has gone on by a window, and leave in the order of stamp, then topic. What came from where, and
-when by the wall clock, is then nowhere in the bag.
+Messages of different topics arrive in an order that depends on the machine. Here they are buffered until
+simulated time has advanced by a window, and released in order of stamp, then topic. So nothing in the bag
+depends on arrival times.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class StampedTopic:
     Attributes:
         topic: as it will be in the bag.
         offset: where its messages have their stamps; None if they have none.
-        latched: its last message is sent again to who comes late.
+        latched: its last message is sent again to late subscribers.
         shared: it has several publishers.
         is_clock: its messages are the simulated time.
         unwanted: it is not for the bag.
-        number: in the bag, 0 before it is in it.
-        written: how many of its messages are in the bag.
+        number: id in the bag, 0 before it is added.
+        written: number of its messages in the bag.
     """
 
     topic: Topic
@@ -48,19 +48,19 @@ class StampedTopic:
 
 
 class StampOrder:
-    """Holds messages back, and lets them go in order.
+    """Buffers messages, and releases them in order.
 
     Attributes:
-        late: messages that came when later ones had been let go already.
-        repeated: messages that were the same as the one before, bit by bit, and are left out.
+        late: messages that arrived after later ones had been released.
+        repeated: messages identical to the previous one, which are left out.
     """
 
     def __init__(self, window: int, duration: int | None = None) -> None:
         """Begin empty.
 
         Args:
-            window: how far the simulated time must be ahead of a message before it leaves [ns].
-            duration: messages that are so much later than the first are left out [ns]; None: no end.
+            window: how far simulated time must be ahead of a message before it is released [ns].
+            duration: messages later than this after the first are left out [ns]; None: no limit.
         """
         self._window, self._duration = window, duration
         self._held: list[_Held] = []
@@ -73,7 +73,7 @@ class StampOrder:
 
     @property
     def is_over(self) -> bool:
-        """Whether everything up to the end of the duration has surely come."""
+        """Whether everything up to the end of the duration has certainly arrived."""
         if self._duration is None or self._first is None:
             return False
         return self._now >= self._first + self._duration + self._window
@@ -84,7 +84,7 @@ class StampOrder:
         return self._newest if self._clock is None else self._clock
 
     def _is_set(self, stamp: int) -> bool:
-        """Whether somebody has filled in a stamp, and with simulated time."""
+        """Whether a stamp is set, and in simulated time."""
         if stamp == 0:
             return self._now <= self._window
         return self._clock is None or stamp <= self._clock + _FAR_AHEAD
@@ -104,7 +104,7 @@ class StampOrder:
             self._first = stamp if self._first is None else min(self._first, stamp)
             self._newest = max(self._newest, stamp)
         elif source.latched and not source.count:
-            # What is sent again to who comes late has no time of its own: it goes before everything else.
+            # Latched messages have no time of their own: they come before everything else.
             stamp = _BEFORE_ALL
         else:
             stamp = self._now
@@ -114,10 +114,10 @@ class StampOrder:
         heapq.heappush(self._held, (stamp, source.topic.name, tie, self._counter, source, raw))
 
     def release(self, everything: bool = False) -> list[tuple[int, StampedTopic, bytes]]:
-        """Let go what is older than the window: time [ns], topic, message.
+        """Release messages older than the window: time [ns], topic, message.
 
         Args:
-            everything: also what is not; at the end.
+            everything: release all, at the end.
         """
         ready: list[tuple[int, StampedTopic, bytes]] = []
         first = self._first or 0

@@ -156,7 +156,7 @@ def full_name(kind: str) -> str:
 
 
 def stamp_offset(kind: str, fields_of: Callable[[str], Fields]) -> int | None:
-    """Where the bytes of a message hold its stamp; None if the type has none at a fixed place.
+    """Offset of the stamp in a serialized message; None if the type has none at a fixed position.
 
     It is at 4 where a header or a time is the first field, and at 8 where the first field is a list of such
     (markers, transforms): the stamp of the first one, if there is one.

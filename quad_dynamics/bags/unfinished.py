@@ -18,9 +18,9 @@ from quad_dynamics.bags.mcap_scan import open_data
 from quad_dynamics.bags.mcap_summary import has_end
 from quad_dynamics.bags.metadata import NAME, RECORDING, STATE, custom_data, read_metadata
 
-# A bag that has not changed for so long does not grow any more [s].
+# A bag that has not changed for this long is no longer being written [s].
 _RECENT = 10.0
-# Recorders write at least so often [s].
+# Longest time between two writes of a recorder [s].
 _MOMENT = 1.5
 
 

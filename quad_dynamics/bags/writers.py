@@ -66,7 +66,7 @@ def check_new(folder: Path, storage: str) -> None:
         known = nearest(storage, STORAGES)
         raise ArgumentError(f'storage is {storage!r}{known}; expected mcap or sqlite3')
     if os.path.lexists(folder):
-        raise ArgumentError(f'{folder} exists already; expected the path of a bag that is to be made')
+        raise ArgumentError(f'{folder} already exists; expected the path of a new bag')
 
 
 class BagWriter:
@@ -150,7 +150,7 @@ class WriterThread:
         """Start.
 
         Args:
-            bag: nobody else may write to it until `finish`.
+            bag: no one else may write to it until `finish`.
         """
         self._bag = bag
         self._queue: queue.SimpleQueue[Topic | list[Entry] | None] = queue.SimpleQueue()

@@ -35,7 +35,7 @@ COMMANDS: dict[str, str] = {
     'warm-up': 'quad_dynamics.cli.warm_up_command',
 }
 
-_INTERRUPTED = 130  # what shells report for a process that Ctrl-C ended: 128 + SIGINT
+_INTERRUPTED = 130  # as shells report Ctrl-C: 128 + SIGINT
 
 _DESCRIPTION = """\
 Quadruped robots: from a URDF file to simulation, torques, contacts and identified parameters.
@@ -43,10 +43,10 @@ Quadruped robots: from a URDF file to simulation, torques, contacts and identifi
 'quad_dynamics COMMAND --help' explains a command, with examples.
 
 examples:
-  quad_dynamics doctor                   is everything there?
-  quad_dynamics inspect mini_cheetah     what a robot is; also: inspect path/to/robot.urdf
-  quad_dynamics simulate --gait trot     a few seconds of simulation, without ROS
-  quad_dynamics sim                      simulation, controller and a page in the browser, as ROS nodes
+  quad_dynamics doctor                   check the installation
+  quad_dynamics inspect mini_cheetah     show a robot; also: inspect path/to/robot.urdf
+  quad_dynamics simulate --gait trot     simulate a few seconds, without ROS
+  quad_dynamics sim                      run simulator, controller and browser viewer as ROS nodes
 """
 
 
@@ -54,7 +54,7 @@ def make_parser(chosen: str = '') -> CommandParser:
     """The parser with all commands.
 
     Args:
-        chosen: the command that will be run: modules of the others are not imported. '': import all.
+        chosen: the command that will be run; the modules of other commands are not imported. '': import all.
     """
     parser = CommandParser(
         prog='quad_dynamics', description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -79,13 +79,13 @@ def make_parser(chosen: str = '') -> CommandParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 good, 1 problems, 2 wrong usage, 130 interrupted.
+    """Run a command and return its exit code: 0 success, 1 failure, 2 usage error, 130 interrupted.
 
     Args:
-        argv: arguments without the program's name; None for those of the process.
+        argv: arguments without the program's name; None for `sys.argv[1:]`.
     """
-    # Matrices are small here: threads of BLAS only wait for each other. numpy reads this when it is imported,
-    # by the first command; identification limits them by itself, for those who call it from Python.
+    # Matrices are small here, so BLAS threads would only wait for each other. numpy reads this variable when
+    # a command first imports it. Identification also limits the threads itself, for callers from Python.
     os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
     try:
         with plain_warnings():
@@ -97,8 +97,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         _discard_output()
         _complain(_what_failed(error))
-    except ImportError as error:  # of what is installed beside us, and damaged or incomplete
-        _complain(f"{str(error).splitlines()[0]}; 'quad_dynamics doctor' says what is missing")
+    except ImportError as error:  # a dependency is damaged or incomplete
+        _complain(f"{str(error).splitlines()[0]}; run 'quad_dynamics doctor' to see what is missing")
     return 1
 
 
@@ -121,8 +121,8 @@ def _run(argv: Sequence[str]) -> int:
 def _what_failed(error: OSError) -> str:
     if error.filename:
         return f'{error.filename}: {error.strerror}'
-    # A stream has no name; what has no number either, such as a library that does not load, says all itself.
-    return f'the output cannot be written: {error.strerror}' if error.errno else str(error)
+    # Streams have no file name. Errors without errno, such as of a library that does not load, are complete.
+    return f'cannot write the output: {error.strerror}' if error.errno else str(error)
 
 
 def _complain(text: str) -> None:
@@ -132,6 +132,6 @@ def _complain(text: str) -> None:
 
 
 def _discard_output() -> None:
-    """Let the rest of the output go nowhere; else the interpreter fails to write it at exit, and says so."""
+    """Redirect the rest of the output to /dev/null; the interpreter would complain about it at exit."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`quad_dynamics demo`: see what the package can do, with one command."""
+"""`quad_dynamics demo`: a demonstration of identification."""
 
 from __future__ import annotations
 
@@ -21,41 +21,48 @@ if TYPE_CHECKING:
     from quad_dynamics.identification.demo.comparison import Finding
     from quad_dynamics.identification.demo.demo import Demo
 
-HELP = 'see what identification can do, with one command'
+HELP = 'demonstrate identification on a simulated robot'
 
 DESCRIPTION = """\
-demo identify: hide a payload on the trunk and other friction in every joint of a simulated robot, design a
-motion, let the robot follow it with noisy sensors and a controller that knows the URDF only, record a bag,
-identify the robot from it, validate on another motion, and show what was hidden beside what was found, with
-95 % intervals. The report opens in the browser. It needs no ROS, and takes one to three minutes.
+demo identify: give a simulated robot a hidden payload on the trunk and hidden friction in every joint;
+design an excitation motion; let the robot follow it with noisy sensors and a controller that knows only the
+URDF; record a bag; identify the robot from it; validate on another motion; and print hidden and identified
+values side by side, with 95 % intervals. The report opens in the browser. This needs no ROS and takes one to
+three minutes.
 
 examples:
   quad_dynamics demo identify                       the bundled Mini Cheetah
-  quad_dynamics demo identify --seed 7              another secret
+  quad_dynamics demo identify --seed 7              other hidden values
   quad_dynamics demo identify --robot go2 --output go2_demo --no-open
 
-exit code: 0 done, 1 the robot cannot do it, 2 wrong usage
+exit code: 0 success, 1 the robot cannot perform the motion, 2 usage error
 """
 
 _FOLDER = 'demo_identify'
-# Beside these the found value stands in colour.
+# Colours of the verdicts.
 _GOOD, _BAD = 'green', 'yellow'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
-    add('what', choices=('identify',), metavar='identify', help='what to show')
+    add('what', choices=('identify',), metavar='identify', help='what to demonstrate')
     add('--robot', metavar='R', default='mini_cheetah', help='file or bundled robot (default: %(default)s)')
     add_xacro_option(parser)
-    add('--seed', type=_seed, default=0, metavar='N', help='of what is hidden (default: %(default)d)')
-    add('--duration', type=float, default=20.0, metavar='S', help='of the sway on all feet (default: 20) [s]')
-    add('--swing', type=float, default=8.0, metavar='S', help='of each leg in the air (default: 8) [s]')
+    add(
+        '--seed',
+        type=_seed,
+        default=0,
+        metavar='N',
+        help='random seed of the hidden values (default: %(default)d)',
+    )
+    add('--duration', type=float, default=20.0, metavar='S', help='sway on all feet [s] (default: 20)')
+    add('--swing', type=float, default=8.0, metavar='S', help='swing of each leg [s] (default: 8)')
     add(
         '-o',
         '--output',
         metavar='DIR',
-        help=f'new or empty folder for bags and results (default: {_FOLDER}, or the next that is free)',
+        help=f'new or empty folder for bags and results (default: {_FOLDER}, or the next free name)',
     )
     add('--no-open', action='store_true', help='do not open the report in the browser')
 
@@ -67,19 +74,21 @@ def _seed(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show it."""
+    """Run the demonstration."""
     from quad_dynamics.identification.demo.demo import DemoSettings, demonstrate
     from quad_dynamics.model.loading import load_model
 
     settings = DemoSettings(arguments.seed, arguments.duration, arguments.swing)
     terminal, begin = Terminal(), time.monotonic()
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore', ModelWarning)  # `inspect` tells them
+        warnings.simplefilter('ignore', ModelWarning)  # reported by `inspect`
         model = load_model(arguments.robot, xacro_args=xacro_args(arguments))
         folder = Path(arguments.output) if arguments.output else _next_free()
         shown = demonstrate(model, folder, settings, _teller(terminal, begin))
     _print(terminal, shown, model.name, arguments)
-    terminal.line(f'  bags, results and the secret are in {folder}; {time.monotonic() - begin:.0f} s in all')
+    terminal.line(
+        f'  bags, results and hidden values are in {folder}; total time {time.monotonic() - begin:.0f} s'
+    )
     _open(terminal, shown.report, arguments.no_open)
     return 0
 
@@ -91,7 +100,7 @@ def _next_free() -> Path:
 
 
 def _teller(terminal: Terminal, begin: float) -> Callable[[str], None]:
-    """Says what is done next, once for each step, with the time."""
+    """A progress callback that prints each step once, with the elapsed time."""
     said: list[str] = []
 
     def tell(text: str) -> None:
@@ -112,12 +121,12 @@ def _print(terminal: Terminal, shown: Demo, robot: str, arguments: argparse.Name
     validation = shown.result.validation
     if validation is not None:
         print_validation(terminal, validation)
-    terminal.heading(f'Hidden in {robot} (seed {arguments.seed}), and found from the bag')
+    terminal.heading(f'{robot} (seed {arguments.seed}): hidden values, and values identified from the bag')
     rows = [_row(one) for one in (*shown.payload, *shown.friction)]
-    head = ('', 'unit', 'URDF', 'hidden', 'found', '95 % interval', 'error', '')
+    head = ('', 'unit', 'URDF', 'hidden', 'identified', '95 % interval', 'error', '')
     terminal.table(head, rows, right=(2, 3, 4, 6))
     inside = [one.inside for one in (*shown.payload, *shown.friction)]
-    terminal.heading(f'{sum(inside)} of {len(inside)} hidden values are inside their 95 % interval')
+    terminal.heading(f'{sum(inside)} of {len(inside)} hidden values lie inside their 95 % intervals')
     half = len(shown.friction) // 2
     viscous, coulomb = (100.0 * worst_error(part) for part in (shown.friction[:half], shown.friction[half:]))
     mass = 100.0 * worst_error(shown.payload[:1])
@@ -126,10 +135,10 @@ def _print(terminal: Terminal, shown: Demo, robot: str, arguments: argparse.Name
         f'  payload within {mass:.1f} %, {place:.1f} mm off; viscous friction within {viscous:.1f} %, '
         f'Coulomb friction within {coulomb:.1f} %'
     )
-    terminal.line('  intervals of the payload allow for legs that are heavier or lighter than in the URDF')
+    terminal.line('  the intervals of the payload allow for errors of the leg masses in the URDF')
     for one in (*shown.payload, *shown.friction):
         if not one.inside:
-            terminal.line(terminal.paint(f'  {one.name} is outside of its interval', _BAD))
+            terminal.line(terminal.paint(f'  {one.name} is outside its interval', _BAD))
 
 
 def _row(one: Finding) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`quad_dynamics doctor`: whether this machine has what the nodes need, and what to do if not."""
+"""`quad_dynamics doctor`: check that this machine has what the nodes need."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pathlib import Path
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.ros.environment import apt_command, pip_command, ros_advice, sourced_ros
 
-HELP = 'check this machine, and say what is missing'
+HELP = 'check this machine for missing requirements'
 DESCRIPTION = """\
-Checks Python, the libraries, ROS, the network and the timers of this machine. Each line says what was found
-and, where it is not good, what to do. The exit code is 1 if something that is needed is missing.
+Check Python, libraries, ROS, network and timers of this machine. Each line shows what was found and, if
+there is a problem, how to fix it. The exit code is 1 if a requirement is missing.
 
 examples:
   quad_dynamics doctor
@@ -29,7 +29,7 @@ examples:
 
 _GOOD, _DOUBTFUL, _BAD = 'ok', 'note', 'missing'
 _VISER = 'viser>=1.1,<1.2'
-Finding = tuple[str, str]  # how good it is, and a sentence
+Finding = tuple[str, str]  # level and text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,14 +81,14 @@ def _kernels() -> Finding:
     if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
         return (
             _DOUBTFUL,
-            f'{folder} cannot be written: kernels are compiled at every start, which takes a minute',
+            f'{folder} is not writable: kernels are compiled at every start, which takes a minute',
         )
-    return _GOOD, f'compiled kernels are kept in {folder}'
+    return _GOOD, f'compiled kernels are cached in {folder}'
 
 
 def _ros() -> Finding:
     if _lacking(['rclpy']):
-        return _BAD, f'rclpy is not found; {ros_advice()}'
+        return _BAD, f'rclpy not found; {ros_advice()}'
     middleware = os.environ.get('RMW_IMPLEMENTATION', 'default middleware')
     ros = sourced_ros() if os.environ.get('ROS_DISTRO') else ''
     try:
@@ -98,7 +98,7 @@ def _ros() -> Finding:
     if ros:
         return (
             _DOUBTFUL,
-            f'wheels (rclpy {wheel}) are installed beside {ros}: use an environment without them',
+            f'wheels (rclpy {wheel}) are installed beside {ros}; use an environment without the wheels',
         )
     return _GOOD, f'wheels, rclpy {wheel}, {middleware}'
 
@@ -114,17 +114,17 @@ def _messages() -> Finding:
         advice = apt_command(*lacks) if sourced_ros() else wheels
         return _BAD, f'{", ".join(lacks)} cannot be imported; {advice}'
     if not _lacking(['tf2_msgs']):
-        return _GOOD, 'all there'
+        return _GOOD, 'all found'
     if os.environ.get('ROS_DISTRO'):
-        return _DOUBTFUL, f'all there, but for tf2_msgs: no /tf; {apt_command("tf2_msgs")}'
-    return _GOOD, 'all there, but for tf2_msgs, which no wheel has: no /tf'
+        return _DOUBTFUL, f'all found except tf2_msgs (no /tf); {apt_command("tf2_msgs")}'
+    return _GOOD, 'all found except tf2_msgs, for which there is no wheel (no /tf)'
 
 
 def _viewer() -> Finding:
     if _lacking(['viser', 'trimesh']):
-        return _DOUBTFUL, f'viser is not found, so no page; {pip_command(_VISER)}'
+        return _DOUBTFUL, f'viser not found (no page in the browser); {pip_command(_VISER)}'
     if _lacking(['collada']):
-        return _DOUBTFUL, f'pycollada is not found, so no COLLADA meshes; {pip_command("pycollada")}'
+        return _DOUBTFUL, f'pycollada not found (no COLLADA meshes); {pip_command("pycollada")}'
     browsers = [name for name in ('chromium', 'google-chrome', 'firefox') if shutil.which(name)]
     return _GOOD, f'viser {importlib.metadata.version("viser")}' + (f', {browsers[0]}' if browsers else '')
 
@@ -134,7 +134,7 @@ def _network() -> Finding:
         try:
             one.bind(('127.0.0.1', 0))
         except OSError as error:
-            return _BAD, f'127.0.0.1 cannot be used ({error.strerror}); nodes talk over it'
+            return _BAD, f'cannot use 127.0.0.1 ({error.strerror}), over which nodes communicate'
     domain = os.environ.get('ROS_DOMAIN_ID', '0')
     if not domain.isdigit() or int(domain) > 101:
         return _DOUBTFUL, f'ROS_DOMAIN_ID is {domain!r}; expected a number from 0 to 101'
@@ -144,7 +144,7 @@ def _network() -> Finding:
 def _cores() -> Finding:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     if cores < 2:
-        return _DOUBTFUL, '1; expected 2 or more for simulation, controller and viewer in real time'
+        return _DOUBTFUL, '1; expected at least 2 to run simulator, controller and viewer in real time'
     return _GOOD, str(cores)
 
 
@@ -160,9 +160,9 @@ def _timers() -> Finding:
     if p90 > 300.0:
         return (
             _DOUBTFUL,
-            f'a loop of 1 ms is {p90:.0f} us late at p90; expected less than 300: the machine is busy',
+            f'a 1 ms loop is {p90:.0f} us late (90th percentile); expected < 300 us: the machine is busy',
         )
-    return _GOOD, f'a loop of 1 ms is {p90:.0f} us late at p90'
+    return _GOOD, f'a 1 ms loop is {p90:.0f} us late (90th percentile)'
 
 
 def _disk() -> Finding:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`quad_dynamics excite`: design a motion that makes the parameters of a robot visible."""
+"""`quad_dynamics excite`: design an excitation motion for identification."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from quad_dynamics.model.loading import bundled_robots, load_model
 if TYPE_CHECKING:
     from quad_dynamics.identification.excitation.excitation_result import Candidate, Excitation
 
-HELP = 'design a motion from which the parameters of a robot can be identified'
+HELP = 'design an excitation motion for identification'
 
 DESCRIPTION = f"""\
-Design a motion that says as much as possible about masses, inertias and friction of a robot, within its
-limits of position, velocity and torque, and without links that touch each other (docs/excitation.md).
-It begins and ends at rest. Compare it with sines and chirps within the same limits.
+Design a motion that is as informative as possible about masses, inertias and friction of a robot, within its
+position, velocity and torque limits and without self-collision (docs/excitation.md). It starts and ends at
+rest. The table compares it with sines and chirps within the same limits.
 
-A robot with a floating base stands on all feet and moves its base; then it swings its legs, one after the
-other, standing on the other feet (--swing 0: it does not). With --leg or --fixed-base the base is held, as on
-a stand. The bag is a trajectory that force_node follows in mode computed_torque:
+A robot with a floating base stands on all feet and moves its base; then it swings one leg after the other
+while standing on the others (--swing 0: no swings). With --leg or --fixed-base the base is held, as on a
+stand. The bag contains a trajectory that force_node follows in mode computed_torque:
   quad_dynamics play BAG
 
 bundled robots: {', '.join(bundled_robots())}
 
 examples:
-  quad_dynamics excite --robot mini_cheetah --output excitation        it stands, and moves its base
-  quad_dynamics excite --robot mini_cheetah --leg FL --output one_leg  one leg, the base on a stand
+  quad_dynamics excite --robot mini_cheetah --output excitation        standing robot
+  quad_dynamics excite --robot mini_cheetah --leg FL --output one_leg  one leg, base on a stand
   quad_dynamics excite --robot arm.urdf --fixed-base --ground 0 --criterion condition --plot motion.png
 
-exit code: 0 designed (even if naive motion is as good, which is said), 1 bad input, 2 wrong usage
+exit code: 0 success (even if a naive motion is as good), 1 invalid input, 2 usage error
 """
 
 
@@ -49,15 +49,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--robot', metavar='R', default='mini_cheetah', help='file or bundled robot (default: %(default)s)')
     add_xacro_option(parser)
     part = parser.add_mutually_exclusive_group()
-    part.add_argument('--leg', metavar='NAME', default='', help='move this leg alone; the base is held')
-    part.add_argument('--whole', action='store_true', help='move everything, standing on all feet (default)')
-    add('--fixed-base', action='store_true', help='the base is held: a robot on a stand, or an arm')
-    add('--ground', metavar='Z', type=float, help='nothing may touch the plane at this height [m]')
+    part.add_argument('--leg', metavar='NAME', default='', help='move only this leg; the base is held')
+    part.add_argument(
+        '--whole', action='store_true', help='move the whole robot, standing on its feet (default)'
+    )
+    add('--fixed-base', action='store_true', help='hold the base: a robot on a stand, or an arm')
+    add('--ground', metavar='Z', type=float, help='stay above a plane at this height [m]')
     add_flags(parser, ExcitationSettings)
     results = parser.add_argument_group('results').add_argument
-    results('--output', metavar='BAG', help='write the trajectory as a bag; nothing is overwritten')
-    results('--storage', choices=('mcap', 'sqlite3'), default='mcap', help='of the bag (default: mcap)')
-    results('--plot', metavar='FILE', help='draw a picture: png, pdf or svg; it is overwritten')
+    results('--output', metavar='BAG', help='write the trajectory as a bag; the path must not exist')
+    results(
+        '--storage', choices=('mcap', 'sqlite3'), default='mcap', help='format of the bag (default: mcap)'
+    )
+    results('--plot', metavar='FILE', help='plot file: png, pdf or svg; overwritten')
     results('--quiet', action='store_true', help='print errors only')
 
 
@@ -69,9 +73,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     held = arguments.fixed_base or bool(arguments.leg)
     if held and arguments.whole:
-        raise ArgumentError('--whole stands on its feet, --fixed-base holds the base; expected one of them')
+        raise ArgumentError(
+            '--whole needs a floating base, but --fixed-base holds it; expected one of the two options'
+        )
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore', ModelWarning)  # `inspect` tells them
+        warnings.simplefilter('ignore', ModelWarning)  # reported by `inspect`
         floating = False if held else True if arguments.whole else None
         model = load_model(arguments.robot, floating, xacro_args=xacro_args(arguments))
         motion = choose_motion(model, arguments.leg)
@@ -90,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_paths(arguments: argparse.Namespace) -> None:
-    """Find out before the search, not after it, that its results cannot be written."""
+    """Check before the search that its results can be written."""
     from quad_dynamics.simulation.plots import check_picture
 
     for option in ('output', 'plot'):
@@ -98,17 +104,17 @@ def _check_paths(arguments: argparse.Namespace) -> None:
         if path is None:
             continue
         if not Path(path).absolute().parent.is_dir():
-            raise ArgumentError(f'--{option}: {path} is in a folder that does not exist')
+            raise ArgumentError(f'--{option}: the folder of {path} does not exist')
         if option == 'output' and os.path.lexists(path):
-            raise ArgumentError(f'--output: {path} exists already; expected a path where nothing is yet')
+            raise ArgumentError(f'--output: {path} already exists; expected a new path')
         if Path(path).is_dir():
-            raise ArgumentError(f'--{option}: {path} is a folder; expected the path of a file')
+            raise ArgumentError(f'--{option}: {path} is a folder; expected a file')
     if arguments.plot is not None:
         check_picture(arguments.plot)
 
 
 def _progress(quiet: bool) -> Callable[[int, int], None]:
-    """A bar on a terminal."""
+    """A progress bar, shown only on a terminal."""
     from tqdm import tqdm
 
     bar = tqdm(desc='designing', unit='step', disable=True if quiet else None, leave=False)
@@ -125,17 +131,21 @@ def _progress(quiet: bool) -> Callable[[int, int], None]:
 def _summarize(terminal: Terminal, found: Excitation, output: str | None) -> None:
     quality = found.best.quality
     base = 'standing on its feet' if found.model.floating_base else 'base held'
-    terminal.line(terminal.paint(f'{found.model.name}, {base}: {len(found.joint_names)} joints move', 'bold'))
+    terminal.line(
+        terminal.paint(f'{found.model.name}, {base}: {len(found.joint_names)} moving joints', 'bold')
+    )
     terminal.line(f'  {_times(found)}; {len(quality.std)} base parameters')
     head = ('motion', 'condition', 'log det', 'std', 'surer', 'tightest limit')
     rows = [_row(one, found.best) for one in (found.best, *found.naive)]
     if found.lifted:
         rows.insert(1, ('its sway', *_row(found.sway, found.best)[1:]))
     terminal.table(head, rows, right=(1, 2, 3, 4))
-    terminal.line('  std: predicted standard deviations, geometric mean, that of the designed motion is 1')
-    terminal.line('  surer: how many base parameters are surer than after the designed motion')
+    terminal.line('  std: geometric mean of predicted standard deviations, relative to the designed motion')
+    terminal.line('  surer: number of base parameters with a smaller standard deviation than after it')
     if found.lifted:
-        terminal.line('  sines and chirps are motions on all feet, as long as the sway, and compared with it')
+        terminal.line(
+            '  sines and chirps stand on all feet and last as long as the sway; they are compared with it'
+        )
     for note in found.notes:
         terminal.line(f'  {note}')
     if found.beats_naive:
@@ -149,7 +159,7 @@ def _summarize(terminal: Terminal, found: Excitation, output: str | None) -> Non
 
 
 def _times(found: Excitation) -> str:
-    """How long it is, and of what."""
+    """Duration and parts of the motion."""
     if not found.lifted:
         return f'{found.time[-1]:g} s, repeated every {found.period:g} s'
     sway = found.time[-1] * (len(found.sway.states.q) - 1) / (len(found.best.states.q) - 1)

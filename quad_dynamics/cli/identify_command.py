@@ -25,45 +25,45 @@ if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import IdentifySettings
     from quad_dynamics.identification.solvers.plausible import MassRange
 
-_WEIGHED = 0.03  # relative error of a mass that is given without one
+_WEIGHED = 0.03  # relative error of a mass given without one
 
-HELP = 'identify friction and inertia of a robot from recordings, and correct its URDF'
+HELP = 'identify friction and inertia of a robot from recordings and correct its URDF'
 
 DESCRIPTION = f"""\
 Identify inertia, friction and rotors of a robot from recordings of its motion. The result is
-physically consistent; every parameter has a 95 % interval; what the recordings cannot tell keeps
-the value of the URDF, and is said. Predictions are validated on another recording, or on blocks
-that are held out. docs/identification.md explains the method and how to record.
+physically consistent, and every parameter has a 95 % interval. Parameters that are not identifiable
+from the recordings keep their URDF values and are listed. Predictions are validated on another
+recording or on held-out blocks. docs/identification.md explains the method and how to record.
 
 {RECORDINGS}
-what is written into --output, a new or empty folder:
-  ROBOT.urdf        corrected, with friction; ROBOT.yaml beside it: rotors, feet, contact points
-  parameters.yaml   every number with unit, interval and where it comes from
-  report.html       one page with all pictures
+files written to --output, a new or empty folder:
+  ROBOT.urdf        corrected, with friction; beside it ROBOT.yaml: rotors, feet, contact points
+  parameters.yaml   every parameter with unit, interval and source
+  report.html       one page with all plots
 
-what may change (--free; default: everything, as far as it predicts better):
+free parameters (--free; default: all, as far as they improve predictions):
   inertia, friction (viscous and coulomb), offset, asymmetric, stribeck, rotor, bias (of foot force
-  sensors), payload (inertia of the base link alone), names of links, joints or single parameters;
-  with * and ?
+  sensors), payload (inertia of the base link only), names of links, joints or single parameters;
+  * and ? are wildcards
 
 examples:
   quad_dynamics identify run1 --robot go2.urdf --validate run2 --output go2_identified
   quad_dynamics identify run1 run2 run3 --robot go2.urdf            several recordings
-  quad_dynamics identify run1 --robot go2.urdf --free payload       what is it carrying?
+  quad_dynamics identify run1 --robot go2.urdf --free payload       identify the payload
   quad_dynamics identify run1 --robot go2.urdf --free friction --tie-legs
   quad_dynamics identify arm.csv --robot panda.urdf --fixed-base --compare
-  quad_dynamics identify run1 --robot go2.urdf --mass 15.0+-0.5     it was weighed
+  quad_dynamics identify run1 --robot go2.urdf --mass 15.0+-0.5     known total mass
   quad_dynamics identify run1 --robot r.urdf --free 'FL_*' --cutoff 20 --delay 0.002
   quad_dynamics identify run1 --robot r.urdf --topic joint_states=/r1/joint_states --imu
 
-exit code: 0 identified, 1 bad recording or robot, 2 wrong usage
+exit code: 0 success, 1 invalid recording or robot, 2 usage error
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
-    add('recordings', metavar='BAG', nargs='+', help='recordings to identify from')
+    add('recordings', metavar='BAG', nargs='+', help='recordings for the identification')
     add_recording_options(parser)
     add = parser.add_argument_group('identification').add_argument
     add(
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs='+',
         action='extend',
         default=[],
-        help='recordings of other motion to compute errors on (default: blocks that are held out)',
+        help='recordings of another motion for validation (default: held-out blocks)',
     )
     add(
         '--free',
@@ -80,12 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs='+',
         action='extend',
         default=[],
-        help='what may change; commas work, too',
+        help='parameters to identify, separated by spaces or commas',
     )
     add(
         '--tie-legs',
         action='store_true',
-        help='legs are alike (mirrored): what changes in one changes in all',
+        help='the legs are mirror images: identify one set of parameters for all',
     )
     add(
         '--stribeck',
@@ -93,26 +93,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs='?',
         type=_velocity,
         const=math.nan,
-        help='free Stribeck friction, too; it falls off as exp(-(velocity / V)^2) [rad/s] (default: 0.1)',
+        help='also identify Stribeck friction, which decays as exp(-(velocity / V)^2) [rad/s] (default: 0.1)',
     )
     add(
         '--mass',
         metavar='KG',
         type=_mass,
-        help='mass of the whole robot, such as 15.0+-0.5 (default: near that of the URDF)',
+        help='mass of the whole robot, such as 15.0+-0.5 (default: close to the URDF)',
     )
     add(
         '--trust',
         metavar='PART',
         type=_trust,
-        help='relative error of the masses of links in the URDF, as a standard deviation (default: 0.3)',
+        help='relative standard deviation of the link masses in the URDF (default: 0.3)',
     )
-    add('--folds', metavar='N', type=_folds, help='blocks of cross-validation (default: 8)')
-    add('--compare', action='store_true', help='run all other methods, too, and print one table')
-    add('--no-validation', action='store_true', help='hold nothing out; faster')
+    add('--folds', metavar='N', type=_folds, help='number of folds of cross-validation (default: 8)')
+    add('--compare', action='store_true', help='also run all other methods and print a table')
+    add('--no-validation', action='store_true', help='no held-out blocks; faster')
     add = parser.add_argument_group('results').add_argument
-    add('-o', '--output', metavar='DIR', help='folder for the results; nothing is overwritten')
-    add('--quiet', action='store_true', help='print errors and warnings only, show no progress')
+    add('-o', '--output', metavar='DIR', help='new or empty folder for the results')
+    add('--quiet', action='store_true', help='print errors and warnings only, no progress bar')
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         check_output(arguments.output)
     if arguments.no_validation and arguments.validate:
-        raise ArgumentError('--no-validation and --validate exclude each other')
+        raise ArgumentError('--no-validation and --validate are mutually exclusive')
     model = load_robot(arguments)
     stages = 3 + bool(arguments.validate) + arguments.compare + (arguments.output is not None)
     with _progress(stages, arguments.quiet) as tell:
@@ -172,7 +172,7 @@ def _settings(arguments: argparse.Namespace) -> IdentifySettings:
 
 @contextmanager
 def _progress(stages: int, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Something to call with what is done next; it is shown on a terminal only, and gone at the end."""
+    """A progress bar, to be called with each next stage; shown only on a terminal and removed at the end."""
     from tqdm import tqdm
 
     hidden = quiet or sys.stderr is None or not sys.stderr.isatty()
@@ -182,7 +182,7 @@ def _progress(stages: int, quiet: bool) -> Iterator[Callable[[str], None]]:
 
         def tell(text: str) -> None:
             nonlocal stage
-            before, stage = stage, text.partition(':')[0]  # behind a colon stands how far it is
+            before, stage = stage, text.partition(':')[0]  # progress follows the colon
             bar.set_description_str(text, refresh=False)
             bar.update(int(before not in ('', stage)))
             bar.refresh()
@@ -198,7 +198,7 @@ def _velocity(text: str) -> float:
 
 
 def _mass(text: str) -> MassRange:
-    """A mass with what it may be off: '15.0+-0.5'; without that, 3 %."""
+    """A mass with its error, such as '15.0+-0.5'; the error defaults to 3 %."""
     from quad_dynamics.identification.solvers.plausible import MassRange
 
     middle, _, off = text.replace('±', '+-').partition('+-')
@@ -208,7 +208,9 @@ def _mass(text: str) -> MassRange:
     except ValueError:
         mass = error = math.nan
     if not 0.0 < error < mass < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no mass; expected kg with their error, as '15.0+-0.5'")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a mass; expected a value and its error in kg, such as '15.0+-0.5'"
+        )
     return MassRange(mass - error, mass + error)
 
 

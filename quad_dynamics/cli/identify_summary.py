@@ -59,7 +59,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
         for choice in merged(solution.choices):
             terminal.line(f'  - {choice}')
     if result.missing:
-        terminal.heading('What these recordings cannot tell')
+        terminal.heading('Not identifiable from these recordings')
         for line in result.missing[:_MOST_UNKNOWN]:
             terminal.line('  - ' + terminal.paint(line, 'yellow'))
         if len(result.missing) > _MOST_UNKNOWN:
@@ -69,13 +69,13 @@ def print_summary(terminal: Terminal, result: Result) -> None:
 
 
 def print_warnings(terminal: Terminal, result: Result) -> None:
-    """Write why a result should not be used as it is; nothing if there is no reason."""
+    """Write the reasons why a result should not be used as it is, if there are any."""
     for line in headline_warnings(result):
         terminal.line(terminal.paint(f'warning: {line}', 'red'))
 
 
 def print_signals(terminal: Terminal, signals: SignalReport) -> None:
-    """Write what was done with the recordings; hashes are in the files."""
+    """Write how the recordings were processed; hashes are only in the files."""
     for line in signals.text():
         if not line.strip().startswith('sha256'):
             terminal.line(f'  {line}')
@@ -107,7 +107,7 @@ def _print_joints(terminal: Terminal, solution: Solution) -> None:
 
 
 def _print_bodies(terminal: Terminal, solution: Solution) -> None:
-    """Mass and com of bodies that were free."""
+    """Write mass and com of the bodies that were free."""
     columns = solution.columns
     free = solution.free[columns.slices['pi']].reshape(-1, 10).any(axis=1)
     if not free.any():
@@ -125,17 +125,17 @@ def _print_bodies(terminal: Terminal, solution: Solution) -> None:
 
 
 def print_validation(terminal: Terminal, validation: Validation) -> None:
-    """Write what validation has shown."""
+    """Write the results of validation."""
     on = short_names(validation.on)
     terminal.heading(f'Errors of predicted torques on {on} (RMS; % of the RMS measured)')
     print_errors(terminal, validation.errors)
     whole = pooled(validation.errors)
     before, after, floor = map(percent, whole.relative)
-    terminal.line(f'  {whole.name}: {before} -> {after}; no parameters do better than {floor}')
+    terminal.line(f'  {whole.name}: {before} -> {after}; the floor is {floor}')
     if whole.left_out > 0.0:
         before, after = map(percent, whole.every)
         terminal.line(
-            f'  {percent(whole.left_out)} of the rows do not count (near rest, at a stop, saturated); '
+            f'  {percent(whole.left_out)} of the rows are left out (near rest, at a stop, saturated); '
             f'over all rows: {before} -> {after}'
         )
     again = validation.replay
@@ -144,7 +144,7 @@ def print_validation(terminal: Terminal, validation: Validation) -> None:
         drift = [1e3 * float(np.sqrt(np.nanmean(again.position[k] ** 2))) for k in (0, 1)]
         terminal.line(
             f'  simulated for {1e3 * again.window:.0f} ms from states of the log: {drift[0]:.2f} -> '
-            f'{drift[1]:.2f} mrad off; {closer} of {judged} joints are closer'
+            f'{drift[1]:.2f} mrad off; {closer} of {judged} joints are closer to the log'
         )
     for note in (*doubts(validation), *validation.notes):
         terminal.line('  ' + terminal.paint(note, 'yellow'))
@@ -156,7 +156,7 @@ def print_errors(terminal: Terminal, errors: Errors, after: bool = True) -> None
     Args:
         terminal: to write to.
         errors: what to write.
-        after: whether there is an after; else only what the model says is compared with what was measured.
+        after: whether to include the errors after identification.
     """
     relative = [errors.relative(values) for values in (errors.before, errors.after)]
     head = ['row', 'measured', *(('before', '', 'after', '') if after else ('error', '')), 'floor']

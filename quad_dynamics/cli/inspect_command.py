@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`quad_dynamics inspect`: what a robot file is, and everything that is wrong with it."""
+"""`quad_dynamics inspect`: show a robot model and all problems of its file."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from quad_dynamics.model.model import Model
 from quad_dynamics.model.standing_checks import contact_doubts
 from quad_dynamics.model.urdf import Joint
 
-HELP = 'show what a robot file is, and everything that is wrong with it'
+HELP = 'show a robot model and all problems of its file'
 
 DESCRIPTION = f"""\
-Show a robot as the library understands it: its tree, joints, masses, legs, feet and contact
-points; and every problem of its file at once, by name and line.
+Show how the library interprets a robot: its tree, joints, masses, legs, feet and contact points.
+All problems of its file are reported at once, with names and line numbers.
 
 bundled robots: {', '.join(bundled_robots())}
 
@@ -33,11 +33,11 @@ examples:
   quad_dynamics inspect mini_cheetah                         a bundled robot
   quad_dynamics inspect robot.urdf                           a file, and robot.yaml beside it
   quad_dynamics inspect robot.xacro --xacro-arg type=a1      xacro is expanded first
-  quad_dynamics inspect robot.urdf --strict                  doubts are problems, too (for CI)
-  quad_dynamics inspect arm.urdf --fixed-base                the base does not float
+  quad_dynamics inspect robot.urdf --strict                  treat warnings as errors (for CI)
+  quad_dynamics inspect arm.urdf --fixed-base                fix the base
   quad_dynamics inspect robot.urdf --description other.yaml  with this robot description
 
-exit code: 0 the model is good, 1 it has problems, 2 wrong usage
+exit code: 0 the model is valid, 1 it has problems, 2 usage error
 """
 
 
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'robot', metavar='FILE', help='path of a .urdf or .xacro file, or the name of a bundled robot'
     )
-    parser.add_argument('--strict', action='store_true', help='treat doubts as problems')
+    parser.add_argument('--strict', action='store_true', help='treat warnings as errors')
     parser.add_argument(
         '--description', metavar='YAML', help='robot description (default: FILE with .yaml, if it exists)'
     )
@@ -56,12 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--fixed-base', dest='floating_base', action='store_false', default=None, help='fix the root link'
     )
     base.add_argument(
-        '--floating-base', dest='floating_base', action='store_true', help='let the root link float'
+        '--floating-base', dest='floating_base', action='store_true', help='float the root link'
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report; 0 if there is a model."""
+    """Print the report; 0 if the model could be loaded."""
     terminal = Terminal()
     try:
         with warnings.catch_warnings():
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def print_model(terminal: Terminal, model: Model, strict: bool = False) -> int:
-    """Write the whole report of a model; 0 if it is good, 1 if it has doubts that are problems."""
+    """Write the report of a model; 0 if it is valid, 1 if it has warnings and `strict` is set."""
     base = 'floating base' if model.floating_base else 'fixed base'
     terminal.line(
         f"{terminal.paint(model.name, 'bold')}: {base} '{model.base_name}', "
@@ -99,8 +99,8 @@ def print_model(terminal: Terminal, model: Model, strict: bool = False) -> int:
         terminal.line(terminal.paint(_count(found, 'problem'), 'red'))
         return 1
     tick = '✓ ' if terminal.unicode else ''
-    doubts = f', {_count(found, "doubt")}' if found else ''
-    terminal.line(terminal.paint(f'{tick}no problems{doubts}', 'yellow' if found else 'green'))
+    warned = f', {_count(found, "warning")}' if found else ''
+    terminal.line(terminal.paint(f'{tick}no problems{warned}', 'yellow' if found else 'green'))
     return 0
 
 
@@ -190,7 +190,7 @@ def _print_legs(terminal: Terminal, model: Model) -> None:
 
 
 def _foot_source(model: Model, leg: Leg) -> str:
-    """Where a foot is, in words."""
+    """A description of where a foot is."""
     source = model.description.foot_sources.get(leg.foot)
     if source is not None:
         link = model.body_names[model.frames[leg.foot].body]
@@ -240,7 +240,7 @@ def _print_problems(terminal: Terminal, error: ModelError) -> None:
 
 def _print_warnings(terminal: Terminal, lines: Sequence[str]) -> None:
     if lines:
-        terminal.heading(f'Doubts ({len(lines)}; problems with --strict)')
+        terminal.heading(f'Warnings ({len(lines)}; errors with --strict)')
     for line in lines:
         terminal.line('  - ' + terminal.paint(line, 'yellow'))
     terminal.line()

@@ -14,7 +14,7 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 def add_flags(
     parser: argparse.ArgumentParser, settings: type[ParameterSet], leave_out: Collection[str] = ()
 ) -> None:
-    """Add a flag for each parameter; what is not given is not in the namespace."""
+    """Add a flag for each parameter; flags that are not given are absent from the namespace."""
     for name, declared in settings.parameters().items():
         if name in leave_out:
             continue
@@ -30,7 +30,7 @@ def add_flags(
 
 
 def given_flags(arguments: argparse.Namespace, settings: type[ParameterSet]) -> dict[str, Any]:
-    """What was given of the parameters, by name."""
+    """The parameters that were given, by name."""
     return {name: getattr(arguments, name) for name in settings.parameters() if hasattr(arguments, name)}
 
 

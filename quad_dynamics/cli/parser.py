@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The argument parser of all commands: an error is one line, and a typo gets the nearest name."""
+"""The argument parser of all commands: one-line errors, and suggestions for mistyped names."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from quad_dynamics.errors import ArgumentError
 
 
 class UsageError(ArgumentError):
-    """A command line that cannot be run; nothing was started. The exit code is 2."""
+    """An invalid command line; nothing was started. The exit code is 2."""
 
 
 class CommandParser(argparse.ArgumentParser):
     """Reports errors in one line, and suggests the nearest command, option or choice."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is wrong, with a pointer to the help."""
+        """Raise `UsageError` with a pointer to the help."""
         raise UsageError(f"{message.removeprefix('argument ')}; see '{self.prog} --help'")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it, but arguments that are not known end it here, where the options are known."""
+        """As in argparse, but report unknown arguments here, where the known options are at hand."""
         found, extras = super().parse_known_args(args, namespace)
         if extras:
             self.error(self._unknown(extras))
         return found, extras
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse what is not among the choices. argparse calls it for options and commands alike."""
+        """Reject values that are not among the choices. argparse calls this for options and commands."""
         if action.choices is None or value in action.choices:
             return
         names = [str(choice) for choice in action.choices]
@@ -40,7 +40,7 @@ class CommandParser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, f"'{value}'{hint}; expected one of {', '.join(names)}")
 
     def _unknown(self, extras: Sequence[str]) -> str:
-        """A phrase about the first argument that is not known."""
+        """Describe the first unknown argument."""
         text = extras[0]
         if not text.startswith('-'):
             return f"unexpected argument '{text}'{self._as_robot(text)}"
@@ -54,6 +54,6 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """` (did you mean '...'?)` with the known name that is nearest; '' if none is near."""
+    """` (did you mean '...'?)` with the closest known name; '' if none is close."""
     close = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
     return f" (did you mean '{close[0]}'?)" if close else ''

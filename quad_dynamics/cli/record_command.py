@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`quad_dynamics record`: write topics into a ROS 2 bag."""
+"""`quad_dynamics record`: record topics into a ROS 2 bag."""
 
 from __future__ import annotations
 
@@ -15,64 +15,79 @@ from quad_dynamics.errors import ArgumentError
 HELP = 'record topics into a ROS 2 bag'
 
 DESCRIPTION = """\
-Record topics into a ROS 2 bag (mcap or sqlite3), which `ros2 bag` and rosbags read too.
+Record topics into a ROS 2 bag (mcap or sqlite3) that `ros2 bag` and rosbags can read.
 
-Topics are found as they appear. Each is subscribed with the best quality of service that its
-publishers offer, so what is sent reliably arrives, and what is latched comes too. Messages that are
-lost all the same are counted, told at the end, and noted in metadata.yaml (custom_data).
+Topics are discovered as they appear. Each subscription uses the best quality of service that its
+publishers offer, so that reliable and latched messages are received. Lost messages are counted,
+reported at the end, and noted in metadata.yaml (custom_data).
 
-It prints 'recording N topics into FOLDER' when it is ready, and ends with Ctrl-C (or SIGTERM).
-When it is killed, the bag lacks its end and at most the last 20 ms: 'quad_dynamics repair FOLDER'.
+The command prints 'recording N topics into FOLDER' when it is ready. Stop it with Ctrl-C or SIGTERM.
+If it is killed, the bag lacks its end and at most the last 20 ms; run 'quad_dynamics repair FOLDER'.
 
 examples:
-  quad_dynamics record                              everything, into rosbag2_YEAR_MONTH_DAY-...
+  quad_dynamics record                              all topics, into rosbag2_YEAR_MONTH_DAY-...
   quad_dynamics record -o run --duration 10         10 seconds into the folder run
   quad_dynamics record --topics joint_states imu/data 'foot_forces/*'
   quad_dynamics record --exclude '/markers' --storage sqlite3
-  quad_dynamics record --namespace robot1           what is below /robot1, and /clock, /tf
+  quad_dynamics record --namespace robot1           topics below /robot1, and /clock, /tf
 
 simulated time:
-  With --sim-time the times in the bag are the stamps of the messages, or the newest /clock for
-  messages without one, never the wall clock. Messages are held for --window seconds of simulated
-  time and written in the order of stamp and topic. A message that is the same as the one before on
-  its topic, stamp and all, is written once (a paused simulation repeats itself). So two identical
-  runs in lock-step give identical files, bit by bit; metadata.yaml too, if the folders have the same
-  name. /diagnostics, /rosout and /parameter_events depend on the wall clock: they are left out,
-  unless they are named. What is held is lost when the recorder is killed.
+  With --sim-time the times in the bag are the stamps of the messages, or the latest /clock for
+  messages without a stamp, never the wall clock. Messages are buffered for --window seconds of
+  simulated time and written in order of stamp and topic. A message identical to the previous one on
+  its topic, including the stamp, is written once (a paused simulation repeats itself). Two identical
+  lock-step runs thus give bit-identical files, including metadata.yaml if the folders have the same
+  name. /diagnostics, /rosout and /parameter_events depend on the wall clock and are left out unless
+  they are named. Buffered messages are lost if the recorder is killed.
 
-exit code: 0 recorded (even if messages were lost), 1 it could not be written, 2 wrong usage
+exit code: 0 success (even if messages were lost), 1 the bag could not be written, 2 usage error
 """
 
-# They say when something happened by the wall clock.
+# Their contents depend on the wall clock.
 _NOT_SIMULATED = ('/diagnostics', '/rosout', '/parameter_events')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
-    add('-o', '--output', metavar='FOLDER', help='of the bag; it must not exist (default: by the date)')
-    add('--next', action='store_true', help='if FOLDER exists, record into FOLDER_2, FOLDER_3, ...')
-    add('--storage', choices=('mcap', 'sqlite3'), default='mcap', help='(default: %(default)s)')
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        '-a', '--all', action='store_true', help='all topics but hidden ones; this is the default'
+    add(
+        '-o',
+        '--output',
+        metavar='FOLDER',
+        help='folder of the bag; must not exist (default: named after the date)',
     )
-    which.add_argument('--topics', metavar='T', nargs='+', default=(), help='only these; with * and ?')
-    add('--exclude', metavar='T', nargs='+', default=(), help='not these; with * and ?')
-    add('--namespace', metavar='NS', default='/', help='of relative names; else: only topics below it')
-    add('--duration', metavar='S', type=positive, help='end after so long [s]; simulated with --sim-time')
-    add('--sim-time', action='store_true', help='times and order by the stamps of the messages')
+    add('--next', action='store_true', help='if FOLDER exists, record into FOLDER_2, FOLDER_3, ...')
+    add('--storage', choices=('mcap', 'sqlite3'), default='mcap', help='format (default: %(default)s)')
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument('-a', '--all', action='store_true', help='all topics except hidden ones (default)')
+    which.add_argument(
+        '--topics', metavar='T', nargs='+', default=(), help='topics to record; * and ? are wildcards'
+    )
+    add('--exclude', metavar='T', nargs='+', default=(), help='topics to leave out; * and ? are wildcards')
+    add(
+        '--namespace',
+        metavar='NS',
+        default='/',
+        help='namespace of relative names; record only topics below it',
+    )
+    add(
+        '--duration',
+        metavar='S',
+        type=positive,
+        help='stop after this time [s]; simulated time with --sim-time',
+    )
+    add('--sim-time', action='store_true', help='take time and order from the stamps of the messages')
     add(
         '--window',
         metavar='S',
         type=positive,
         default=1.0,
-        help='with --sim-time: how long messages are held, simulated [s] (default: %(default)g)',
+        help='with --sim-time: how long to buffer messages [s of simulated time] (default: %(default)g)',
     )
 
 
 def positive(text: str) -> float:
-    """A number above 0, from the command line."""
+    """A positive number from the command line."""
     try:
         value = float(text)
     except ValueError:
@@ -83,7 +98,7 @@ def positive(text: str) -> float:
 
 
 def _next(folder: Path) -> Path:
-    """The folder, or one with a number behind its name where that exists already."""
+    """The folder, or one with a number appended to its name if it already exists."""
     from quad_dynamics.bags.metadata import RECORDING, STATE, custom_data, read_metadata
 
     chosen, last = folder, None
@@ -93,13 +108,13 @@ def _next(folder: Path) -> Path:
         last, chosen = chosen, folder.with_name(f'{folder.name}_{number}')
     if last is not None:
         unfinished = custom_data(read_metadata(last)).get(STATE) == RECORDING
-        hint = f' and has no end (quad_dynamics repair {last} adds it)' if unfinished else ''
+        hint = f' and is unfinished (run: quad_dynamics repair {last})' if unfinished else ''
         print(f'{last} exists{hint}; recording into {chosen}', flush=True)
     return chosen
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Record until asked to end."""
+    """Record until stopped."""
     from quad_dynamics.bags.writers import BagWriter, check_new
     from quad_dynamics.ros.environment import require_ros, stay_on_this_machine
     from quad_dynamics.ros.process import CLOSING, run_node

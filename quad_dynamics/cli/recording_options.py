@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from quad_dynamics.identification.signals.signal_settings import SignalSettings
     from quad_dynamics.model.model import Model
 
-# Shared parts of the explanations.
+# Shared part of the descriptions.
 RECORDINGS = """\
 recordings:
-  A folder of a ROS 2 bag, a .mcap or .db3 file, or a table (.csv, .npz: docs/identification.md). Topics,
-  by default: joint_states (position, velocity, effort), odom or imu/data, foot_forces/<foot>; and where there
-  are any, foot_contacts, joint_accelerations and base_acceleration. Joints are found by name. Without effort,
-  --topic torque=command with kp=... and kd=... takes torques from commands.
+  The folder of a ROS 2 bag, a .mcap or .db3 file, or a table (.csv, .npz: docs/identification.md). Default
+  topics: joint_states (position, velocity, effort), odom or imu/data, foot_forces/<foot>; if present, also
+  foot_contacts, joint_accelerations and base_acceleration. Joints are matched by name. Without effort,
+  --topic torque=command with kp=... and kd=... computes torques from commands.
 """
 
 
@@ -36,10 +36,10 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     add_xacro_option(parser)
     base = parser.add_mutually_exclusive_group()
     base.add_argument(
-        '--fixed-base', dest='floating_base', action='store_false', default=None, help='the root link is held'
+        '--fixed-base', dest='floating_base', action='store_false', default=None, help='fix the root link'
     )
     base.add_argument(
-        '--floating-base', dest='floating_base', action='store_true', help='the root link moves freely'
+        '--floating-base', dest='floating_base', action='store_true', help='float the root link'
     )
     add = parser.add_argument_group('signals').add_argument
     add(
@@ -47,42 +47,47 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         metavar='NAME=TOPIC',
         action='append',
         default=[],
-        help='name of a topic, such as joint_states=/robot/joint_states or odom= (not used); also '
-        'torque=command, kp=20, kd=0.5, effort_scale=-1, force_frame=world; may be given several times',
+        help='name of a topic, such as joint_states=/robot/joint_states, or odom= to ignore it; also '
+        'torque=command, kp=20, kd=0.5, effort_scale=-1, force_frame=world; may be repeated',
     )
     add(
         '--still',
         metavar='JOINT',
         nargs='+',
         default=[],
-        help='joints that do not move and may be missing, such as those of a gripper; with * and ?',
+        help='joints that do not move and may be missing, such as those of a gripper; * and ? are wildcards',
     )
-    add('--cutoff', metavar='HZ', type=_positive_or_auto, help='of the filters [Hz] (default: auto)')
+    add(
+        '--cutoff',
+        metavar='HZ',
+        type=_positive_or_auto,
+        help='cutoff frequency of the filters [Hz] (default: auto)',
+    )
     add(
         '--delay',
         metavar='S',
         type=_number_or_auto,
-        help='of torques behind positions [s] (default: auto, estimated)',
+        help='delay of torques with respect to positions [s] (default: auto, estimated)',
     )
     add(
         '--velocity',
         choices=('auto', 'positions'),
         default='auto',
-        help='auto: as measured, where velocities agree with positions; positions: measured velocities are '
-        'ignored, positions are differentiated (default: auto)',
+        help='auto: use measured velocities if they agree with positions; positions: ignore them and '
+        'differentiate positions (default: auto)',
     )
-    add('--imu', action='store_true', help='motion of the base from the IMU, even if there is odometry')
+    add('--imu', action='store_true', help='base motion from the IMU, even if there is odometry')
     add(
         '--mode',
         choices=(AUTO, *MODES),
         default=AUTO,
-        help='fixed: the base is held; forces: with measured foot forces; projection: without them; base: '
-        'rows of the base alone (default: auto, by what there is)',
+        help='fixed: the base is held; forces: with measured foot forces; projection: without foot forces; '
+        'base: rows of the base only (default: auto, depending on the topics)',
     )
 
 
 def load_robot(arguments: argparse.Namespace) -> Model:
-    """The robot of the options; what is doubtful about its file is told by `inspect`."""
+    """The robot of the options, without warnings about its file (`inspect` reports them)."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
         return load_model(
@@ -132,7 +137,7 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(','))
     except ValueError as error:
         raise ArgumentError(
-            f'--topic {name} is {text!r}; expected a number, or one for each joint, by commas'
+            f'--topic {name} is {text!r}; expected one number, or one per joint separated by commas'
         ) from error
 
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from quad_dynamics.identification.signals.signal_report import SignalReport
     from quad_dynamics.model.model import Model
 
-HELP = 'compare torques of a recording with what a URDF predicts'
+HELP = 'compare recorded torques with the predictions of a URDF'
 
 DESCRIPTION = f"""\
-Compare the torques of recordings with what the model of a robot predicts for their motion: inertia,
-gravity, friction, forces at the feet. Nothing is fitted. The table shows root mean squares, and what is
-left at best: after a least-squares fit of all parameters. What lies between the two, 'quad_dynamics
-identify' can find.
+Compare recorded torques with the torques that a robot model predicts for the same motion, from inertia,
+gravity, friction and foot forces. Nothing is fitted. The table shows RMS errors, and their floor: the
+RMS error after a least-squares fit of all parameters. 'quad_dynamics identify' can remove the
+difference between the two.
 
 {RECORDINGS}
 examples:
@@ -36,7 +36,7 @@ examples:
   quad_dynamics residual run1 --robot go2_identified/go2.urdf --plot residual.png
   quad_dynamics residual arm.csv --robot panda.urdf --fixed-base --cutoff 15
 
-exit code: 0 compared, 1 bad recording or robot, 2 wrong usage
+exit code: 0 success, 1 invalid recording or robot, 2 usage error
 """
 
 
@@ -45,12 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('recordings', metavar='BAG', nargs='+', help='recordings to compare')
     add_recording_options(parser)
     parser.add_argument(
-        '--plot', metavar='FILE', help='draw torques and residuals: png, pdf or svg; it is overwritten'
+        '--plot', metavar='FILE', help='plot of torques and residuals: png, pdf or svg; overwritten'
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table and draw the picture."""
+    """Print the table and draw the plot."""
     from quad_dynamics.cli.identify_summary import print_errors, print_signals
     from quad_dynamics.identification.report.facts import model_notes, percent
     from quad_dynamics.identification.report.plots import save_residuals
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.plot is not None:
         if not Path(arguments.plot).absolute().parent.is_dir():
-            raise ArgumentError(f'--plot: {arguments.plot} is in a folder that does not exist')
+            raise ArgumentError(f'--plot: the folder of {arguments.plot} does not exist')
         check_picture(arguments.plot)
     model = load_robot(arguments)
     equations, report = _equations(arguments, model)
@@ -73,18 +73,18 @@ def run(arguments: argparse.Namespace) -> int:
     print_signals(terminal, report)
     for note in model_notes(model):
         terminal.line('  ' + terminal.paint(f'model: {note}', 'yellow'))
-    terminal.heading('Torques: RMS measured, RMS of measured minus predicted, and the best that is possible')
+    terminal.heading('Torques: RMS measured, RMS of measured minus predicted, and its floor')
     print_errors(terminal, errors, after=False)
     whole = pooled(errors)
     terminal.line(
-        f'  {whole.name}: {percent(whole.relative[0])}; no parameters do better than '
+        f'  {whole.name}: {percent(whole.relative[0])}; the floor is '
         f'{percent(whole.relative[2])}; over all rows {percent(whole.every[0])}'
     )
     return 0
 
 
 def _equations(arguments: argparse.Namespace, model: Model) -> tuple[Equations, SignalReport]:
-    """The equations of the recordings, rows weighted as their residuals say."""
+    """The equations of the recordings, with rows weighted by their residuals."""
     from quad_dynamics.identification.equations.columns import make_columns
     from quad_dynamics.identification.equations.equations import Equations
     from quad_dynamics.identification.equations.noise import first_noise, fit_noise
@@ -99,7 +99,7 @@ def _equations(arguments: argparse.Namespace, model: Model) -> tuple[Equations, 
     if mode == 'auto':
         mode = 'fixed' if not model.floating_base else 'forces' if report.forces_measured else 'projection'
     if mode in ('forces', 'base') and not report.forces_measured:
-        raise ArgumentError(f"mode is '{mode}', but the recordings hold no foot forces")
+        raise ArgumentError(f"mode is '{mode}', but the recordings contain no foot forces")
     columns = make_columns(model)
     first = Equations(samples, columns, mode, first_noise(columns, mode == 'projection'))
     return Equations(samples, columns, mode, fit_noise(first, best_fit(first))), report

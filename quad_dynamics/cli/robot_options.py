@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option that every command with a robot has: arguments of its xacro file."""
+"""The option `--xacro-arg`, shared by all commands that load a robot."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def add_xacro_option(parser: argparse.ArgumentParser) -> None:
         metavar='NAME=VALUE',
         action='append',
         default=[],
-        help='an argument of a .xacro file; may be given several times',
+        help='argument of the .xacro file; may be repeated',
     )
 
 
 def xacro_args(arguments: argparse.Namespace) -> dict[str, str]:
-    """What was given, by name.
+    """The xacro arguments that were given, by name.
 
     Raises:
-        ArgumentError: no '=', or a name twice.
+        ArgumentError: an argument lacks '=', or a name is given twice.
     """
     found: dict[str, str] = {}
     for text in arguments.xacro_arg:

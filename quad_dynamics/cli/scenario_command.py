@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`quad_dynamics scenario`: let a robot walk under stated conditions, and say how well it does."""
+"""`quad_dynamics scenario`: run walking scenarios in simulation and measure the performance."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from quad_dynamics.scenarios.results import Row
     from quad_dynamics.scenarios.scenario_file import ScenarioFile
 
-HELP = 'let a robot walk in simulation under stated conditions, and measure how well it does'
+HELP = 'run walking scenarios in simulation and measure the performance'
 
 DESCRIPTION = """\
-Run scenarios: a robot that differs from its model walks in simulation, with delays, noise, lost
-setpoints and pushes, once for each seed. docs/scenarios.md explains the files and every number.
+Run scenarios. In each, a robot that differs from its model walks in simulation, with delays, noise,
+lost setpoints and pushes, once per seed. docs/scenarios.md explains the files and all results.
 
-what is written into --output:
-  results.csv              one row for each seed
-  SCENARIO/overview.png    all seeds at a glance
+files written to --output:
+  results.csv              one row per seed
+  SCENARIO/overview.png    overview of all seeds
   SCENARIO/seed_N.npz      t q u tau foot_forces cmd gait contact, at 500 Hz
   SCENARIO/seed_N.png      velocity, posture, torques, gait and contact over time
   SCENARIO/seed_N_bag      with --bag: a ROS 2 bag
@@ -36,7 +36,7 @@ examples:
   quad_dynamics scenario config/scenarios/*.yaml --output results --jobs 2
   quad_dynamics scenario trot.yaml --output one --seed 104 --bag      one seed, with a bag
 
-exit code: 0 everything is as the files expect, 1 it is not, 2 wrong usage or a wrong file
+exit code: 0 all expectations are met, 1 some are not, 2 usage error or invalid file
 """
 
 # Columns of the table: title, column, factor, format.
@@ -52,7 +52,7 @@ TABLE = (
     ('p50 [us]', 'update_us_p50', 1.0, '.0f'),
     ('p99 [us]', 'update_us_p99', 1.0, '.0f'),
     ('failures', 'solver_failures', 1.0, '.0f'),
-    ('way [m]', 'distance', 1.0, '.2f'),
+    ('distance [m]', 'distance', 1.0, '.2f'),
     ('CoT', 'cost_of_transport', 1.0, '.2f'),
 )
 
@@ -60,17 +60,17 @@ TABLE = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
-    add('files', metavar='FILE', nargs='+', help='scenarios: docs/scenarios.md')
-    add('-o', '--output', metavar='DIR', required=True, help='folder for the results; bags in it are kept')
+    add('files', metavar='FILE', nargs='+', help='scenario files: docs/scenarios.md')
+    add('-o', '--output', metavar='DIR', required=True, help='folder for the results; existing bags are kept')
     add('--jobs', metavar='N', type=_count, default=1, help='number of processes (default: %(default)s)')
-    add('--seed', metavar='N', type=_seed, help='run this seed alone (default: those of the files)')
-    add('--bag', action='store_true', help='write a ROS 2 bag for each seed')
-    add('--no-plots', action='store_true', help='draw no pictures')
-    add('--quiet', action='store_true', help='print errors only, show no progress bar')
+    add('--seed', metavar='N', type=_seed, help='run only this seed (default: those of the files)')
+    add('--bag', action='store_true', help='write a ROS 2 bag per seed')
+    add('--no-plots', action='store_true', help='do not draw plots')
+    add('--quiet', action='store_true', help='print errors only, no progress bar')
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the scenarios, print a table, and compare with what is expected."""
+    """Run the scenarios, print a table, and compare with the expectations."""
     from quad_dynamics.scenarios.batch import run_batch
     from quad_dynamics.scenarios.results import violations
     from quad_dynamics.scenarios.scenario_file import ScenarioFile
@@ -102,8 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         terminal = Terminal()
         terminal.line()
-        verdict, colour = ('not everything', 'red') if wrong else ('everything', 'green')
-        text = f'{verdict} is as expected; results are in {arguments.output}'
+        verdict, colour = ('some expectations are not met', 'red') if wrong else ('all as expected', 'green')
+        text = f'{verdict}; results are in {arguments.output}'
         terminal.line(terminal.paint(text, colour))
     return 1 if wrong else 0
 
@@ -124,14 +124,14 @@ def _print_tables(terminal: Terminal, files: Sequence[ScenarioFile], found: Sequ
 
 
 def cells(row: Any) -> list[str]:
-    """The values of a row, or of anything that has its columns, as the table shows them."""
+    """The values of a row (or another mapping with its columns), formatted for the table."""
     values = [(factor * float(row[name]), form) for _, name, factor, form in TABLE]
     return ['-' if math.isnan(value) else f'{value:{form}}' for value, form in values]
 
 
 @contextmanager
 def _progress(seconds: float, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """Something to call with seconds that were simulated; shown on a terminal only, and gone at the end."""
+    """A progress bar, to be called with simulated seconds; shown on a terminal only, removed at the end."""
     from tqdm import tqdm
 
     hidden = quiet or sys.stderr is None or not sys.stderr.isatty()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with `quad_dynamics sim` is found here, before any process is started."""
+"""Validation of the options of `quad_dynamics sim`, before any process is started."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Parameters = Mapping[str, Mapping[str, Any]]  # of nodes, by the name of the nod
 
 
 def checked_graph(given: Mapping[str, Any], extra: Parameters) -> list[NodeSpec]:
-    """The processes to start, after a check of everything that would end them at once.
+    """The processes to start, after checking everything that would make them exit at once.
 
     Args:
         given: options, by the names in `GraphOptions`.
-        extra: parameters of nodes that were given besides.
+        extra: additional parameters of nodes.
 
     Raises:
-        UsageError: what is wrong.
+        UsageError: an option is invalid.
     """
     try:
         options = GraphOptions.from_dict(given)
@@ -55,7 +55,7 @@ def read_parameters(given: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Parameters of nodes from `node.name=value`.
 
     Raises:
-        UsageError: another form.
+        UsageError: the text has another form.
     """
     found: dict[str, dict[str, Any]] = {}
     for text in given:
@@ -66,7 +66,7 @@ def read_parameters(given: Iterable[str]) -> dict[str, dict[str, Any]]:
         try:
             found.setdefault(node, {})[parameter] = load_yaml(value)
         except yaml.YAMLError as error:
-            raise UsageError(f'-p {text}: {value!r} is not a value; expected a number or a text') from error
+            raise UsageError(f'-p {text}: {value!r} is not valid YAML; expected a number or text') from error
     return found
 
 
@@ -90,7 +90,7 @@ def topics_of_bag(folder: str) -> list[str]:
 
 def _check_params_file(path: str) -> None:
     if not path or not Path(path).is_file():
-        return  # the graph says that there is none
+        return  # reported by the graph
     try:
         data = load_yaml(Path(path).read_text(encoding='utf-8'))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
@@ -114,7 +114,7 @@ def _check(node: str, values: Mapping[str, Any]) -> Any:
 
 
 def settings_class(node: str) -> type[ParameterSet]:
-    """The class with the parameters of a node. Nodes are known by name only: the library imports none."""
+    """The class with the parameters of a node. It is found by name: the library does not import nodes."""
     module = importlib.import_module(f'{node}.settings')
     [found] = [
         item
@@ -137,7 +137,7 @@ def _check_namespace(namespace: str) -> None:
 
 
 def _check_likeness(models: Mapping[str, Any]) -> None:
-    """The robot that is simulated must have the joints and feet of the one that others believe in."""
+    """Check that the simulated robot has the joints and feet of the model that other nodes use."""
     simulated = models['sim_node']
     for name, model in models.items():
         for what in ('joint_names', 'foot_names'):
@@ -178,7 +178,7 @@ def _check_values(values: Mapping[str, Any], sim_robot: str) -> None:
 
 @contextlib.contextmanager
 def _named(option: str) -> Any:
-    """Say in errors which option they are about."""
+    """Prefix errors with the option that they concern."""
     try:
         yield
     except QuadDynamicsError as error:
@@ -186,12 +186,12 @@ def _named(option: str) -> Any:
 
 
 def _check_record(record: str) -> None:
-    """Make the folder of the bag, and remove it again: nothing else says for sure that it can be made."""
+    """Create the folder of the bag and remove it again, which is the only sure test."""
     if not record:
         return
     folder = Path(record).absolute()
     if os.path.lexists(folder):
-        raise ArgumentError(f'--record: {record} exists already; expected the name of a new folder')
+        raise ArgumentError(f'--record: {record} already exists; expected the name of a new folder')
     new = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     made: list[Path] = []
     try:
@@ -199,7 +199,7 @@ def _check_record(record: str) -> None:
             path.mkdir()
             made.append(path)
     except OSError as error:
-        raise ArgumentError(f'--record: {record} cannot be made: {error.strerror}') from error
+        raise ArgumentError(f'--record: cannot create {record}: {error.strerror}') from error
     finally:
         for path in reversed(made):
             path.rmdir()
@@ -208,10 +208,10 @@ def _check_record(record: str) -> None:
 def _page_port(
     values: Mapping[str, Any], given: Mapping[str, Any], extra: Parameters, specs: Sequence[NodeSpec]
 ) -> int | None:
-    """A free port where nobody chose one and the usual one is taken; None: nothing has to change.
+    """0 (choose a free port) if the default port is taken; None if the port can stay.
 
     Raises:
-        ArgumentError: the port that was chosen cannot be used.
+        ArgumentError: an explicitly chosen port cannot be used.
     """
     if 'viewer_node' not in values:
         return None
@@ -222,7 +222,9 @@ def _page_port(
     [spec] = [spec for spec in specs if spec.executable == 'viewer_node']
     chosen = (given, extra.get('viewer_node', {}), *(file_parameters(f, 'viewer_node') for f in spec.files))
     if any('port' in source for source in chosen):
-        raise ArgumentError(f'--port {port}: {problem}; expected a free port, or 0 to have one chosen')
+        raise ArgumentError(
+            f'--port {port}: {problem}; expected a free port, or 0 to choose one automatically'
+        )
     if _why_not_free(host, 0):
         raise ArgumentError(f'--host {host}: {problem}; expected an address of this machine')
     return 0

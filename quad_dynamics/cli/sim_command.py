@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`quad_dynamics sim`: the graph of nodes as processes, with one status line."""
+"""`quad_dynamics sim`: run the nodes as processes, with one status line."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.model.xacro_files import format_xacro_args
 from quad_dynamics.ros.graph import GraphOptions
 
-HELP = 'start simulation, controller and viewer as ROS nodes'
+HELP = 'start simulator, controller and viewer as ROS nodes'
 DESCRIPTION = """\
-Starts the nodes, each a process of its own, and shows how they are: what `ros2 launch quad_dynamics
-sim.launch.py` does, where no ROS is installed. The robot lies, gets up, and stands. Ctrl-C ends everything.
+Start each node in its own process and show their status. This is the equivalent of `ros2 launch
+quad_dynamics sim.launch.py` without a ROS installation. The robot starts lying down, gets up and stands.
+Press Ctrl-C to stop everything.
 
 examples:
   quad_dynamics sim                                   the bundled Mini Cheetah; open the page it names
   quad_dynamics sim --robot go2
   quad_dynamics sim --robot path/to/robot.urdf --terrain stairs
-  quad_dynamics sim --walk                            drive it from the page, or by cmd_vel
-  quad_dynamics sim --headless --record my_bag        no page; a bag of everything
+  quad_dynamics sim --walk                            drive it from the page, or with cmd_vel
+  quad_dynamics sim --headless --record my_bag        no page; record all topics
   quad_dynamics sim --contact spring_damper -p sim_node.mu=0.8 -p force_node.rise_time=2.0
   quad_dynamics sim --lock-step --headless --record run1 --duration 5
-  quad_dynamics sim --controller none                 torques come from your own node, on joint_torques
+  quad_dynamics sim --controller none                 your own node publishes joint_torques
   quad_dynamics sim --headless --initial-pose standing --mode computed_torque --play motion --record run2
 
-Topics and services are those of docs/nodes: `quad_dynamics topics` lists them while it runs.
+docs/nodes describes topics and services; `quad_dynamics topics` lists them while the nodes run.
 
-exit code: 0 ended as asked, 1 something failed while it ran, 2 wrong usage (nothing was started)
+exit code: 0 stopped normally, 1 a node failed, 2 usage error (nothing was started)
 """
 
 _PAGE = re.compile(r'viewer: (\S+)')
@@ -46,7 +47,7 @@ _LOOK = 0.05  # between two looks at the processes [s]
 _CONTROLLED = 0.2  # simulated time after which a controller that does not damp controls the robot [s]
 _LONGEST_WAIT = 10.0  # of the player, for subscribers of all topics [s]
 _AFTER = 1.0  # what is recorded after the end of what is played [s]
-_RESTARTED = 1.0  # simulated time that falls back by more than this begins anew [s]
+_RESTARTED = 1.0  # a larger jump back of simulated time is a restart [s]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,29 +55,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_flags(parser, GraphOptions, leave_out=('xacro_args', 'bag', 'output'))
     add_xacro_option(parser)
     parser.add_argument(
-        '-p', '--param', action='append', default=[], metavar='NODE.NAME=VALUE', help='a parameter of a node'
+        '-p',
+        '--param',
+        action='append',
+        default=[],
+        metavar='NODE.NAME=VALUE',
+        help='set a parameter of a node',
     )
     parser.add_argument(
         '--duration',
         type=positive,
         metavar='S',
-        help='end after so much simulated time, from the first time step on [s] (default: never; with '
-        '--play, when all was played)',
+        help='stop after this much simulated time [s] (default: never; with --play, at the end of the bag)',
     )
     parser.add_argument(
         '--play',
         metavar='BAG',
         default='',
-        help='publish this bag, once, as soon as the robot is controlled and the recorder listens; a motion '
-        'is followed to its end',
+        help='publish this bag once, when the robot is under control and the recorder is ready; a motion is '
+        'followed to its end',
     )
     loudness = parser.add_mutually_exclusive_group()
-    loudness.add_argument('--verbose', action='store_true', help='show all that the nodes say')
+    loudness.add_argument('--verbose', action='store_true', help='show all output of the nodes')
     loudness.add_argument('--quiet', action='store_true', help='show warnings and errors only')
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the graph; exit code 1 if it could not go on."""
+    """Run the graph; exit code 1 if it failed."""
     from quad_dynamics.cli.sim_checks import checked_graph, read_parameters
     from quad_dynamics.ros.environment import require_ros
     from quad_dynamics.ros.supervisor import Supervisor
@@ -98,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
             signal.signal(number, lambda *_: stop.set())
     watch = _StopWatch(None if bag_decides else arguments.duration)
     names = ', '.join(spec.name for spec in specs)
-    screen.tell(f'starting {names}; Ctrl-C ends them')
+    screen.tell(f'starting {names}; press Ctrl-C to stop')
     try:
         supervisor.start()
         _tell_of_compiling(screen)
@@ -123,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _StopWatch:
-    """Adds up simulated time, also across resets and restarts of the simulation."""
+    """Accumulates simulated time across resets and restarts of the simulation."""
 
     def __init__(self, duration: float | None) -> None:
         self._duration, self._total, self._last = duration, 0.0, 0.0
@@ -143,9 +148,9 @@ class _StopWatch:
 
 
 class _Player:
-    """Plays a bag, once, when the robot is controlled; before that, force_node refuses targets.
+    """Plays a bag once, when the robot is under control; before that, force_node rejects targets.
 
-    It is there before the nodes are, so that they know each other when it is time to play.
+    It is created before the nodes start, so that discovery is complete when playback begins.
     """
 
     def __init__(self, bag: str, given: dict[str, Any]) -> None:
@@ -168,7 +173,7 @@ class _Player:
         from quad_dynamics.ros.environment import stay_on_this_machine
         from quad_dynamics.ros.player import Player, PlayOptions, motion_namespace
 
-        topics = topics_of_bag(bag)  # what is wrong with the bag is wrong usage
+        topics = topics_of_bag(bag)  # an invalid bag is a usage error
         self._is_motion = self._controlled and motion_namespace(Path(bag)) is not None
         self._joint_states = f'/{below}/joint_states' if below else '/joint_states'
         remap = {topic: f'/{below}{topic}' for topic in topics} if below else {}
@@ -181,11 +186,11 @@ class _Player:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all was played, some time ago."""
+        """Whether playback ended some time ago."""
         return time.monotonic() > self._done + _AFTER
 
     def look(self, status: Any) -> None:
-        """Start to play, if it is time to; notice that it is over."""
+        """Start playback when the robot is ready, and note when it has ended."""
         if self._player is None:
             return
         if self._player.is_done and math.isinf(self._done):
@@ -200,16 +205,16 @@ class _Player:
             self._thread.start()
 
     def _is_recorded(self) -> bool:
-        """Whether the recorder listens, if there is one."""
+        """Whether the recorder has subscribed, if there is one."""
         from quad_dynamics.ros.graph import RECORDER
 
         found = self._player.node.get_subscriptions_info_by_topic(self._joint_states)
         return not self._recorded or any(one.node_name == RECORDER for one in found)
 
     def stop(self) -> None:
-        """End it, if it still plays."""
+        """Stop playback if it is still running."""
         if self._is_motion and not self._player.is_done:
-            self.problem = 'the motion was not over when everything was ended'
+            self.problem = 'stopped before the end of the motion'
         self._stop.set()
         if self._thread is not None:
             self._thread.join(5.0)
@@ -224,7 +229,7 @@ def _tell_of_compiling(screen: _Screen) -> None:
     from quad_dynamics.compiler.disk_cache import cache_directory
 
     if not any(cache_directory().glob('*')):
-        screen.tell('the first start on this machine compiles, which takes about a minute')
+        screen.tell('compiling kernels on the first start; this takes about a minute')
 
 
 def _watch(given: dict[str, Any]) -> Any:
@@ -234,7 +239,7 @@ def _watch(given: dict[str, Any]) -> Any:
 
 
 class _Screen:
-    """Lines of the processes, and below them the status line, where there is a terminal."""
+    """Prints output of the processes, and on a terminal the status line below it."""
 
     def __init__(self, verbose: bool, quiet: bool) -> None:
         self._verbose, self._quiet, self._terminal = verbose, quiet, sys.stdout.isatty()
@@ -242,7 +247,7 @@ class _Screen:
         self._status, self._page, self._shown = '', '', 0.0
 
     def say(self, name: str, line: str) -> None:
-        """A line of a process, or of ours."""
+        """Print a line of a process, or of our own (name '')."""
         page = _PAGE.search(line) if name == 'viewer_node' else None
         if page is not None:
             self._page = page[1]
@@ -255,7 +260,7 @@ class _Screen:
             self._print(f'[{name}] {line}' if name else line)
 
     def tell(self, line: str) -> None:
-        """A line of ours that is neither a warning nor an error."""
+        """Print an informational line of our own."""
         if not self._quiet:
             self._print(line)
 
@@ -266,7 +271,7 @@ class _Screen:
             self._draw()
 
     def show(self, status: str) -> None:
-        """The status line from now on; without a terminal, a line every ten seconds."""
+        """Set the status line; without a terminal, print it every ten seconds."""
         now = time.monotonic()
         if self._quiet:
             return
@@ -293,5 +298,5 @@ class _Screen:
 
 
 def _is_chatter(line: str) -> bool:
-    """Whether a line is of those that tell nothing new to who sees the status line."""
+    """Whether a line adds nothing to the status line."""
     return not line.strip() or any(text in line for text in ('[INFO]', '[DEBUG]', 'also recording '))

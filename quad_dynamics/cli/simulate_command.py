@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`quad_dynamics simulate`: let a robot stand, trot or fall, and show what happened."""
+"""`quad_dynamics simulate`: simulate a robot that stands, trots or falls, and print a summary."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ if TYPE_CHECKING:
     from quad_dynamics.simulation.settings import SimulatorSettings
     from quad_dynamics.simulation.simulator import Simulator
 
-HELP = 'let a robot stand, trot or fall in simulation, and show what happened'
+HELP = 'simulate a robot that stands, trots or falls, and print a summary'
 
 DESCRIPTION = f"""\
-Simulate a robot on a terrain; print a summary, and draw height, foot forces and slip. No window.
+Simulate a robot on a terrain, print a summary, and plot height, foot forces and slip. No window is
+opened.
 
-The joints are driven by tau + kp (q - q_j) - kd qd_j: tau carries the weight in the standing
-pose, and the default gains follow from mass, leg length and time step, so that any robot stands.
+The joint torques are tau + kp (q - q_j) - kd qd_j. tau carries the weight in the standing pose. The
+default gains are computed from mass, leg length and time step, so that any robot stands.
 
 bundled robots: {', '.join(bundled_robots())}
 
 examples:
   quad_dynamics simulate                                      the bundled mini_cheetah stands for 2 s
-  quad_dynamics simulate --robot go2 --gait trot              another bundled robot trots
-  quad_dynamics simulate --robot robot.urdf --plot out.png    a file, with a picture
-  quad_dynamics simulate --contact spring --gait trot         it trots on springs and dampers
-  quad_dynamics simulate --gait none --drop 0.2               no torques: it falls
+  quad_dynamics simulate --robot go2 --gait trot              another bundled robot, trotting
+  quad_dynamics simulate --robot robot.urdf --plot out.png    a file, with a plot
+  quad_dynamics simulate --contact spring --gait trot         spring-damper contact
+  quad_dynamics simulate --gait none --drop 0.2               drop it without torques
   quad_dynamics simulate --terrain stairs --settings sim.yaml --bag run --log run.npz
 
-exit code: 0 simulated (even if the robot fell), 1 bad input or divergence, 2 wrong usage
+exit code: 0 success (even if the robot fell), 1 invalid input or divergence, 2 usage error
 """
 
 _CONTACTS = ('auto', 'impulse', 'spring_damper', 'spring-damper', 'spring', 'none')
-_MOST_ROWS = 100_000  # of the log, unless --log-every says otherwise
+_MOST_ROWS = 100_000  # of the log, unless --log-every is given
 _LOOKED_AT = 20_000  # rows in which the deepest penetration is searched
 _LAST = 0.5  # the summary's means are over the end of the run [s]
 _UPRIGHT = 0.5  # cosine of the tilt below which a robot does not stand
@@ -69,29 +70,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         '--gait', choices=('stand', 'trot', 'none'), default='stand', help='none: no torques (default: stand)'
     )
-    add('--drop', metavar='M', type=_not_negative, help='start that high above the ground [m]')
+    add('--drop', metavar='M', type=_not_negative, help='initial height above the ground [m]')
     base = parser.add_mutually_exclusive_group()
     base.add_argument(
         '--fixed-base', dest='floating_base', action='store_false', default=None, help='fix the root link'
     )
     base.add_argument(
-        '--floating-base', dest='floating_base', action='store_true', help='let the root link float'
+        '--floating-base', dest='floating_base', action='store_true', help='float the root link'
     )
-    add = parser.add_argument_group('settings', 'they go before those of the file').add_argument
-    add('--settings', metavar='YAML', help='settings of the simulator: docs/simulation.md')
+    add = parser.add_argument_group('settings', 'options override the file').add_argument
+    add('--settings', metavar='YAML', help='simulator settings: docs/simulation.md')
     add('--dt', metavar='S', type=float, help='time step [s] (default: 0.001)')
     add('--mu', metavar='MU', type=float, help='friction of the ground (default: 0.5)')
-    add('--restitution', metavar='E', type=float, help='of the ground (default: 0)')
-    add('--seed', metavar='N', type=int, help='of the noise in the bag (default: 0)')
-    add('--kp', metavar='KP', type=_not_negative, help='gain of positions [N m/rad]')
-    add('--kd', metavar='KD', type=_not_negative, help='gain of velocities [N m s/rad]')
+    add('--restitution', metavar='E', type=float, help='restitution of the ground (default: 0)')
+    add('--seed', metavar='N', type=int, help='random seed of the sensor noise in the bag (default: 0)')
+    add('--kp', metavar='KP', type=_not_negative, help='position gain [N m/rad]')
+    add('--kd', metavar='KD', type=_not_negative, help='velocity gain [N m s/rad]')
     add = parser.add_argument_group('results').add_argument
-    add('--plot', metavar='FILE', help='draw a picture: png, pdf or svg; it is overwritten')
-    add('--log', metavar='FILE', help='write the log as npz; it is overwritten')
-    add('--bag', metavar='PATH', help='write a ROS 2 bag; nothing is overwritten')
-    rows = f'steps between two rows of the log (default: 1, more beyond {_MOST_ROWS} rows)'
+    add('--plot', metavar='FILE', help='plot file: png, pdf or svg; overwritten')
+    add('--log', metavar='FILE', help='write the log as npz; overwritten')
+    add('--bag', metavar='PATH', help='write a ROS 2 bag; the path must not exist')
+    rows = f'time steps per row of the log (default: 1, or more to keep at most {_MOST_ROWS} rows)'
     add('--log-every', metavar='N', type=_count, help=rows)
-    add('--quiet', action='store_true', help='print errors only, show no progress bar')
+    add('--quiet', action='store_true', help='print errors only, no progress bar')
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     every = arguments.log_every or max(1, math.ceil(steps / _MOST_ROWS))
     if steps < every:
         raise ArgumentError(
-            f'--duration is {steps} time steps; expected at least {every}, for a row of the log'
+            f'--duration is {steps} time steps; expected at least {every}, one row of the log'
         )
     started = time.perf_counter()
     try:
@@ -144,7 +145,7 @@ def _count(text: str) -> int:
 
 
 def _check_paths(arguments: argparse.Namespace) -> None:
-    """Find out before a long simulation, not after it, that its results cannot be written."""
+    """Check before a long simulation that its results can be written."""
     from quad_dynamics.simulation.plots import check_picture
 
     for option in ('plot', 'log', 'bag'):
@@ -152,23 +153,23 @@ def _check_paths(arguments: argparse.Namespace) -> None:
         if path is None:
             continue
         if not Path(path).parent.is_dir():
-            raise ArgumentError(f'--{option}: {path} is in a folder that does not exist')
+            raise ArgumentError(f'--{option}: the folder of {path} does not exist')
         if option == 'bag' and os.path.lexists(path):
-            raise ArgumentError(f'--bag: {path} exists already; expected a path where nothing is yet')
+            raise ArgumentError(f'--bag: {path} already exists; expected a new path')
         if Path(path).is_dir():
-            raise ArgumentError(f'--{option}: {path} is a folder; expected the path of a file')
+            raise ArgumentError(f'--{option}: {path} is a folder; expected a file')
     if arguments.plot is not None:
         check_picture(arguments.plot)
 
 
 def _load(arguments: argparse.Namespace) -> Model:
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore', ModelWarning)  # `inspect` tells them
+        warnings.simplefilter('ignore', ModelWarning)  # reported by `inspect`
         return load_model(arguments.robot, arguments.floating_base, xacro_args=xacro_args(arguments))
 
 
 def _settings(arguments: argparse.Namespace, model: Model) -> SimulatorSettings:
-    """The settings of the file, changed by the options; a fixed base does not stand on the ground."""
+    """The settings of the file, overridden by the options."""
     from quad_dynamics.simulation.settings import SimulatorSettings
 
     settings = SimulatorSettings.from_yaml(arguments.settings) if arguments.settings else SimulatorSettings()
@@ -178,9 +179,9 @@ def _settings(arguments: argparse.Namespace, model: Model) -> SimulatorSettings:
 
 
 def _place(sim: Simulator, height: float | None) -> None:
-    """Put the robot onto the ground, or above it."""
+    """Place the robot on the ground, or above it."""
     if height is not None and not sim.model.floating_base:
-        raise ArgumentError(f'--drop: {sim.model.name} has a fixed base; expected a floating one')
+        raise ArgumentError(f'--drop: {sim.model.name} has a fixed base; expected a floating base')
     q = sim.standing()
     if height is not None:
         q[2] += height
@@ -226,22 +227,22 @@ def _title(sim: Simulator) -> str:
 def _summarize(terminal: Terminal, sim: Simulator, log: Log, wall: float) -> None:
     terminal.line(terminal.paint(_title(sim), 'bold'))
     speed = sim.time / wall if wall > 0.0 else math.inf
-    terminal.line(f'  {sim.time:g} s simulated in {wall:.3g} s: {speed:.3g} times as fast as reality')
+    terminal.line(f'  simulated {sim.time:g} s in {wall:.3g} s: {speed:.3g} times real time')
     terminal.line(f'  {_outcome(sim)}')
     if len(log):
         if sim.model.floating_base:
             height, moved = log.q[-1, 2], math.dist(log.q[-1, :2], log.q[0, :2])
-            terminal.line(f'  base at the end {height:.4f} m high, {moved:.3f} m from where it began')
+            terminal.line(f'  base at the end: height {height:.4f} m, {moved:.3f} m from the start')
         _forces(terminal, sim, log)
         _solver(terminal, sim, log)
 
 
 def _outcome(sim: Simulator) -> str:
-    """What the robot does at the end."""
+    """What the robot does at the end of the run."""
     if not sim.model.floating_base:
         return 'the base is fixed'
     if sim.settings.contact == 'none':
-        return 'there is no contact'
+        return 'contact is disabled'
     touching = np.any(sim.contact_forces != 0.0, axis=1)
     links = list(dict.fromkeys(p.link for p, on in zip(sim.contact_points, touching, strict=True) if on))
     others = [link for link in links if link not in sim.model.foot_names]
@@ -252,7 +253,7 @@ def _outcome(sim: Simulator) -> str:
         fell = 'it fell: ' if sim.model.foot_names else ''
         return f'{fell}{", ".join(others)} touch{"es" if len(others) == 1 else ""} the ground'
     if 1.0 - 2.0 * (x * x + y * y) < _UPRIGHT:
-        return f'it fell: it is tilted, on {", ".join(links)}'
+        return f'it fell: tilted, on {", ".join(links)}'
     return f'it stands on {", ".join(links)}'
 
 
@@ -290,10 +291,12 @@ def _solver(terminal: Terminal, sim: Simulator, log: Log) -> None:
             worst = f'{log.residual.max():.2g} m/s'
             text = f'{late} of {len(log)} steps did not converge (residual up to {worst})'
         terminal.line(
-            f'  contacts: {log.sweeps.mean():.1f} sweeps and {log.iterations.mean():.1f} Newton iterations a '
-            f'step, at most {log.sweeps.max()} and {log.iterations.max()}; {text}'
+            f'  contacts: {log.sweeps.mean():.1f} sweeps and {log.iterations.mean():.1f} Newton iterations '
+            f'per step, at most {log.sweeps.max()} and {log.iterations.max()}; {text}'
         )
     else:
-        terminal.line(f'  contacts: {log.substeps.mean():.1f} sub-steps a step, at most {log.substeps.max()}')
+        terminal.line(
+            f'  contacts: {log.substeps.mean():.1f} sub-steps per step, at most {log.substeps.max()}'
+        )
     depth, name = deepest_points(log, sim.terrain, sim.contact_points, max(1, len(log) // _LOOKED_AT))
     terminal.line(f'  deepest penetration: {1e3 * depth:.3f} mm' + (f', of {name}' if depth >= 5e-7 else ''))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain terminal output: colour only where it can be seen, tables, trees."""
+"""Plain terminal output: tables, trees, and colour where the terminal supports it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _CODES = {'bold': '1', 'dim': '2', 'red': '31', 'green': '32', 'yellow': '33'}
 
 
 class Terminal:
-    """Writes to a stream; knows whether it takes colour and box characters."""
+    """Writes to a stream, with colour and box characters if it supports them."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        # A process whose output was closed has no sys.stdout; its exit code still tells.
+        # sys.stdout is None if it was closed; the exit code still reports the result.
         self.stream: TextIO = stream or sys.stdout or io.StringIO()
         plain = 'NO_COLOR' in os.environ or os.environ.get('TERM') == 'dumb'
         self.colour = self.stream.isatty() and not plain
@@ -29,7 +29,7 @@ class Terminal:
 
     def line(self, text: str = '') -> None:
         """Write one line."""
-        # Names of files may hold bytes that are no text.
+        # File names may contain bytes that are not valid text.
         self.stream.write(text.encode(self._encoding, 'replace').decode(self._encoding) + '\n')
 
     def heading(self, text: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`quad_dynamics topics`: what is published, how often, and how large."""
+"""`quad_dynamics topics`: topics, their rates and message sizes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 HELP = 'show topics and their rates'
 
 DESCRIPTION = """\
-Show the topics of the ROS graph in one table: type, publishers, subscribers (without this command),
-messages a second, their mean size, and how long ago the last one came.
+Show the topics of the ROS graph in one table: type, publishers, subscribers (excluding this command),
+message rate, mean message size, and age of the last message.
 
-Rates are measured for two seconds, by listening with best effort, so that no publisher waits for it.
-With --watch they are measured again and again, until Ctrl-C.
+Rates are measured for two seconds with best-effort subscriptions, so that no publisher is slowed down.
+With --watch they are measured repeatedly until Ctrl-C.
 
 examples:
   quad_dynamics topics                          once
   quad_dynamics topics --watch                  every second, in place
   quad_dynamics topics --watch 5 --topics '/foot_forces/*'
-  quad_dynamics topics --json                   for programs; with --watch one line each time
+  quad_dynamics topics --json                   JSON; with --watch one line per measurement
 """
 
-_ONCE = 2.0  # how long is measured without --watch [s]
+_ONCE = 2.0  # measuring time without --watch [s]
 _HEAD = ('topic', 'type', 'publishers', 'subscribers', 'rate [Hz]', 'size [B]', 'age [s]')
 
 
@@ -39,10 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
     add(
-        '--watch', metavar='S', type=positive, nargs='?', const=1.0, help='again every S seconds (default: 1)'
+        '--watch',
+        metavar='S',
+        type=positive,
+        nargs='?',
+        const=1.0,
+        help='repeat every S seconds (default: 1)',
     )
-    add('--topics', metavar='T', nargs='+', default=(), help='only these; with * and ?')
-    add('--exclude', metavar='T', nargs='+', default=(), help='not these; with * and ?')
+    add('--topics', metavar='T', nargs='+', default=(), help='topics to show; * and ? are wildcards')
+    add('--exclude', metavar='T', nargs='+', default=(), help='topics to leave out; * and ? are wildcards')
     add('--json', action='store_true', help='write JSON')
 
 
@@ -57,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Watch:
-    """Measures and prints, until it is asked to end."""
+    """Measures and prints until it is stopped."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         from quad_dynamics.ros.subscriptions import Selection
@@ -67,7 +72,7 @@ class _Watch:
         self._watch = TopicWatch(Selection(arguments.topics, arguments.exclude))
 
     def spin(self, stop: Callable[[], bool]) -> None:
-        """Print a table, once or again and again."""
+        """Print a table, once or repeatedly."""
         self._watch.settle(stop)
         while not stop():
             rows = self._watch.measure(self._arguments.watch or _ONCE, stop)
@@ -78,7 +83,7 @@ class _Watch:
                 return
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         self._watch.close()
 
     def _print(self, rows: Sequence[TopicRow]) -> None:
@@ -87,10 +92,10 @@ class _Watch:
             terminal.line(json.dumps([row.as_dict() for row in rows]))
         else:
             if self._arguments.watch is not None and terminal.stream.isatty():
-                terminal.stream.write('\x1b[H\x1b[J')  # to the upper left, and clear what is below
+                terminal.stream.write('\x1b[H\x1b[J')  # move to the top left and clear the screen
             terminal.table(_HEAD, [_cells(row) for row in rows], right=range(2, 7))
             if not rows:
-                terminal.line('  no topics: is a node running, with the same ROS_DOMAIN_ID?')
+                terminal.line('  no topics found: is a node running with the same ROS_DOMAIN_ID?')
         terminal.stream.flush()
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import argparse
 
-HELP = 'compile the dynamics kernels for this machine, so that no later call has to wait'
+HELP = 'compile all kernels for this machine ahead of time'
 DESCRIPTION = """\
-Compile the dynamics kernels for this machine, once, and keep them.
+Compile all kernels for this machine and cache them.
 
-Without this, each kernel is compiled when it is first called, which takes about a second and is said on
-stderr. They are kept in $QUAD_DYNAMICS_CACHE_DIR, else in quad_dynamics in the user's cache directory.
+Otherwise each kernel is compiled when it is first called, which takes about a second and prints a line on
+stderr. The cache is $QUAD_DYNAMICS_CACHE_DIR, or quad_dynamics in the user's cache directory.
 
 examples:
   quad_dynamics warm-up            in a Dockerfile, or once after installing
@@ -20,15 +20,15 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument('--quiet', action='store_true', help='show no progress bar')
+    parser.add_argument('--quiet', action='store_true', help='no progress bar')
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile, and say what was done."""
+    """Compile, and report how many kernels were compiled."""
     from quad_dynamics.compiler.disk_cache import cache_directory
     from quad_dynamics.compiler.registry import KERNELS
     from quad_dynamics.kernels.warm_up import warm_up
 
     compiled = warm_up(progress=not arguments.quiet)
-    print(f'{len(KERNELS)} kernels are ready, {compiled} of them compiled now, kept in {cache_directory()}')
+    print(f'{len(KERNELS)} kernels are ready in {cache_directory()}; {compiled} of them were compiled now')
     return 0

@@ -11,11 +11,11 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 
 @dataclass(frozen=True)
 class ControlSettings(ParameterSet):
-    """Everything that can be set about control. It never changes; `replace` makes another one."""
+    """Settings of control. They are immutable; `replace` returns a changed copy."""
 
     kp: tuple[float, ...] = param(
         (),
-        "gain of the drives' positions: one for each joint, one for all, or none: `default_gains`",
+        'position gain of the drives: one per joint, or one for all; empty: `default_gains`',
         kind='numbers',
         unit='N m/rad',
         low=0.0,
@@ -23,16 +23,18 @@ class ControlSettings(ParameterSet):
     )
     kd: tuple[float, ...] = param(
         (),
-        "gain of the drives' velocities, likewise",
+        'velocity gain of the drives, likewise',
         kind='numbers',
         unit='N m s/rad',
         low=0.0,
         dynamic=True,
     )
-    mu: float = param(0.4, 'friction that the feet may count on', unit='-', low=0.0, high=5.0, dynamic=True)
+    mu: float = param(
+        0.4, 'friction coefficient assumed for the feet', unit='-', low=0.0, high=5.0, dynamic=True
+    )
     contact_threshold: float = param(
         0.25,
-        "share of a foot's part of the weight from which on it carries",
+        'force on a foot, over its share of the weight, above which it is in contact',
         unit='-',
         low=0.0,
         high=1.0,
@@ -40,7 +42,7 @@ class ControlSettings(ParameterSet):
     )
     fold_time: float = param(
         0.8,
-        'time to fold the legs by 2 rad or more; longer if joint velocity limits require it',
+        'time to fold the legs by 2 rad or more; extended if joint velocity limits require it',
         unit='s',
         low=0.1,
         high=10.0,
@@ -48,14 +50,14 @@ class ControlSettings(ParameterSet):
     )
     rise_time: float = param(
         1.2,
-        'time to rise; longer if joint velocity limits require it',
+        'time to rise; extended if joint velocity limits require it',
         unit='s',
         low=0.1,
         high=20.0,
         dynamic=True,
     )
     stand_height: float = param(
-        1.0, "height of the base over that of the model's standing pose", unit='-', low=0.3, high=1.2
+        1.0, "height of the base, relative to the model's standing pose", unit='-', low=0.3, high=1.2
     )
     omega: float = param(
         20.0, 'natural frequency of computed torque', unit='rad/s', low=0.0, high=500.0, dynamic=True
@@ -65,11 +67,11 @@ class ControlSettings(ParameterSet):
         50.0, 'bandwidth of the momentum observer', unit='1/s', above=0.0, high=2000.0, dynamic=True
     )
     torque_share: float = param(
-        1.0, 'share of the effort limits that may be used', unit='-', low=0.0, high=1.0, dynamic=True
+        1.0, 'usable share of the effort limits', unit='-', low=0.0, high=1.0, dynamic=True
     )
     max_tilt: float = param(
         1.0,
-        'tilt of the base from which on the robot has fallen',
+        'tilt of the base above which the robot is considered fallen',
         unit='rad',
         above=0.0,
         high=3.2,
@@ -77,7 +79,7 @@ class ControlSettings(ParameterSet):
     )
     velocity_margin: float = param(
         1.5,
-        'joint velocity over its limit that is an error, unless it is below sqrt(g / leg length)',
+        'joint velocity over its limit that is a fault, unless it is below sqrt(g / leg length)',
         unit='-',
         low=1.0,
         high=100.0,
@@ -85,7 +87,7 @@ class ControlSettings(ParameterSet):
     )
     position_margin: float = param(
         0.1,
-        'joint position beyond its limit that is an error',
+        'excess of a joint position over its limit that is a fault',
         unit='rad',
         low=0.0,
         high=10.0,
@@ -93,7 +95,7 @@ class ControlSettings(ParameterSet):
     )
     fade_angle: float = param(
         0.05,
-        'distance from a position limit at which torque towards it begins to fade',
+        'distance from a position limit at which torque towards it starts to fade',
         unit='rad',
         above=0.0,
         high=1.0,
@@ -101,7 +103,7 @@ class ControlSettings(ParameterSet):
     )
     fade_velocity: float = param(
         0.1,
-        'share of the velocity limit, below it, in which torque that accelerates fades',
+        'range below the velocity limit, as a share of it, in which accelerating torque fades',
         unit='-',
         above=0.0,
         high=1.0,

@@ -95,12 +95,12 @@ def check_bodies(
         topology: its tree.
         bodies: main links.
         pi: (nb, 10) their parameters.
-        faulty: links that have been complained about already; their bodies are passed over.
-        problems: receives what is found.
+        faulty: links that have already been reported; their bodies are skipped.
+        problems: receives the problems.
 
     Returns:
-        Bodies whose inertia is singular, as that of a point mass or a rod, with what is to be said about them
-        if the robot cannot be moved with them.
+        Bodies with singular inertia, like a point mass or a rod, with a message in case the robot cannot be
+        moved with them.
     """
     thin: dict[str, str] = {}
     passed_over = {topology.main_link[link] for link in faulty}
@@ -135,8 +135,8 @@ def check_bodies_without_tree(urdf: Urdf, faulty: set[str], problems: Problems) 
     """Check the bodies of a file whose links and joints form no tree, as far as they are certain.
 
     A body is certain if its main link is the child of one movable joint, and if every link that is fixed to
-    it exists once and hangs on one joint. Nothing is said while a link with mass hangs on a fixed joint whose
-    parent is unknown: it may be what makes up for a link without mass.
+    it exists once and has one parent joint. Nothing is reported while a link with mass has a fixed parent
+    joint with an unknown parent: it may compensate for a link without mass.
     """
     named = Counter(link.name for link in urdf.links)
     parents = Counter(joint.child for joint in urdf.joints)
@@ -186,4 +186,4 @@ def _complaint(where: str, joint: Joint | None, mass: float, fault: str) -> str:
             f'{where} {moves}, but neither it nor a link fixed to it has mass; '
             'expected an <inertial> with mass > 0'
         )
-    return f'{where} {moves}, but its {fault}, links fixed to it included'
+    return f'{where} {moves}, but its {fault} (including links fixed to it)'

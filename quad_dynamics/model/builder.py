@@ -50,10 +50,10 @@ from quad_dynamics.model.urdf import Joint, Urdf
 
 _MISSING_MESHES = 'collision meshes were not found, so the contact geometry of their links is approximate: {}'
 _FOOT_FROM = {
-    'visual': 'feet without a link of their own and without readable collision geometry were placed at the '
+    'visual': 'feet without their own link and without readable collision geometry were placed at the '
     'end of visual geometry: {}',
-    'inertia': 'feet without a link of their own and without readable geometry were placed at the end of a '
-    'box with the inertia of the last link, which is a rough guess; name them in the robot description: {}',
+    'inertia': 'feet without their own link and without readable geometry were placed at the end of a box '
+    'with the inertia of the last link, which is a rough guess; name them in the robot description: {}',
 }
 
 
@@ -69,14 +69,14 @@ def build_model(
 
     Args:
         urdf: the parsed file.
-        problems: what was found wrong while reading; it is added to, and raised at the end.
-        description_data: mapping of the robot description, None to find everything from the tree.
-        floating_base: None lets the description or the tree decide: robots with two or more feet float.
+        problems: problems found while reading; new ones are added, and all are raised at the end.
+        description_data: mapping of the robot description; None: derive everything from the tree.
+        floating_base: None: as in the description, else robots with two or more feet float.
         gravity: (3,) [m/s^2].
-        strict: doubts are errors.
+        strict: treat warnings as errors.
 
     Raises:
-        ModelError: with every problem of the file and the description.
+        ModelError: lists every problem of the file and the description.
     """
     odd: dict[str, OddInertia] = {}
     faulty = check_links(urdf, odd, problems)
@@ -134,7 +134,7 @@ class _Build:
     # ---- steps
 
     def check_masses(self, faulty: set[str], odd: dict[str, OddInertia]) -> None:
-        """Check that what moves can be moved."""
+        """Check that all moving bodies have valid masses."""
         faulty = faulty | judge_odd_links(odd, self.topology, self.bodies, self.pi, self.problems)
         thin = check_bodies(self.urdf, self.topology, self.bodies, self.pi, faulty, self.problems)
         if not thin:
@@ -145,7 +145,7 @@ class _Build:
                 self.problems.error(text)
 
     def _feet(self, topology: Topology, given: RobotDescription) -> tuple[Topology, RobotDescription]:
-        """Complete the description with the feet; legs without a foot link get one, in the tree too."""
+        """Add the feet to the description; legs without a foot link get one, also in the tree."""
         if given.contact_points_from_tree:
             for item in missing_meshes(self.urdf):
                 self.problems.warn(_MISSING_MESHES, item)
@@ -163,7 +163,7 @@ class _Build:
         return topology, dataclasses.replace(given, feet=feet, foot_sources=sources)
 
     def _legs(self, given: RobotDescription) -> tuple[RobotDescription, list[list[str]]]:
-        """Complete the description with what the tree says; also return the names of each leg's joints."""
+        """Complete the description from the tree; also return the names of each leg's joints."""
         feet = given.feet
         chains = leg_chains(self.topology, feet)
         names = given.leg_names or tuple(leg_name(foot) for foot in feet)
@@ -188,7 +188,7 @@ class _Build:
         return (self.topology.root, *moved) if self.floating else moved
 
     def _standing(self) -> Floats | None:
-        """Standing pose (nq,) of the description; None if it gives none."""
+        """Standing pose (nq,) of the description; None if there is none."""
         wanted = self.description.standing
         feet = [point for point in self.description.contact_points if point.link in self.description.feet]
         if wanted is None:
@@ -200,7 +200,7 @@ class _Build:
             if not low <= position <= high:
                 self.problems.error(
                     f'quad_dynamics.standing.joints: {name} is {position:g}; '
-                    f'expected within its limits {low:g} to {high:g}'
+                    f'expected a value within its limits {low:g} to {high:g}'
                 )
             positions[name] = position
         angles = np.array([positions[joint.name] for joint in self.joints])
@@ -273,12 +273,12 @@ def _position_limits(joint: Joint) -> tuple[float, float]:
 
 
 def _velocity_limit(joint: Joint) -> float:
-    """0 is what exporters write for an unknown limit: a joint that may not move would be a fixed one."""
+    """A velocity limit; 0 means unknown, as exporters write it, since such a joint could not move."""
     return joint.limit.velocity or math.inf
 
 
 def _effort_limit(joint: Joint) -> float:
-    """0 is an unknown limit where that of the velocity is 0 too, else that of a joint without a motor."""
+    """An effort limit; 0 means unknown if the velocity limit is 0 too, else a joint without a motor."""
     effort = joint.limit.effort
     return math.inf if effort is None or (effort == 0.0 and joint.limit.velocity == 0.0) else effort
 

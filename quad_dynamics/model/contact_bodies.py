@@ -44,8 +44,8 @@ class Piece:
 def pieces_of_bodies(model: Model, with_root: bool = False) -> list[list[Piece]]:
     """Collision shapes of each moving body, in the order of `model.body_names`.
 
-    For a mesh that cannot be read, the link's visual shapes stand in. Where they cannot be read either, the
-    joints of a leg's body do, and a box with the mass and inertia of any other link. A warning says so.
+    A mesh that cannot be read is replaced by the link's visual shapes. If these cannot be read either, the
+    body of a leg uses its joints, and any other link a box with its mass and inertia. A warning reports this.
 
     Args:
         model: the robot.
@@ -76,7 +76,7 @@ def _piece(model: Model, link: Link, shape: LinkShape) -> Piece:
 
 
 def _stand_ins(model: Model, link: Link) -> tuple[list[Piece], str]:
-    """What is used for collision meshes of a link that cannot be read, and what it is, in words."""
+    """The replacement for unreadable collision meshes of a link, and its description."""
     shapes, _ = read_shapes(link.visuals, model.urdf.path)
     if shapes:
         return [_piece(model, link, shape) for shape in shapes], 'its visual shapes are used'

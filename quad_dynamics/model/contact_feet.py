@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contact points of the feet: these carry the robot, so they are chosen with more care than the rest."""
+"""Contact points of the feet, which carry the robot and are chosen with more care than the others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convex bodies as sets of balls, and few balls that stand for many.
+"""Convex bodies as sets of balls, and their approximation by few balls.
 
 A ball is a row (x, y, z, radius); radius 0 is a point. A set of balls stands for its convex hull, which the
 support function h(d) = max(c . d + r) over the balls describes: how far the hull reaches in the direction d.
@@ -133,16 +133,16 @@ def _face_normals(balls: Floats) -> Floats:
 
 
 def reduce_balls(wanted: Floats, inner: Floats, given: Floats, tolerance: float, most: int) -> Floats | None:
-    """Few balls that together with the given ones reach as far as the wanted ones, to a tolerance.
+    """Few balls whose hull, together with given balls, matches that of the wanted ones within a tolerance.
 
-    Two ways are tried. Some of the wanted balls: these never reach too far, and at most the tolerance too
-    little. Or balls from inside the body as well, all made larger by half of what they lack: these miss the
-    goal by at most the tolerance, both ways, and are taken if they save a quarter of the balls.
+    Two methods are tried. Subsets of the wanted balls never extend too far, and fall short by at most the
+    tolerance. Balls from inside the body, all enlarged by half of their deficit, deviate by at most the
+    tolerance in both directions; they are used if they save a quarter of the balls.
 
     Args:
         wanted: (n, 4) balls.
         inner: (m, 4) balls inside the body.
-        given: (k, 4) balls that there are already.
+        given: (k, 4) balls that exist already.
         tolerance: [m].
         most: number of balls that may be added.
 
@@ -160,7 +160,7 @@ def reduce_balls(wanted: Floats, inner: Floats, given: Floats, tolerance: float,
 
 
 def _fewest_corners(wanted: Floats, h: Floats, reached: Floats, tolerance: float, most: int) -> Floats | None:
-    """Add the wanted ball that is farthest where most is lacking, until nothing is."""
+    """Repeatedly add the wanted ball that is farthest in the direction of the largest deficit."""
     chosen: list[int] = []
     reaches = wanted[:, :3] @ DIRECTIONS.T + wanted[:, 3:]
     now = reached
@@ -178,9 +178,9 @@ def _fewest_corners(wanted: Floats, h: Floats, reached: Floats, tolerance: float
 def _fewest_mixed(
     balls: Floats, h: Floats, reached: Floats, tolerance: float, most: int, power: int
 ) -> Floats | None:
-    """Add the ball after which least is lacking, down to twice the tolerance; then make all of them larger.
+    """Greedily add the ball that minimises the deficit, down to twice the tolerance; then enlarge all.
 
-    What is lacking is summed over the directions, to the given power.
+    The deficit is summed over the directions, to the given power.
     """
     if most < 1:
         return None
@@ -204,7 +204,7 @@ def _fewest_mixed(
 
 
 def _without_superfluous(chosen: list[int], reaches: Floats, reached: Floats, enough: Floats) -> list[int]:
-    """Those that are still needed: early ones may have become superfluous."""
+    """The balls that are still needed: early ones may have become redundant."""
     for i in list(chosen):
         rest = [k for k in chosen if k != i]
         if rest and (np.maximum(reached, reaches[rest].max(axis=0)) >= enough).all():

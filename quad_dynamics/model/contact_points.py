@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contact points of any robot: those of its description, else few that stand for its collision geometry."""
+"""Contact points of any robot: from its description, else few that represent its collision geometry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quad_dynamics.model.contact_hull import DIRECTIONS, inner_balls, reduce_bal
 from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.model import Model
 
-# Points beside those of the feet: so many, or so many for each body if these are more.
+# Number of points beside those of the feet: this many, or this many per body if that is more.
 MOST_POINTS = 32
 MOST_POINTS_EACH_BODY = 2
 _SMALLEST, _LARGEST = 1e-6, 1e6  # sizes of bodies for which points are chosen [m]
@@ -29,7 +29,7 @@ _BASE_WEIGHT = 1.5  # by how much more the tolerance of the base counts
 
 @dataclass(frozen=True, eq=False)
 class ChosenPoints:
-    """Contact points, and how well they stand for the geometry.
+    """Contact points, and how well they represent the geometry.
 
     Attributes:
         points: the contact points.
@@ -45,9 +45,9 @@ class ChosenPoints:
 def contact_points(model: Model) -> tuple[ContactPoint, ...]:
     """Where a robot can touch the ground.
 
-    Those of the robot description, if it gives any. Else few points that stand for the collision geometry of
-    the URDF, as docs/robot_description.md explains. Else feet and knees, from the tree. The order is base,
-    other bodies, legs from the trunk downwards, feet; every foot has a point on its own link.
+    From the robot description, if it has any. Else few points that represent the collision geometry of the
+    URDF (docs/robot_description.md). Else feet and knees, from the tree. The order is base, other bodies,
+    legs from the trunk downwards, feet; every foot has a point on its own link.
 
     Warns:
         ModelWarning: a collision mesh cannot be read; names the file.
@@ -73,7 +73,7 @@ def choose_contact_points(model: Model) -> ChosenPoints:
 
 
 class _Body:
-    """The geometry of one body, and what of it its parent never covers.
+    """The geometry of one body, and the part that its parent never covers.
 
     It is mirrored so that coordinates are positive on the average, and sorted: then the bodies of left and
     right legs are the same, and get mirrored points.
@@ -127,7 +127,7 @@ def _stacked(sets: list[Floats]) -> Floats:
 
 
 def _is_outer(balls: Floats) -> npt.NDArray[np.bool_]:
-    """Which balls of a body are not well inside the hull of all: the others play no part."""
+    """Which balls of a body are not well inside its hull; the others are irrelevant."""
     if len(balls) == 0:
         return np.zeros(0, dtype=np.bool_)
     depths = (support(balls) - balls[:, :3] @ DIRECTIONS.T - balls[:, 3:]).min(axis=1)
@@ -135,13 +135,13 @@ def _is_outer(balls: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _sorting(rows: Floats) -> list[int]:
-    """Order of rows by their numbers, whatever was lost by rounding."""
+    """Order of rows by their values, robust to rounding errors."""
     rounded = np.round(rows, 9) + 0.0
     return [int(i) for i in np.lexsort(rounded.T)]
 
 
 def _parent(model: Model, body: int) -> int:
-    """Index of the body that a body hangs on, -1 if that does not move or there is none."""
+    """Index of the parent of a body, -1 if that does not move or there is none."""
     if not model.floating_base:
         return int(model.parents[body])
     return -1 if body == 0 else int(model.parents[body - 1]) + 1
@@ -156,10 +156,10 @@ def _depth(model: Model, body: int) -> int:
 
 
 def _choose(bodies: list[_Body], most: int) -> tuple[list[Floats], list[float]] | None:
-    """Balls of each body and the tolerances with which they were chosen; None if no tolerance leads there.
+    """Balls of each body and the tolerances with which they were chosen; None if no tolerance is feasible.
 
-    The finest tolerance is sought with which all bodies together need no more than `most`. What is then left
-    over goes where it is worst, to all bodies of one depth in the tree at a time, so that equal legs are
+    The finest tolerance is sought with which all bodies together need at most `most` balls. The remaining
+    balls go to the bodies with the worst tolerance, one depth of the tree at a time, so that equal legs are
     treated equally.
     """
     size = max(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a pose to stand in for a legged robot that nobody gave one: feet below the hips, knees bent.
+"""Finds a standing pose for a legged robot without one: feet below the hips, knees bent.
 
-Each leg is solved for itself by damped least squares from a pose with a bent knee.
+Each leg is solved separately by damped least squares from a pose with a bent knee.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class _Stance:
         hip: which of the leg's joints is the first to swing fore and aft.
         swing: direction (+1 or -1) in which that joint and the next one turn forward about +y.
         place: (3,) where the tip is to be [m].
-        start: (k,) angles to begin with; None: knees are bent from where they are.
-        anywhere: only the height of the place counts.
+        start: (k,) initial angles; None: bend the knees from the current angles.
+        anywhere: only the height of the place matters.
     """
 
     leg: Leg
@@ -155,7 +155,7 @@ def _stance(model: Model, leg: Leg, q: Floats) -> _Stance:
 
 
 def _on_sole(model: Model, stance: _Stance, q: Floats) -> _Stance:
-    """The stance, on what is the foot's lowest part in a pose."""
+    """The stance on the lowest part of the foot in a pose."""
     frame = model.frames[stance.leg.foot]
     position, radius = sole(model, stance.leg.foot, q)
     found = replace(stance, tip=frame.p + frame.R @ position, radius=radius, place=stance.place.copy())

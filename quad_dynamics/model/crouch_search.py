@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches the joint ranges of legs for a crouch, where bending the knees from the zero pose leads nowhere.
+"""Searches the joint ranges of legs for a crouch, if bending the knees from the zero pose fails.
 
-That is so if the zero pose of a robot is an arbitrary one, as after an export from CAD.
+This happens if the zero pose of a robot is arbitrary, as after an export from CAD.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ALIKE = 2.0  # cost of legs that differ, by squares of distances over the depth
 
 @dataclass(frozen=True, eq=False)
 class LegStart:
-    """Where to begin with a leg.
+    """The initial pose of a leg.
 
     Attributes:
         angles: (k,) of the joints that move its foot.
@@ -43,8 +43,8 @@ def find_starts(model: Model, alike: bool = True) -> list[LegStart] | None:
 
     Args:
         model: of the robot.
-        alike: legs have the same pose, mirrored, with the feet right below the hips; otherwise each has the
-            pose that is best for itself, for limits that are not mirrored.
+        alike: legs have the same pose, mirrored, with the feet right below the hips; otherwise each leg has
+            its own best pose, for limits that are not mirrored.
     """
     starts: list[LegStart] = []
     reference: Floats | None = None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether forces determine how a robot moves: whether its mass matrix is positive definite.
+"""Checks whether the mass matrix of a robot is positive definite, so that forces determine its motion.
 
-It is, if every body has mass and an inertia that is positive definite; then nobody needs to ask. A robot of
-point masses and rods may have one, too, and this finds out. It is slow and plain, for the few that need it.
+It is if every body has mass and positive definite inertia; then this check is not needed. It may also be for
+a robot with point masses and rods, which is checked here. The code is slow and simple, for the few that need
+it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class MassMatrix:
         self.columns = {joint.name: 6 * floating + i for i, joint in enumerate(joints)}
 
     def is_definite(self) -> bool:
-        """Whether it is well above singular, in some poses within the limits."""
+        """Whether it is far from singular, in some poses within the limits."""
         rng = np.random.default_rng(0)
         for _ in range(_POSES):
             M, largest = self.at({joint.name: _some_position(joint, rng) for joint in self.joints})

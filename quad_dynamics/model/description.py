@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a URDF cannot say about a robot: feet, contact points, geared rotors, motors, standing pose.
+"""Properties of a robot that URDF cannot express: feet, contact points, rotors, motors, standing pose.
 
-It comes from a YAML file with the top key `quad_dynamics:` (docs/robot_description.md explains every key),
-or is found from the tree.
+They are read from a YAML file with the top key `quad_dynamics:` (docs/robot_description.md explains every
+key), or derived from the tree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ContactPoint:
 
 @dataclass(frozen=True)
 class Rotor:
-    """A motor's rotor that turns `gear` times as fast as its joint and is carried by the joint's parent link.
+    """The rotor of a motor; it turns `gear` times as fast as its joint and is carried by the parent link.
 
     Attributes:
         joint: name of the joint it drives.
@@ -86,20 +86,20 @@ class StandingPose:
 
 @dataclass(frozen=True)
 class RobotDescription:
-    """Everything that the URDF does not say.
+    """Everything that is not in the URDF.
 
     Attributes:
-        floating_base: whether the base floats, None if nobody said.
+        floating_base: whether the base floats, None if not specified.
         feet: foot links, in leg order.
-        leg_names: one for each foot, () to name them by themselves.
+        leg_names: one per foot, () for automatic names.
         contact_points: where the robot can touch the ground.
         rotors: by name of joint.
         motors: by name of joint.
-        standing: None if nobody said.
+        standing: None if not specified.
         feet_from_tree: whether the feet were found, not given.
         contact_points_from_tree: whether the contact points were found, not given.
-        foot_sources: for each foot that is at the end of a link, for there is no foot link: what that end
-            was found from, 'collision', 'visual' or 'inertia'.
+        foot_sources: for each foot at the end of a link (without a foot link): how that end was found,
+            'collision', 'visual' or 'inertia'.
     """
 
     floating_base: bool | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the robot description YAML strictly: every wrong key, name and number is said, with its place."""
+"""Reads the robot description strictly: every invalid key, name and number is reported with its location."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MAX_DEPTH = 8  # of a description that is a mapping; a good one has 4
 
 
 def load_yaml(path: Path, problems: Problems, shown: str) -> Mapping[str, Any] | None:
-    """Read the mapping below `quad_dynamics:` of a YAML file; None if it has no such key or is broken.
+    """Read the mapping below `quad_dynamics:` of a YAML file; None if it has no such key or is invalid.
 
     Args:
         path: of the file.
-        problems: receives what is found.
-        shown: how to call the file in messages.
+        problems: receives the problems.
+        shown: name of the file in messages.
     """
     problem = why_unreadable(path, 'a YAML file', _MAX_BYTES)
     if problem:
@@ -48,7 +48,7 @@ def load_yaml(path: Path, problems: Problems, shown: str) -> Mapping[str, Any] |
         problems.error(f'{shown}: byte {error.start} is not valid UTF-8; is this a text file?')
         return None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        problems.error(f'{shown}: broken YAML: {" ".join(str(error).split())}')
+        problems.error(f'{shown}: invalid YAML: {" ".join(str(error).split())}')
         return None
     if not isinstance(data, dict) or TOP_KEY not in data:
         return None
@@ -58,11 +58,11 @@ def load_yaml(path: Path, problems: Problems, shown: str) -> Mapping[str, Any] |
 
 
 def _safe_load(text: str) -> tuple[Any, list[str]]:
-    """yaml.safe_load without aliases, which make a small file unfold to gigabytes.
+    """yaml.safe_load without aliases, which can expand a small file to gigabytes.
 
     Returns:
-        The data, and a sentence for each key that stands twice in one mapping: YAML forbids it, but the
-        loader keeps the last value and drops the others without a word.
+        The data, and a message for each duplicate key of a mapping: YAML forbids them, but the loader
+        silently keeps the last value.
     """
     loader = NumberLoader(text)
     try:
@@ -91,7 +91,7 @@ def _nodes(root: yaml.Node) -> Iterator[yaml.Node]:
 
 
 def _keys_twice(node: yaml.Node) -> Iterator[str]:
-    """A sentence for each key of a mapping that it has had before."""
+    """A message for each duplicate key of a mapping."""
     first: dict[tuple[str, str], int] = {}
     for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
         if not isinstance(key, yaml.ScalarNode):
@@ -99,12 +99,12 @@ def _keys_twice(node: yaml.Node) -> Iterator[str]:
         line = key.start_mark.line + 1
         name = (key.tag, key.value)
         if name in first:
-            yield f"line {line}: the key '{key.value}' stands in line {first[name]} already; expected once"
+            yield f"line {line}: the key '{key.value}' is already in line {first[name]}; expected once"
         first.setdefault(name, line)
 
 
 def as_description_mapping(data: Mapping[str, Any], problems: Problems) -> Mapping[str, Any] | None:
-    """The mapping below `quad_dynamics:`; a mapping without this key is taken as being it."""
+    """The mapping below `quad_dynamics:`; a mapping without this key is returned itself."""
     inner = _plain(data.get(TOP_KEY, data))
     if inner is None:
         return {}
@@ -128,7 +128,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def read_description(data: Mapping[str, Any], urdf: Urdf, problems: Problems) -> RobotDescription:
-    """Check a description against the robot it describes; problems are noted, what is good is returned."""
+    """Check a description against its robot; problems are noted, and the valid part is returned."""
     return _Reader(urdf, problems).read(data)
 
 
@@ -220,7 +220,7 @@ class _Reader:
         self._known_keys(item, _ROTOR_KEYS, where)
         gear = self._number(item, 'gear', where, None)
         if gear == 0.0:
-            self._error(f'{where}.gear', gear, 'a ratio other than 0')
+            self._error(f'{where}.gear', gear, 'a nonzero ratio')
             gear = None
         mass = self._number(item, 'mass', where, 0.0, low=0.0)
         inertia = self._inertia(item.get('inertia', [0.0, 0.0, 0.0]), f'{where}.inertia')
@@ -228,7 +228,7 @@ class _Reader:
         rpy = self._vector(item, 'rpy', where, (0.0, 0.0, 0.0))
         axis = self._vector(item, 'axis', where, (0.0, 0.0, 1.0)) if 'axis' in item else None
         if axis is not None and math.sqrt(sum(a * a for a in axis)) < 1e-9:
-            self._error(f'{where}.axis', list(axis), 'a direction other than zero')
+            self._error(f'{where}.axis', list(axis), 'a nonzero direction')
             return None
         if gear is None or mass is None or inertia is None or position is None or rpy is None:
             return None
@@ -279,7 +279,7 @@ class _Reader:
             matches = [joint for joint in self.joints if fnmatchcase(joint, pattern)]
             if not matches:
                 known = ', '.join(self.joints)
-                self.problems.error(f"{where}: '{pattern}' matches no movable joint; there are: {known}")
+                self.problems.error(f"{where}: '{pattern}' matches no movable joint; the robot has: {known}")
             for joint in matches:
                 first = source.setdefault(joint, pattern)
                 if pattern == joint:
@@ -322,7 +322,7 @@ class _Reader:
             self._error(f'{where}.{key}', value, 'a finite number')
             return None
         if value < low:
-            self._error(f'{where}.{key}', value, 'no negative number' if low == 0.0 else 'a number > 0')
+            self._error(f'{where}.{key}', value, 'a number >= 0' if low == 0.0 else 'a number > 0')
             return None
         return float(value)
 
@@ -348,7 +348,7 @@ class _Reader:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a finite number of sane size (YAML's true is an int in Python, but no number)."""
+    """Whether it is a finite number of reasonable size; booleans are not numbers."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e9
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the foot of a leg is that has no foot link: at the end of the leg's last body."""
+"""Finds the foot of a leg without a foot link: the end of the leg's last body."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def body_links(urdf: Urdf, topology: Topology, main: str) -> list[Link]:
 
 
 def find_end(links: Sequence[Link], poses: dict[str, Pose], urdf_path: str) -> FootEnd | None:
-    """Find the end of a body that is farthest from its joint; None if nothing says where it is.
+    """Find the end of a body that is farthest from its joint; None if it cannot be determined.
 
     Args:
         links: of the body.
@@ -130,7 +130,7 @@ def wheel_ball(cloud: Floats, axis: Floats) -> Floats | None:
 def add_foot_links(
     urdf: Urdf, topology: Topology, poses: dict[str, Pose], feet: tuple[str, ...]
 ) -> tuple[Topology, tuple[str, ...], dict[str, FootEnd]]:
-    """Give legs whose last link is no foot a foot link at its end.
+    """Add a foot link at the end of legs whose last link is not a foot.
 
     Args:
         urdf: the file.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joint by which a URDF says that its robot floats: `world`, a `floating` joint, and the robot."""
+"""The joint that declares a floating robot in a URDF: `world`, a `floating` joint, and the robot."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def principal_moments(inertia_com: Floats) -> Floats:
 
 
 def implausible_bodies(pi: Floats) -> list[tuple[int, str]]:
-    """Find the rows of pi (n, 10) that no body with volume can have.
+    """Find the rows of pi (n, 10) that are not physically consistent.
 
     Returns:
         (row, what is wrong) for each of them: mass not positive, or inertia about the com not positive

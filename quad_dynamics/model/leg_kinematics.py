@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Positions of legs and feet, in plain numpy: for the model itself, which cannot call kernels yet."""
+"""Positions of legs and feet in plain numpy, for the model itself, which must not call kernels."""
 
 from __future__ import annotations
 

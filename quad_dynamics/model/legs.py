@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds feet and legs in the tree, where no robot description names them."""
+"""Finds feet and legs in the tree, if no robot description names them."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def says_foot(name: str) -> bool:
 def find_feet(topology: Topology, poses: dict[str, Pose]) -> tuple[str, ...]:
     """Find the foot links, in document order of the legs.
 
-    Links whose names say so are feet. Where no name does, the ends of limbs are feet whose names speak of
-    legs (two or more), else the ends of four or more unbranched limbs of equally many joints (two at least)
-    that start at the root, unless their names speak of arms, fingers and the like.
+    Links with foot-like names are feet. Otherwise, feet are the ends of limbs with leg-like names (two or
+    more); else the ends of four or more unbranched limbs from the root with the same number of joints (at
+    least two), unless their names suggest arms, fingers and the like.
 
     Args:
         topology: the tree.
@@ -117,7 +117,7 @@ def leg_name(foot: str) -> str:
 def ordered_joints(topology: Topology, chains: list[list[str]]) -> tuple[str, ...]:
     """Names of the movable joints: depth first, children in document order, legs in the order of `chains`.
 
-    Only branches that hold legs change places among themselves; a head or an arm between them stays put.
+    Only branches with legs are permuted; a head or an arm between them keeps its position.
     """
     rank = {joint: i for i, chain in enumerate(chains) for joint in chain}
     first_leg = _lowest_rank_below(topology, rank)
@@ -164,7 +164,7 @@ def _leg_tips(topology: Topology, links_of: dict[str, list[str]]) -> list[str]:
 
 
 def _nameless_tips(topology: Topology) -> list[str]:
-    """Last bodies of limbs that look like legs, though no name says so."""
+    """Last bodies of limbs that look like legs, regardless of names."""
     limbs: dict[int, list[str]] = {}
     for first in topology.movable_below(topology.root):
         chain = [first]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the <inertial> of every link: what is wrong for itself, and what may be borne in a sound body."""
+"""Checks the <inertial> of every link: errors, and faults that are tolerable within a valid body."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _TRIANGLE_TOLERANCE = 1e-3
 # A negative moment of a fixed link that is so small a part of its body's is a slip of rounding.
 _SLIGHT = 1e-2
 
-_MASSLESS = 'links with mass 0 and inertia 0 were taken as massless: {}'
-_POINT_LIKE = 'links whose inertia is singular, as that of a point mass or a rod: {}'
-_ODD = 'links whose own inertia no body has; it counts as it stands, for what they are fixed to is sound: {}'
+_MASSLESS = 'links with mass 0 and inertia 0 are treated as massless: {}'
+_POINT_LIKE = 'links with singular inertia, like a point mass or a rod: {}'
+_ODD = 'links with invalid inertia, used unchanged since the bodies that they belong to are valid: {}'
 _TRIANGLE = (
-    'the inertia of some links violates the triangle inequality, as that of no real body does; it is used as '
-    'it stands (largest principal moment over sum of the others, at most 1 for a real body): {}'
+    'the inertia of some links violates the triangle inequality, which is physically impossible; it is used '
+    'unchanged (largest principal moment over the sum of the others; at most 1 for a real body): {}'
 )
 
 
 @dataclass(frozen=True)
 class OddInertia:
-    """What no body has, but a link that is fixed to a sound one may have without harm.
+    """An invalid inertia that is harmless for a link that is fixed to a valid body.
 
     Attributes:
         where: the link.
-        fault: what is wrong, as the rest of a sentence about it.
-        short: the same in a few words.
+        fault: the problem, as the rest of a sentence about the link.
+        short: the same in brief.
         negative: size of its negative principal moment [kg m^2].
     """
 
@@ -51,15 +51,15 @@ class OddInertia:
 
 
 def check_links(urdf: Urdf, odd: dict[str, OddInertia], problems: Problems) -> set[str]:
-    """Check the inertial of every link for itself.
+    """Check the inertial of every link on its own.
 
     Args:
         urdf: the file.
-        odd: receives the links whose faults may do no harm, by name.
+        odd: receives the links whose faults may be harmless, by name.
         problems: receives all others.
 
     Returns:
-        Names of the links that are faulty beyond doubt.
+        Names of the links that are definitely faulty.
     """
     faulty = {link.name for link in urdf.links if link.inertial is None and link.has_inertial}
     for link in urdf.links:
@@ -98,7 +98,7 @@ def _check_inertial(link: Link, inertial: Inertial, odd: dict[str, OddInertia], 
 
 
 def complain_of_odd_links(odd: Mapping[str, OddInertia], problems: Problems) -> None:
-    """Say what is wrong with odd links, where nobody knows what they are fixed to."""
+    """Report odd links as errors, if it is unknown what they are fixed to."""
     for each in odd.values():
         problems.error(f'{each.where}: {each.fault}')
 
@@ -106,17 +106,17 @@ def complain_of_odd_links(odd: Mapping[str, OddInertia], problems: Problems) -> 
 def judge_odd_links(
     odd: Mapping[str, OddInertia], topology: Topology, bodies: tuple[str, ...], pi: Floats, problems: Problems
 ) -> set[str]:
-    """Doubt odd links that are part of a sound body, or of a base that does not move; refuse the others.
+    """Warn about odd links that are part of a valid body or of a fixed base; the others are errors.
 
     Args:
         odd: from `check_links`.
         topology: the tree.
         bodies: main links.
         pi: (nb, 10) their parameters.
-        problems: receives what is found.
+        problems: receives the problems.
 
     Returns:
-        Names of the links that were refused.
+        Names of the links that are errors.
     """
     unsound = {i for i, _ in implausible_bodies(pi)} if odd else set()
     refused = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`load_model`: a bundled name, a file or a text becomes a Model."""
+"""`load_model`: makes a Model from a bundled name, a file or URDF text."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def load_model(
 
     Args:
         source: name of a bundled robot ('mini_cheetah'), path of a .urdf or .xacro file, or URDF text.
-        floating_base: whether the root link floats; None: as the robot description says, else robots with
-            two or more feet float and all others are fixed.
+        floating_base: whether the root link floats; None: as in the robot description, else robots with two
+            or more feet float and all others are fixed.
         description: robot description, as a path to YAML or as a mapping; None: NAME.yaml beside NAME.urdf,
             if it exists and has the key `quad_dynamics:`.
-        strict: refuse files that are only doubtful, too.
+        strict: treat warnings as errors.
         gravity: (3,) in the world [m/s^2], default (0, 0, -9.81).
         xacro_args: arguments of a .xacro file, by name.
 
     Returns:
-        The model. What was doubtful is in `model.warnings` and was issued as ModelWarning, one for each kind.
+        The model. Warnings are in `model.warnings` and are issued as ModelWarning, one per kind.
 
     Raises:
-        ModelError: the file cannot become a model; `problems` lists everything that is wrong with it.
-        ArgumentError: an argument is of a wrong kind.
+        ModelError: the file is not a valid model; `problems` lists all problems.
+        ArgumentError: an argument has a wrong type.
     """
     g = _vector(STANDARD_GRAVITY if gravity is None else gravity, 3, 'gravity')
     if floating_base is not None and not isinstance(floating_base, bool):
@@ -71,9 +71,9 @@ def load_model(
     if path.lower().endswith('.xacro'):
         text, missing = expand_xacro(Path(path), given)
         for name in missing:
-            problems.warn('packages that the file names are not found; nothing of them is read: {}', name)
+            problems.warn('packages named in the file were not found and are ignored: {}', name)
     elif given:
-        raise ArgumentError(f'xacro_args is given, but {shown} is no .xacro file; expected none')
+        raise ArgumentError(f'xacro_args is given, but {shown} is not a .xacro file; expected no xacro_args')
     urdf = read_urdf(text, problems, path)
     if urdf is None:
         problems.raise_errors()
@@ -86,10 +86,10 @@ def load_model(
 
 
 def _find(source: str | os.PathLike[str]) -> tuple[str, str, str]:
-    """Text of the robot, path of its file ('' if there is none), and how to call it in messages."""
+    """Text of the robot, path of its file ('' if there is none), and its name in messages."""
     if not isinstance(source, (str, os.PathLike)):
         raise ArgumentError(
-            f'source is of type {type(source).__name__}; expected a bundled name, a path or URDF text'
+            f'source has type {type(source).__name__}; expected a bundled name, a path or URDF text'
         )
     if isinstance(source, str) and '<' in source:
         return source.lstrip('\ufeff \t\r\n'), '', 'URDF text'
@@ -119,7 +119,7 @@ def _no_such_file(name: str) -> str:
     known = bundled_robots()
     near = difflib.get_close_matches(_SUFFIXES.sub('', Path(name).name).lower(), known, 1)
     hint = f"did you mean '{near[0]}'? " if near else ''
-    return f'there is no such file, and no bundled robot of this name; {hint}bundled are: {", ".join(known)}'
+    return f'no such file or bundled robot; {hint}bundled robots: {", ".join(known)}'
 
 
 def _read_file(path: Path, shown: str) -> str:
@@ -140,7 +140,7 @@ def _description_data(description: Description, path: str, problems: Problems) -
     if description is not None:
         if not isinstance(description, (str, os.PathLike)):
             raise ArgumentError(
-                f'description is of type {type(description).__name__}; expected a path or a mapping'
+                f'description has type {type(description).__name__}; expected a path or a mapping'
             )
         n_errors = problems.n_errors
         shown = os.fspath(description)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joints that move nothing but links without mass: no force could be found for them, so they are held."""
+"""Joints that move only massless links: their dynamics would be singular, so they are fixed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from quad_dynamics.model.stance import rotation_about
 from quad_dynamics.model.topology import Topology, find_topology
 from quad_dynamics.model.urdf import Joint, Origin, Urdf
 
-_HELD = 'joints that move nothing but links without mass ({n}) are held where they are nearest to 0: {}'
+_HELD = 'joints that move only massless links ({n}) are fixed at the position closest to 0: {}'
 
 
 def hold_massless_limbs(
     urdf: Urdf, topology: Topology, description: RobotDescription, faulty: set[str], problems: Problems
 ) -> tuple[Urdf, Topology]:
-    """Make fixed joints of those that move nothing but links without mass: to all else it is the same.
+    """Fix joints that move only massless links, which does not affect the rest of the robot.
 
-    Legs are not touched, because contact depends on them, nor are joints that the description names; without
-    mass, they are refused later on.
+    Legs are not changed, because contact depends on them, nor are joints that the description names; without
+    mass, these are rejected later.
 
     Args:
         urdf: the file.

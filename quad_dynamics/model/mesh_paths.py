@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files a URDF may point at: only such that lie inside a package.
+"""Which files a URDF may refer to: only files inside a package.
 
-The dynamics never open a mesh, but viewers do; a robot file from a stranger must not make them read
-`/etc/passwd`. The check is on the text of the path alone; it opens nothing and does not ask that the mesh
-exists.
+The dynamics never open a mesh, but viewers do; an untrusted robot file must not make them read `/etc/passwd`.
+Only the text of the path is checked; nothing is opened, and the mesh need not exist.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def package_folder(urdf_path: str) -> str:
 
 
 class MeshPaths:
-    """Judges the mesh and texture paths of one URDF."""
+    """Checks the mesh and texture paths of one URDF."""
 
     def __init__(self, urdf_path: str) -> None:
         """Look where the file is.
@@ -51,7 +50,7 @@ class MeshPaths:
             self._roots += [root for root in roots if root.startswith('/') and root.strip('/')]
 
     def problem(self, filename: str) -> str:
-        """Say what is wrong with a path as it stands in the URDF; '' if nothing is."""
+        """The problem with a path as written in the URDF; '' if there is none."""
         if not filename.strip():
             return 'is empty'
         path = unquote(filename).replace('\\', '/').strip()
@@ -65,14 +64,14 @@ class MeshPaths:
             return _package_problem(filename, rest)
         if kind == 'file':
             return self._absolute_problem(filename, '/' + rest.lstrip('/'))
-        return f"'{filename}' has the scheme {kind}:; {_EXPECTED}"
+        return f"'{filename}' has the unsupported scheme {kind}:; {_EXPECTED}"
 
     def in_own_package(self, filename: str) -> Path | None:
-        """The file that an absolute path of another machine most likely means.
+        """The file that an absolute path of another machine most likely refers to.
 
-        Files that were expanded on another machine say /home/somebody/NAME/meshes/leg.stl; what is meant is
-        meshes/leg.stl in the package. The longest end of the path that exists there is taken; the file's name
-        alone is not enough.
+        Files that were expanded on another machine contain paths such as /home/somebody/NAME/meshes/leg.stl,
+        which means meshes/leg.stl in the package. The longest path ending that exists there is used; the file
+        name alone is not enough.
         """
         path = re.sub(r'^file:/*', '/', unquote(filename).replace('\\', '/').strip(), flags=re.IGNORECASE)
         parts = path.split('/')
@@ -86,7 +85,7 @@ class MeshPaths:
 
     def _plain_problem(self, filename: str, path: str) -> str:
         if path.startswith(('~', '$')):
-            return f"'{filename}' starts with {path[0]}, which stands for another folder; {_EXPECTED}"
+            return f"'{filename}' starts with {path[0]}, which denotes another folder; {_EXPECTED}"
         if path.startswith('/') or re.match(r'[A-Za-z]:', path):
             return self._absolute_problem(filename, path)
         if _is_inside(f'{self._folder}/{path}', self._package):

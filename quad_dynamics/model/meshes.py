@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vertices of mesh files (STL, OBJ, COLLADA), for what depends on the convex hull of a mesh only.
+"""Vertices of mesh files (STL, OBJ, COLLADA), for uses that need only the convex hull of a mesh.
 
-Only vertices that a face uses count: published files have others far outside. Normals, materials and
-textures are not looked at, so that nothing but the one file is ever opened. Files come from strangers: sizes
-are limited and COLLADA is parsed without entities. As in RViz, the unit of a COLLADA file counts and its up
-axis does not.
+Only vertices that belong to a face are used: published files have others far outside. Normals, materials and
+textures are ignored, so that no other file is ever opened. Files are not trusted: sizes are limited, and
+COLLADA is parsed without entities. As in RViz, the unit of a COLLADA file is used and its up axis is ignored.
 """
 
 from __future__ import annotations
@@ -71,18 +70,18 @@ def find_mesh(filename: str, urdf_path: str) -> Path:
     for candidate in candidates:
         if candidate.is_file():
             return candidate
-    raise MeshError('is not found')
+    raise MeshError('was not found')
 
 
 def read_vertices(path: Path) -> Floats:
     """Vertices (n, 3) of a mesh file, n > 0; some may be there twice.
 
     Raises:
-        MeshError: the file cannot be read, is of no known kind, broken, empty or too long.
+        MeshError: the file cannot be read, is invalid, empty or too large, or has an unsupported format.
     """
     reader = {'.stl': _read_stl, '.obj': _read_obj, '.dae': _read_dae}.get(path.suffix.lower())
     if reader is None:
-        raise MeshError('is of no known kind; expected .stl, .obj or .dae')
+        raise MeshError('has an unsupported format; expected .stl, .obj or .dae')
     reason = why_unreadable(path, 'a mesh', MOST_BYTES)
     if reason:
         raise MeshError(reason)
@@ -91,7 +90,7 @@ def read_vertices(path: Path) -> Floats:
     except OSError as error:
         raise MeshError(f'cannot be read: {error.strerror}') from error
     except (ValueError, IndexError, OverflowError, XmlError) as error:
-        raise MeshError(f'is broken: {error}') from error
+        raise MeshError(f'is invalid: {error}') from error
     if len(vertices) == 0:
         raise MeshError('has no vertices')
     if not np.isfinite(vertices).all():
@@ -126,7 +125,7 @@ def _used(vertices: Floats, indices: Ints) -> Floats:
         return vertices
     unique = np.unique(indices)
     if unique[0] < 0 or unique[-1] >= len(vertices):
-        raise ValueError(f'a face has vertex {unique[-1] + 1} of {len(vertices)}')
+        raise ValueError(f'a face refers to vertex {unique[-1] + 1} of {len(vertices)}')
     return vertices[unique]
 
 
@@ -136,7 +135,7 @@ def _text_vertices(raw: bytes) -> Floats:
 
 
 def _as_bytes(words: list[bytes]) -> npt.NDArray[np.bytes_]:
-    """Words as an array, in which each has the room of the longest."""
+    """Words as an array of fixed-length byte strings."""
     longest = max(map(len, words), default=0)
     if longest > _LONGEST_NUMBER:
         raise ValueError(f'it has a number of {longest} characters; expected at most {_LONGEST_NUMBER}')

@@ -48,7 +48,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class FoundPoints:
-    """Contact points, and what was doubtful about them, one sentence each."""
+    """Contact points, and warnings about them, one text each."""
 
     points: tuple[ContactPoint, ...]
     warnings: tuple[str, ...]
@@ -95,7 +95,7 @@ class Model:
         description: what the robot description said, or what was found from the tree.
         described_standing: (nq,) the pose to stand in that the robot description gives, None if it gives
             none.
-        warnings: what was doubtful in the file.
+        warnings: about the file.
         urdf: the file's content.
     """
 
@@ -203,7 +203,7 @@ class Model:
 
     @property
     def contact_points(self) -> tuple[ContactPoint, ...]:
-        """Where the robot can touch the ground: as its description says, else from its collision shapes.
+        """Where the robot can touch the ground: from its description, else from its collision shapes.
 
         They are found at the first use, which reads the meshes (docs/robot_description.md). A mesh that
         cannot be read is a `ModelWarning`.
@@ -214,7 +214,7 @@ class Model:
         return found.points
 
     def _find_points(self) -> FoundPoints:
-        """The contact points, and what was doubtful about them."""
+        """The contact points, and warnings about them."""
         if self._found_points is None:
             from quad_dynamics.model.contact_points import contact_points
 
@@ -233,8 +233,8 @@ class Model:
     def standing(self) -> Floats | None:
         """(nq,) a pose to stand in, the feet on the ground z = 0.
 
-        As the robot description says; else, for a floating robot with feet, a crouch with the feet below
-        the hips that is found at the first use. None for all others, and if there is no such crouch.
+        From the robot description; else, for a floating robot with feet, a crouch with the feet below the
+        hips that is computed at the first use. None for all others, and if there is no such crouch.
         """
         if self._standing is None:
             from quad_dynamics.model.crouch import find_crouch, put_on_ground
@@ -251,7 +251,7 @@ class Model:
 
     @property
     def _height_is_free(self) -> bool:
-        """Whether the description leaves it to us at which height the robot stands, and where it touches."""
+        """Whether the description specifies neither the standing height nor the contact points."""
         wanted = self.description.standing
         return self.description.contact_points_from_tree and wanted is not None and wanted.base_height is None
 
@@ -262,11 +262,11 @@ class Model:
 
         Args:
             pi: (10 nb,), as `Model.pi`.
-            check: refuse masses that are not positive and inertias about the com that are not positive
+            check: reject masses that are not positive and inertias about the com that are not positive
                 definite.
 
         Raises:
-            ArgumentError: wrong shape, not finite, or refused by the check; the message names the body.
+            ArgumentError: wrong shape, not finite, or rejected by the check; the message names the body.
         """
         values = _vector(pi, 10 * self.nb, 'pi')
         if check:
@@ -274,13 +274,13 @@ class Model:
             faults = [fault for fault in implausible_bodies(rows) if (rows[fault[0]] != old[fault[0]]).any()]
             if faults:
                 text = '; '.join(f"body '{self.body_names[i]}': {fault}" for i, fault in faults)
-                raise ArgumentError(f'pi is not that of real bodies: {text}')
+                raise ArgumentError(f'pi is not physically consistent: {text}')
         return self._replace(pi=values)
 
     def with_friction(
         self, viscous: npt.ArrayLike | None = None, coulomb: npt.ArrayLike | None = None
     ) -> Model:
-        """The same robot with other joint friction (nj,); what is None stays.
+        """The same robot with other joint friction (nj,); None: unchanged.
 
         Raises:
             ArgumentError: wrong shape, not finite or negative.
@@ -296,7 +296,7 @@ class Model:
         return self._replace(**changes)
 
     def with_rotors(self, inertia: npt.ArrayLike | None = None, gear: npt.ArrayLike | None = None) -> Model:
-        """The same robot with other rotors (nj,); what is None stays, and so do mass and inertia across axes.
+        """The same robot with other rotors (nj,); None: unchanged, as are mass and transverse inertia.
 
         Args:
             inertia: axial, before the gear [kg m^2]; links that carry the rotors feel the change, too.
@@ -351,7 +351,7 @@ class Model:
         robot description are not part of a URDF.
 
         Raises:
-            ArgumentError: a body has no mass but a first moment, which URDF cannot say.
+            ArgumentError: a body has no mass but a first moment, which URDF cannot represent.
         """
         from quad_dynamics.model.urdf_writer import write_model
 
@@ -364,8 +364,10 @@ class Model:
 
 
 def _refuse(self: Model, name: str, value: object) -> None:
-    """Say how a model is changed; what dataclasses say of a class with slots is about their own insides."""
-    raise FrozenInstanceError(f"'{name}' of a model cannot be set; its methods with_... return another model")
+    """Reject assignments with advice; the error of a dataclass with slots would be cryptic."""
+    raise FrozenInstanceError(
+        f"'{name}' of a model cannot be set; use its with_... methods, which return a new model"
+    )
 
 
 Model.__setattr__ = _refuse  # type: ignore[method-assign, assignment]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a model that was not made by `load_model`: the kernels trust its sizes and its tree."""
+"""Checks of a model that was not made by `load_model`, since the kernels trust its sizes and its tree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_model(model: Model) -> None:
     nj, nb = len(model.joint_names), len(model.body_names)
     if nb != nj + bool(model.floating_base):
         raise ArgumentError(
-            f'the model has {nb} bodies and {nj} joints; expected one body for each joint'
+            f'the model has {nb} bodies and {nj} joints; expected one body per joint'
             + (', and the base' if model.floating_base else '')
         )
     per_joint = ('q_min', 'q_max', 'velocity_limit', 'effort_limit', 'viscous', 'coulomb')
@@ -38,7 +38,7 @@ def check_model(model: Model) -> None:
                 f'{value.shape} of {value.dtype}' if isinstance(value, np.ndarray) else type(value).__name__
             )
             raise ArgumentError(
-                f'{name} of the model is {found}; expected an array {shape}, as of load_model'
+                f'{name} of the model is {found}; expected an array {shape}, as from load_model'
             )
     _check_tree(model)
 
@@ -52,7 +52,7 @@ def _check_tree(model: Model) -> None:
         if not way:
             name = model.joint_names[joint]
             raise ArgumentError(
-                f"parent {parent} of joint '{name}' is not on the way from the base to the joint before it; "
+                f"parent {parent} of joint '{name}' is not on the path from the base to the previous joint; "
                 'expected joints numbered depth first'
             )
         way.append(joint)

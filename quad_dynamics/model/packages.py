@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the ROS package of a name is: for `package://NAME/...` and `$(find NAME)`, with and without ROS.
+"""Finds ROS packages by name, for `package://NAME/...` and `$(find NAME)`, with and without ROS.
 
 Places, in this order: the folders above the file that are the package or hold it, other packages of the same
 repository or workspace, then `AMENT_PREFIX_PATH` and `ROS_PACKAGE_PATH`.
@@ -80,7 +80,7 @@ def _above(file: str) -> list[Path]:
 
 
 def _repository(file: str) -> Path | None:
-    """The repository or workspace of a file; without a sign of one, what holds the file's own package."""
+    """The repository or workspace of a file; if there is none, the parent folder of its package."""
     above = _above(file)
     for folder in above:
         if (folder / '.git').exists() or folder.name == 'src':

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collector of everything that is wrong with a robot file, so that it can be said all at once."""
+"""Collects all problems of a robot file, so that they can be reported at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_ITEMS = 8  # of a doubt that is counted
 
 
 class Problems:
-    """Errors, and warnings grouped so that one kind of doubt is one line, however many links it concerns."""
+    """Errors, and warnings grouped by kind: one line each, however many links are concerned."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -23,13 +23,13 @@ class Problems:
         self._warnings: dict[str, dict[str, None]] = {}
 
     def error(self, text: str) -> None:
-        """Note one problem that forbids a model."""
+        """Note one problem that prevents a model."""
         self._n_errors += 1
         if len(self._errors) < _MOST_PROBLEMS and text not in self._errors:
             self._errors.append(text)
 
     def warn(self, kind: str, item: str) -> None:
-        """Note one doubt.
+        """Note one warning.
 
         Args:
             kind: a sentence with `{}` where the list of items goes. `{n}` in it becomes their number, and
@@ -40,10 +40,10 @@ class Problems:
         items[item] = None
 
     def doubting(self, kind: str) -> Problems:
-        """A collector that notes problems here as doubts, for what does not matter much.
+        """A collector that notes problems here as warnings, for minor issues.
 
         Args:
-            kind: of these doubts, as in `warn`.
+            kind: of these warnings, as in `warn`.
         """
         return _Doubts(self, kind)
 
@@ -54,14 +54,14 @@ class Problems:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One line for each kind of doubt, in the order in which they came up."""
+        """One line per kind of warning, in order of occurrence."""
         return self._lines(_MOST_ITEMS)
 
     def _lines(self, most: int | None) -> tuple[str, ...]:
         return tuple(_line(kind, list(items), most) for kind, items in self._warnings.items())
 
     def raise_errors(self, strict: bool = False) -> None:
-        """Raise ModelError if anything is wrong; with `strict`, doubts count as wrong.
+        """Raise ModelError if there are errors, or with `strict` warnings.
 
         Raises:
             ModelError: with every problem.
@@ -77,7 +77,7 @@ class Problems:
 
 
 class _Doubts(Problems):
-    """Turns problems into doubts of another collector."""
+    """Turns problems into warnings of another collector."""
 
     def __init__(self, problems: Problems, kind: str) -> None:
         super().__init__(problems.source)
@@ -99,7 +99,7 @@ def _line(kind: str, items: list[str], most: int | None) -> str:
 
 
 def why_unreadable(path: Path, expected: str, most_bytes: int) -> str:
-    """Say why a path cannot be read as a file; '' if it can.
+    """The reason why a path cannot be read as a file; '' if it can.
 
     Only regular files are read: pipes may block, and devices may never end.
 
@@ -111,11 +111,11 @@ def why_unreadable(path: Path, expected: str, most_bytes: int) -> str:
     try:
         status = path.stat()
     except ValueError:  # a NUL in the path
-        return 'there is no such file'
+        return 'no such file'
     except OSError as error:
         return f'cannot be read: {error.strerror}'
     if stat.S_ISDIR(status.st_mode):
         return f'is a directory; expected {expected}'
     if not stat.S_ISREG(status.st_mode):
         return f'is not a regular file; expected {expected}'
-    return f'the file is longer than {most_bytes} bytes' if status.st_size > most_bytes else ''
+    return f'the file is larger than {most_bytes} bytes' if status.st_size > most_bytes else ''

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Geared rotors: what they add to the bodies that carry them, and to the joints that they drive.
+"""Geared rotors: their contribution to the bodies that carry them and to the joints that they drive.
 
 A rotor is fixed to the joint's PARENT body and turns n times as fast as the joint. Carried along as a rigid
 part it adds mass and inertia to the parent (`rotor_pi`); its own spin adds n^2 I to the joint and couples
@@ -90,7 +90,7 @@ def _axial_and_transverse(
     if miss > _ROUNDNESS * size:
         problems.error(
             f'{where}: inertia is not symmetric about the spin axis ({_show(axis)} in the parent link); '
-            f'it misses by {miss / size:.1%}'
+            f'it deviates by {miss / size:.1%}'
         )
     elif axial < 0.0 or transverse < 0.0:
         problems.error(f'{where}: inertia is negative (axial {axial:g}, transverse {transverse:g} kg m^2)')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is doubtful about how a robot touches the ground and stands; `inspect` and the nodes say it."""
+"""Warnings about contact points and the standing pose; `inspect` and the nodes report them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,22 @@ _TOO_LARGE = 2.0  # radius of gyration of a body over the size of the whole robo
 
 
 def contact_doubts(model: Model) -> tuple[str, ...]:
-    """What is doubtful about the contact points and the standing pose, one sentence each."""
+    """Warnings about the contact points and the standing pose, one text each."""
     return (*contact_warnings(model), *standing_doubts(model))
 
 
 def contact_warnings(model: Model) -> tuple[str, ...]:
-    """What is doubtful about the contact points, one sentence each."""
+    """Warnings about the contact points, one text each."""
     return model._find_points().warnings
 
 
 def standing_doubts(model: Model) -> tuple[str, ...]:
-    """What is doubtful about the standing pose of a floating robot with legs, one sentence each."""
+    """Warnings about the standing pose of a floating robot with legs, one text each."""
     if not model.floating_base or not model.legs:
         return ()
     q = model.standing
     if q is None:
-        return (
-            'no standing pose was found: a leg cannot reach the ground; give one in the robot description',
-        )
+        return ('no standing pose found: a leg cannot reach the ground; add one to the robot description',)
     q = np.array(q)
     return tuple(
         text for check in (_height, _level, _other_parts, _balance, _sluggish) if (text := check(model, q))
@@ -49,7 +47,7 @@ def _height(model: Model, q: Floats) -> str:
         return ''
     return (
         f'the feet are above the hips in the standing pose (base height {q[2]:.3g} m); is the z axis of the '
-        'base link up, as REP-103 asks?'
+        'base link up, as required by REP-103?'
     )
 
 
@@ -64,7 +62,8 @@ def _level(model: Model, q: Floats) -> str:
     tilt = math.degrees(math.atan(float(np.hypot(slope[0], slope[1]))))
     listed = ', '.join(f'{name} {1e3 * z:.1f} mm' for name, z in zip(model.foot_names, heights, strict=True))
     return (
-        f'the feet are at different heights in the standing pose ({listed}): it tilts by {tilt:.1f} degrees'
+        f'the feet are at different heights in the standing pose ({listed}): the robot tilts by {tilt:.1f} '
+        'degrees'
     )
 
 
@@ -95,12 +94,13 @@ def _balance(model: Model, q: Floats) -> str:
     if margin >= 0.0:
         return ''
     return (
-        f'in the standing pose, the centre of mass is {-1e3 * margin:.0f} mm outside the feet: it falls over'
+        f'in the standing pose, the centre of mass is {-1e3 * margin:.0f} mm outside the support polygon: '
+        'the robot falls over'
     )
 
 
 def _sluggish(model: Model, q: Floats) -> str:
-    """Bodies whose inertia would need a robot many times as large."""
+    """Bodies whose inertia would require a much larger robot."""
     places = [body_poses(model, q[7:], j)[j][1] for j in range(model.nj)]
     size = max(float(np.linalg.norm(np.ptp(places, axis=0))), 1e-9)
     found: list[str] = []
@@ -114,7 +114,7 @@ def _sluggish(model: Model, q: Floats) -> str:
         return ''
     more = f' and {len(found) - _MOST_NAMED} more' if len(found) > _MOST_NAMED else ''
     return (
-        'the inertia of some bodies is far too large for the robot, which can hardly move them (radius of '
+        'the inertia of some bodies is too large for the robot to move them (radius of '
         f'gyration): {", ".join(found[:_MOST_NAMED])}{more}'
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tree of links and joints: is it one, and which links move together.
+"""The tree of links and joints: its validation, and which links move together.
 
 Nothing here recurses, so that a chain of thousands of links does not exhaust Python's stack.
 """
@@ -13,7 +13,7 @@ from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.urdf import Joint, Urdf
 
 _MOST_SHOWN = 10
-# Near names are looked up for so many problems, among so many links with names so long; more takes seconds.
+# Limits of the search for similar names: number of problems, number of links, length of names.
 _MOST_SEARCHES, _MOST_LINKS, _LONGEST_NAME = 5, 300, 60
 
 
@@ -66,7 +66,7 @@ def find_topology(urdf: Urdf, problems: Problems) -> Topology | None:
     if len(set(roots)) > 1 and all_usable:  # a joint that could not be used leaves its child without a parent
         shown = ', '.join(f"'{name}'" for name in roots[:10])
         problems.error(
-            f'the robot has {len(roots)} roots (links that are no child of a joint): {shown}; expected one'
+            f'the robot has {len(roots)} root links (not the child of any joint): {shown}; expected one'
         )
     duplicates = len(names) < len(urdf.links) or len({joint.name for joint in urdf.joints}) < len(urdf.joints)
     if problems.n_errors > n_errors or '' in names or duplicates or not all_usable or not roots:
@@ -87,14 +87,14 @@ def _ends_exist(joint: Joint, names: set[str], problems: Problems) -> bool:
 
 
 def _known_links(wrong: str, names: set[str], search: bool) -> str:
-    """The link that was meant, or some that there are."""
+    """The most similar link, or some of the existing ones."""
     known = sorted(name for name in names if name)
     short = [name for name in known[:_MOST_LINKS] if len(name) <= _LONGEST_NAME]
     near = difflib.get_close_matches(wrong, short, 1) if search and len(wrong) <= _LONGEST_NAME else []
     if near:
         return f"did you mean '{near[0]}'?"
     more = ', ...' if len(known) > _MOST_SHOWN else ''
-    return f'there are: {", ".join(known[:_MOST_SHOWN])}{more}'
+    return f'the robot has: {", ".join(known[:_MOST_SHOWN])}{more}'
 
 
 def _unique_parents(joints: list[Joint], problems: Problems) -> dict[str, Joint]:

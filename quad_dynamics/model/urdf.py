@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a URDF file says, as plain immutable data. Lengths in m, angles in rad, SI throughout."""
+"""The contents of a URDF file as plain immutable data. Lengths in m, angles in rad, SI throughout."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Limit:
-    """Bounds of a joint; None where the file does not say (rad or m; rad/s or m/s; N m or N)."""
+    """Bounds of a joint; None if not specified (rad or m; rad/s or m/s; N m or N)."""
 
     lower: float | None = None
     upper: float | None = None
@@ -98,7 +98,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Mimic:
-    """This joint is said to follow another: q = multiplier * q_other + offset."""
+    """A joint declared to follow another: q = multiplier * q_other + offset."""
 
     joint: str
     multiplier: float = 1.0
@@ -111,7 +111,7 @@ class Joint:
 
     Attributes:
         axis: as written in the file, not normalised; in the child link's frame.
-        parent: name of the link above; '' if the file does not say (the file is then refused).
+        parent: name of the link above; '' if missing (the file is then rejected).
         child: name of the link below, likewise.
         damping: viscous friction [N m s/rad or N s/m].
         friction: Coulomb friction [N m or N].
@@ -146,7 +146,7 @@ class Urdf:
         materials: those defined for the whole robot.
         text: the text that was read; writing a changed robot starts from it, so nothing of the file is lost.
         path: of the file, '' if it came as text.
-        floating: whether the file says that the robot floats; the world that it floats in is left out.
+        floating: whether the file declares a floating robot; the world link is left out.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the readers of URDF elements share: names, numbers, single children."""
+"""Common base of the readers of URDF elements: names, numbers, single children."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _ATTRIBUTES = {
     'dynamics': ('damping', 'friction'),
     'mimic': ('joint', 'multiplier', 'offset'),
 }
-_UNKNOWN = 'attributes that URDF does not have ({n}) are ignored: {}'
-_ALIKE = 'elements that are given several times, all alike ({n}): {}'
+_UNKNOWN = 'unknown attributes ({n}) are ignored: {}'
+_ALIKE = 'identical elements that are given several times ({n}): {}'
 _NUMBER = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?')
 
 
 class ElementReader:
-    """Reads elements of one tree; what is wrong with them goes to `problems`."""
+    """Reads elements of one tree; their problems go to `problems`."""
 
     def __init__(self, tree: XmlTree, problems: Problems) -> None:
         self.tree = tree
@@ -57,7 +57,7 @@ class ElementReader:
         return read(children[0], where)
 
     def _unknown_attributes(self, element: Element) -> None:
-        """Doubt attributes that nobody reads: a misspelt one loses what it says."""
+        """Warn about unknown attributes, which may be misspelt."""
         known = _ATTRIBUTES.get(element.tag, ())
         for name in element.attrib if known else ():
             if name not in known:
@@ -67,7 +67,7 @@ class ElementReader:
                 self.problems.warn(_UNKNOWN, f'{shorten(name)} of <{element.tag}>{meant}')
 
     def several(self, element: Element, tag: str, where: str) -> None:
-        """Complain of a child that may be there once; if all are alike, nothing is lost with the others."""
+        """Report a repeated child that may occur only once; identical ones are only a warning."""
         children = element.findall(tag)
         first = tostring(children[0]).strip()
         if all(tostring(child).strip() == first for child in children):
@@ -83,7 +83,7 @@ class ElementReader:
         largest: float | None = MAX_MAGNITUDE,
         required: bool = False,
     ) -> float | None:
-        """A number of an attribute; None if it is missing or wrong."""
+        """A number of an attribute; None if it is missing or invalid."""
         text = element.get(key)
         if text is None:
             if required:
@@ -93,14 +93,14 @@ class ElementReader:
         return values[0] if values else None
 
     def not_negative(self, element: Element, key: str, where: str) -> float | None:
-        """The same of one that must not be negative."""
+        """The same for a number that must not be negative."""
         value = self.number(element, key, where, largest=None)
         if value is not None and value < 0.0:
-            self.problems.error(f'{where} {key} is {value:g}; expected no negative number')
+            self.problems.error(f'{where} {key} is {value:g}; expected a number >= 0')
         return value
 
     def numbers(self, element: Element, key: str, count: int, where: str) -> tuple[float, ...] | None:
-        """So many numbers of an attribute."""
+        """A given count of numbers of an attribute."""
         text = element.get(key)
         if text is None:
             self.problems.error(f'{where} has no {key}; expected {_expected(count)}')
@@ -108,7 +108,7 @@ class ElementReader:
         return self.parse(text, count, f'{where} {key}', MAX_MAGNITUDE)
 
     def parse(self, text: str, count: int, where: str, largest: float | None) -> tuple[float, ...] | None:
-        """So many numbers, none beyond `largest`."""
+        """A given count of numbers, none beyond `largest`."""
         words = text.split()
         expected = _expected(count)
         shown = shorten(text)
@@ -126,7 +126,7 @@ class ElementReader:
         return values
 
     def duplicates(self, kind: str, elements: list[Element]) -> None:
-        """Complain of names that several elements have."""
+        """Report names that several elements share."""
         lines: dict[str, list[int]] = {}
         for element in elements:
             lines.setdefault(element.get('name', ''), []).append(self.tree.line(element))
@@ -136,7 +136,7 @@ class ElementReader:
                 self.problems.error(f"{len(where)} {kind}s are named '{name}' (lines {at}); expected one")
 
     def misspelt(self, element: Element, known: tuple[str, ...], where: str) -> None:
-        """Warn of children whose tag is nearly a known one: a lost <inertial> is hard to see otherwise."""
+        """Warn about children with a misspelt tag: a lost <inertial> is hard to notice otherwise."""
         for child in elements(element):
             close = [] if child.tag in known else difflib.get_close_matches(child.tag, known, 1, 0.8)
             if close:

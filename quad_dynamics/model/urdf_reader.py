@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads URDF text: every number is checked, and every problem is collected with its name and line.
 
-What changes dynamics or contact is refused if it is not beyond doubt; all else is a doubt. Checks of single
+Ambiguities that affect dynamics or contact are errors; everything else is a warning. Checks of single
 elements live here and in `urdf_shapes`; what concerns the tree is in `topology`, what concerns masses in
 `bodies`.
 """
@@ -53,11 +53,11 @@ def read_urdf(text: str, problems: Problems, path: str = '') -> Urdf | None:
 
     Args:
         text: the file's text.
-        problems: receives every error and doubt.
-        path: of the file, '' if there is none; mesh paths are judged by it.
+        problems: receives all errors and warnings.
+        path: of the file, '' if there is none; mesh paths are checked against it.
 
     Returns:
-        What could be read, even if there are problems; None if the text is no URDF at all.
+        The contents, as far as they could be read; None if the text is not URDF at all.
     """
     try:
         tree = parse_xml(text)
@@ -69,7 +69,7 @@ def read_urdf(text: str, problems: Problems, path: str = '') -> Urdf | None:
         return None
     sign = '' if path.lower().endswith('.xacro') else _xacro_sign(tree)
     if sign:  # each of its expressions would be a problem of its own
-        cure = 'let its name end with .xacro' if path else 'expand it first'
+        cure = 'rename it to .xacro' if path else 'expand it first'
         problems.error(f'this looks like xacro: {cure} ({sign})')
         return None
     for oddity in tree.oddities:
@@ -91,17 +91,17 @@ class _Reader(ElementReader):
         name = root.get('name', '')
         if not name.strip():
             name = 'robot'
-            self.problems.warn("the robot has no name; it is called '{}'", name)
+            self.problems.warn("the robot has no name; using '{}'", name)
         free = free_joint(root)
         world = '' if free is None else linked(free, 'parent')
         link_elements = [link for link in root.findall('link') if free is None or link.get('name') != world]
         joint_elements = [element for element in root.findall('joint') if element is not free]
         if free is not None and self.origin(free, f"joint '{free.get('name', '')}'") != Origin():
-            self.problems.warn('the origin of the joint that the robot floats by is not used: {}', world)
+            self.problems.warn('the origin of the floating joint is ignored: {}', world)
         if not link_elements:
             self.problems.error('the robot has no <link>')
         if len(link_elements) > MAX_LINKS:
-            self.problems.error(f'the robot has {len(link_elements)} links; at most {MAX_LINKS} are read')
+            self.problems.error(f'the robot has {len(link_elements)} links; expected at most {MAX_LINKS}')
             return None
         links = tuple(self._link(element) for element in link_elements)
         joints = tuple(self._joint(element) for element in joint_elements)
@@ -201,7 +201,7 @@ class _Reader(ElementReader):
             return None
         if abs(length - 1.0) > _AXIS_TOLERANCE:
             self.problems.warn(
-                'joint axes that are not of length 1 were normalised: {}', f'{where} (length {length:g})'
+                'joint axes that are not unit vectors were normalised: {}', f'{where} (length {length:g})'
             )
         return vector3(values)
 
@@ -209,18 +209,19 @@ class _Reader(ElementReader):
         limit = self.child(element, 'limit', where, self._limit_values)
         if limit is None:
             if kind != 'continuous' and element.find('limit') is None:
-                self.problems.warn('joints without <limit> are taken as unlimited: {}', where)
+                self.problems.warn('joints without <limit> are treated as unlimited: {}', where)
             return Limit()
         if kind == 'continuous':
             return Limit(None, None, limit.velocity, limit.effort)
         if limit.lower is None and limit.upper is None:
             self.problems.warn(
-                'joints whose <limit> has neither lower nor upper are taken as unlimited: {}', where
+                'joints whose <limit> has neither lower nor upper are treated as unlimited: {}', where
             )
             return limit
         if limit.lower is None or limit.upper is None:
             self.problems.warn(
-                'joints whose <limit> lacks lower or upper: 0 is taken for it, as URDF says: {}', where
+                'joints whose <limit> lacks lower or upper, which defaults to 0 as specified by URDF: {}',
+                where,
             )
         lower, upper = limit.lower or 0.0, limit.upper or 0.0
         if lower > upper:
@@ -239,14 +240,14 @@ class _Reader(ElementReader):
         effort = self.not_negative(element, 'effort', where)
         for key, value in (('velocity', velocity), ('effort', effort)):
             if value == 0.0 and velocity == 0.0:
-                self.problems.warn(f'joints whose {key} limit is 0 are taken as unlimited in it: {{}}', where)
-            elif value == 0.0:
                 self.problems.warn(
-                    f'joints whose {key} limit is 0, which forbids all use of them: {{}}', where
+                    f'joints whose {key} limit is 0 are treated as unlimited in {key}: {{}}', where
                 )
+            elif value == 0.0:
+                self.problems.warn(f'joints whose {key} limit is 0, so that they cannot be used: {{}}', where)
             if value is None and element.get(key) is None:
                 self.problems.warn(
-                    f'joints whose <limit> lacks {key} are taken as unlimited in it: {{}}', where
+                    f'joints whose <limit> lacks {key} are treated as unlimited in {key}: {{}}', where
                 )
         return Limit(lower, upper, velocity, effort)
 
@@ -257,7 +258,7 @@ class _Reader(ElementReader):
         return damping or 0.0, friction or 0.0
 
     def _mimic(self, element: Element, where: str, name: str) -> Mimic | None:
-        """What the joint of that name mimics; None if that is no other joint."""
+        """What a joint mimics; None if that is not another joint."""
         joint = element.get('joint')
         if not joint:
             self.problems.error(f'{where}: <mimic> names no joint')
@@ -265,18 +266,18 @@ class _Reader(ElementReader):
         multiplier = self.number(element, 'multiplier', f'{where}: mimic')
         offset = self.number(element, 'offset', f'{where}: mimic')
         known = joint in self.joint_names and joint != name
-        note = '' if known else f" (mimics '{joint}', which is no other joint of the robot)"
-        self.problems.warn('mimic joints are taken as independent joints: {}', where + note)
+        note = '' if known else f" (mimics '{joint}', which is not another joint of the robot)"
+        self.problems.warn('mimic joints are treated as independent joints: {}', where + note)
         if not known:
             return None
         return Mimic(joint, 1.0 if multiplier is None else multiplier, offset or 0.0)
 
 
 def _xacro_sign(tree: XmlTree) -> str:
-    """Where xacro is left in the text; '' if nowhere.
+    """Where unexpanded xacro is in the text; '' if nowhere.
 
-    The declaration of its namespace alone is no sign: some files keep it after they were expanded. What
-    extensions such as <gazebo> have in their attributes is their own affair.
+    The namespace declaration alone does not count: some files keep it after expansion. Attributes of
+    extensions such as <gazebo> are ignored.
     """
     for element in tree.root.iter():
         if not callable(element.tag) and element.tag.startswith('xacro:'):

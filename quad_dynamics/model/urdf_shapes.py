@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads <visual>, <collision> and <material>. Faults of how a robot looks are doubts: they move nothing."""
+"""Reads <visual>, <collision> and <material>. Errors of visuals are warnings: they do not affect dynamics."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from quad_dynamics.model.urdf import Geometry, Material, Shape
 from quad_dynamics.model.urdf_elements import ElementReader, elements, vector3
 from quad_dynamics.model.xml_tree import XmlTree
 
-_COSMETIC = 'faults of visuals and materials ({n}), which change neither dynamics nor contact: {}'
+_COSMETIC = 'errors of visuals and materials ({n}), which affect neither dynamics nor contact: {}'
 _MOVED = (
-    "absolute paths that lead out of the robot's package ({n}); "
-    'the files in it whose paths end alike are used: {}'
+    "absolute paths outside the robot's package ({n}); "
+    'files in the package with the same path ending are used: {}'
 )
-_UNUSABLE = 'paths that are not followed ({n}), so that meshes or textures are missing: {}'
+_UNUSABLE = 'invalid paths ({n}), so that meshes or textures are missing: {}'
 
 
 class ShapeReader(ElementReader):
@@ -28,7 +28,7 @@ class ShapeReader(ElementReader):
         self.looks: ShapeReader = LookReader(tree, problems, mesh_paths)
 
     def shape(self, element: Element, where: str) -> Shape | None:
-        """Read a <visual> or <collision>; None if there is nothing to show of it, or to touch."""
+        """Read a <visual> or <collision>; None if it has no valid geometry."""
         where = f'{where}: {element.tag}'
         origin = self.origin(element, where)
         geometry = self.child(element, 'geometry', where, self.geometry)
@@ -44,7 +44,7 @@ class ShapeReader(ElementReader):
         shapes = list(elements(element))
         if len(shapes) != 1:
             found = ', '.join(f'<{shape.tag}>' for shape in shapes) or 'none'
-            self.problems.error(f'{where}: <geometry> must hold exactly one shape; found {found}')
+            self.problems.error(f'{where}: <geometry> must contain exactly one shape; found {found}')
             return None
         shape = shapes[0]
         if shape.tag == 'mesh':
@@ -94,7 +94,7 @@ class ShapeReader(ElementReader):
         return Material(element.get('name', ''), rgba, filename)
 
     def _path(self, filename: str, where: str) -> None:
-        """Note a path that is not followed as it stands."""
+        """Note a path that cannot be used as written."""
         problem = self.mesh_paths.problem(filename)
         if not problem:
             return
@@ -105,7 +105,7 @@ class ShapeReader(ElementReader):
 
 
 class LookReader(ShapeReader):
-    """Reads what is only looked at: every fault of it is a doubt."""
+    """Reads visuals: all their errors become warnings."""
 
     def __init__(self, tree: XmlTree, problems: Problems, mesh_paths: MeshPaths) -> None:
         ElementReader.__init__(self, tree, problems.doubting(_COSMETIC))

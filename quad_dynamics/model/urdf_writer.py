@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a changed model back into the text of its URDF, leaving everything else of the file as it was.
+"""Writes a changed model back into the text of its URDF, leaving the rest of the file unchanged.
 
-Only the pieces of text that change are replaced; the rest is not even parsed and written anew, so that line
-ends, quotes, comments and the spaces inside of tags stay.
+Only the changed pieces of text are replaced. The rest is not re-serialized, so that line ends, quotes,
+comments and spaces inside tags are preserved.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _ATTRIBUTE = re.compile(r'\s([^\s=]+)\s*=\s*("[^"]*"|\'[^\']*\')')
 
 
 def write_model(model: Model) -> str:
-    """URDF text of a model. Numbers have as many digits as are needed to read back the same float64.
+    """URDF text of a model. Numbers have enough digits to read back the same float64.
 
     Raises:
-        ArgumentError: a body has no mass but a first moment, which URDF cannot say.
+        ArgumentError: a body has no mass but a first moment, which URDF cannot represent.
     """
     pi, old_pi = model.pi.reshape(-1, 10), model.file_pi.reshape(-1, 10)
     bodies = np.flatnonzero((pi != old_pi).any(axis=1))
@@ -55,7 +55,9 @@ def write_model(model: Model) -> str:
 def _inertial(pi: Floats, body: str) -> list[str]:
     """Lines of an <inertial>."""
     if pi[0] == 0.0 and pi[1:4].any():
-        raise ArgumentError(f"body '{body}' has mass 0 but a first moment of mass; URDF cannot say this")
+        raise ArgumentError(
+            f"body '{body}' has mass 0 but a nonzero first moment of mass, which URDF cannot represent"
+        )
     if pi[0] == 0.0:
         com, inertia = np.zeros(3), pi[4:]
     else:

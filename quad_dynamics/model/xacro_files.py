@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expands xacro files, with ROS and without: `$(find NAME)` is looked for as `package://NAME` is."""
+"""Expands xacro files, with and without ROS; `$(find NAME)` is resolved like `package://NAME`."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def check_xacro_args(given: object) -> dict[str, str]:
     """Arguments of a xacro file as texts, by name.
 
     Raises:
-        ArgumentError: it is no mapping of names to texts, numbers or booleans.
+        ArgumentError: it is not a mapping of names to text, numbers or booleans.
     """
     if not isinstance(given, Mapping):
-        raise ArgumentError(f'xacro_args is of type {type(given).__name__}; expected a mapping of names')
+        raise ArgumentError(f'xacro_args has type {type(given).__name__}; expected a mapping of values')
     found: dict[str, str] = {}
     for name, value in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ArgumentError(f'xacro_args has the name {name!r}; expected a text without spaces and =')
+            raise ArgumentError(f'xacro_args has the name {name!r}; expected text without spaces and =')
         if not isinstance(value, (str, int, float)):
-            raise ArgumentError(f'xacro_args[{name!r}] is {value!r}; expected a text, a number or a boolean')
+            raise ArgumentError(f'xacro_args[{name!r}] is {value!r}; expected text, a number or a boolean')
         found[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return found
 
@@ -110,8 +110,8 @@ def expand_xacro(path: Path, given: Mapping[str, str]) -> tuple[str, tuple[str, 
         given: its arguments.
 
     Returns:
-        URDF text, and the names of packages that are not found although the text names them; nothing that was
-        included is in them. Meshes below a package that was found are written as package://NAME/...
+        URDF text, and the names of missing packages that the text refers to without including files of them.
+        Meshes below a package that was found are written as package://NAME/...
 
     Raises:
         ModelError: the file cannot be expanded; missing packages and arguments are named.
@@ -119,7 +119,7 @@ def expand_xacro(path: Path, given: Mapping[str, str]) -> tuple[str, tuple[str, 
     try:
         import xacro
     except ImportError as error:
-        problem = f'the file needs the package xacro, which is not installed; {_INSTALL}'
+        problem = f'the file requires xacro, which is not installed; {_INSTALL}'
         raise ModelError(str(path), [problem]) from error
     packages, missing = _Packages(str(path)), dict.fromkeys(given)
     arguments = _Arguments(given)
@@ -145,7 +145,7 @@ def expand_xacro(path: Path, given: Mapping[str, str]) -> tuple[str, tuple[str, 
 
 @contextmanager
 def _answering(find: Callable[[str], str]) -> Iterator[None]:
-    """While it lasts, xacro asks this function where packages are; its own way needs a ROS installation."""
+    """Make xacro resolve packages with this function; its own method needs a ROS installation."""
     from xacro import substitution_args
 
     module: ModuleType = substitution_args
@@ -170,13 +170,13 @@ def _missing_argument(error: BaseException | None) -> str | None:
 
 
 def _problems(error: Exception, absent: list[str], packages: _Packages) -> list[str]:
-    """Everything that is wrong, once expansion failed."""
+    """All problems, after expansion failed."""
     found = [_without_value(absent)] if absent else []
     for name in packages.missing:
         found.append(
-            f"package '{name}', which the file needs, is not found; "
+            f"package '{name}', required by the file, was not found; "
             f'searched: {places_searched(packages.file)}; '
-            'put it beside the package of the file, or the folder that holds it into ROS_PACKAGE_PATH'
+            'put it beside the package of the file, or add its parent folder to ROS_PACKAGE_PATH'
         )
     if found:
         return found
@@ -196,14 +196,14 @@ def _check_names(path: Path, given: Mapping[str, str], arguments: _Arguments) ->
             continue
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean '{near[0]}'? " if near else ''
-        takes = f'it takes: {", ".join(known)}' if known else 'it takes none'
-        problems.append(f"the file takes no xacro argument '{name}'; {hint}{takes}")
+        takes = f'it has: {", ".join(known)}' if known else 'it has none'
+        problems.append(f"the file has no xacro argument '{name}'; {hint}{takes}")
     if problems:
         raise ModelError(str(path), problems)
 
 
 def _name_packages(document: Any, found: Mapping[str, Path]) -> None:
-    """Write meshes as package://NAME/..., so that they are found from elsewhere, too."""
+    """Write meshes as package://NAME/..., so that they are found from other folders, too."""
     for tag in ('mesh', 'texture'):
         for element in document.getElementsByTagName(tag):
             match = _PATH.fullmatch(element.getAttribute('filename'))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads XML from strangers: an ElementTree with line numbers, and no DTD, entity or endless nesting.
+"""Reads untrusted XML: an ElementTree with line numbers; DTDs, entities and deep nesting are rejected.
 
-Expat is driven directly, without namespace processing: prefixes such as `xacro:` and their declarations then
-stay as they are.
+Expat is used directly, without namespace processing, so that prefixes such as `xacro:` and their declarations
+are preserved.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from xml.parsers import expat
 MAX_CHARACTERS = 32 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_ELEMENTS = 200_000  # an element takes some 200 bytes of memory, but only 4 in the file
-_DASHES = 'comments hold two dashes, which XML forbids; they were read as comments'
-_LATE = 'the XML declaration is not at the beginning; it was passed over'
+_DASHES = 'comments contain two dashes, which XML forbids; they were accepted'
+_LATE = 'the XML declaration is not at the start of the file; it was ignored'
 _SPACE = re.compile(rb'\s*')
 _LEGACY_ENCODINGS = frozenset({'iso-8859-1', 'latin-1', 'us-ascii', 'ascii', 'windows-1252', 'utf-16'})
 
 
 class XmlError(Exception):
-    """The text is not XML that we are ready to read; the message says why and where."""
+    """The text is not acceptable XML; the message says why and where."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class XmlTree:
         raw: the text in UTF-8.
         marks: of each element, by id(): where in `raw` its opening tag starts, and where its closing tag does
             (without meaning if it has none).
-        oddities: what XML forbids, but was read all the same.
+        oddities: violations of XML that were tolerated.
     """
 
     root: ElementTree.Element
@@ -54,7 +54,7 @@ def decode_xml(raw: bytes) -> str:
     """Turn the bytes of an XML file into text.
 
     Raises:
-        XmlError: the bytes are in no encoding that we know, or no text at all.
+        XmlError: the encoding is unknown, or the bytes are not text.
     """
     if raw.startswith((b'\xff\xfe', b'\xfe\xff')):
         encoding = 'utf-16'
@@ -125,22 +125,22 @@ class _TreeMaker:
 
     def _refuse_doctype(self, *_: object) -> None:
         raise XmlError(
-            f'line {self.parser.CurrentLineNumber}: document type declarations (<!DOCTYPE) are refused, '
+            f'line {self.parser.CurrentLineNumber}: document type declarations (<!DOCTYPE) are rejected, '
             'because entities can fill the memory or read files'
         )
 
     def _refuse_entity(self, *_: object) -> None:
-        raise XmlError(f'line {self.parser.CurrentLineNumber}: entity declarations (<!ENTITY) are refused')
+        raise XmlError(f'line {self.parser.CurrentLineNumber}: entity declarations (<!ENTITY) are rejected')
 
 
 def parse_xml(text: str) -> XmlTree:
     """Parse XML text.
 
     Raises:
-        XmlError: broken XML, a DTD, too long or nested too deep.
+        XmlError: invalid XML, a DTD, too long or nested too deeply.
     """
     if len(text) > MAX_CHARACTERS:
-        raise XmlError(f'the text has {len(text)} characters; at most {MAX_CHARACTERS} are read')
+        raise XmlError(f'the text has {len(text)} characters; expected at most {MAX_CHARACTERS}')
     try:
         raw = text.encode('utf-8')
     except UnicodeEncodeError as error:
@@ -156,7 +156,7 @@ def parse_xml(text: str) -> XmlTree:
         if oddities:
             with contextlib.suppress(expat.ExpatError):
                 return _parse(mended, raw, tuple(oddities))
-        raise XmlError(f'broken XML: {error}') from error
+        raise XmlError(f'invalid XML: {error}') from error
 
 
 def _parse(parsed: bytes, raw: bytes, oddities: tuple[str, ...]) -> XmlTree:

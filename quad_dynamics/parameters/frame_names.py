@@ -18,7 +18,7 @@ def frame_problems(settings: Any, names: Iterable[str]) -> list[str]:
     for name in names:
         value = getattr(settings, name)
         if value.startswith('/') or value != value.strip():
-            problems.append(f'{name} is {value!r}; expected no slash in front and no spaces around it')
+            problems.append(f'{name} is {value!r}; expected no leading slash and no surrounding spaces')
         elif name in ('odom_frame', 'world_frame') and not value:
             problems.append(f"{name} is ''; expected the name of a frame, such as 'odom'")
     return problems

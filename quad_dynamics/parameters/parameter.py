@@ -78,10 +78,10 @@ class Parameter:
             'integer': f'a whole number{self._bounds}{unit}',
             'flag': 'true or false',
             'choice': f'one of {", ".join(map(repr, self.choices))}',
-            'text': 'a text',
+            'text': 'text',
             'vector': f'{self.size} numbers{self._bounds}{unit}',
             'numbers': f'a list of numbers{self._bounds}{unit}',
-            'texts': 'a list of texts',
+            'texts': 'a list of strings',
             'group': 'a mapping',
         }.get(self.kind, '')
         return f'{what} or None' if self.optional else what
@@ -109,7 +109,7 @@ class Parameter:
             return kept, f'is {show(value)}; expected {expected}' if expected else ''
         if not self._fits(value):
             infinite = isinstance(value, float) and math.isinf(value)
-            expected = f'{"no infinity, but " if infinite else ""}{self.expected}'
+            expected = self.expected.replace('a number', 'a finite number') if infinite else self.expected
             return value, f'is {show(value)}{nearest(value, self.choices)}; expected {expected}'
         if self.kind == 'number':
             return float(value), ''

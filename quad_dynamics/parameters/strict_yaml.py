@@ -31,7 +31,7 @@ class StrictLoader(NumberLoader):
         for key, _ in node.value:
             line, name = key.start_mark.line + 1, str(key.value)
             if name in lines:
-                self.twice.append(f"line {line}: the key '{name}' stands in line {lines[name]} already")
+                self.twice.append(f"line {line}: the key '{name}' is already in line {lines[name]}")
             lines.setdefault(name, line)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as the bytes that go over the wire (CDR), where rclpy's conversion would cost too much.
+"""Messages in their serialized form (CDR), where rclpy's conversion would cost too much.
 
-A node publishes the same message hundreds of times a second with other numbers in it. `Template` serializes
-it once, finds where its numbers are, and from then on writes only those.
+A node publishes the same message hundreds of times a second with different numbers. `Template` serializes it
+once, locates its numbers, and from then on writes only those.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from quad_dynamics.bags.cdr_padding import Padding
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.ros.subscriptions import fields_of
 
-# The stamp of a header comes first in a message, after the four bytes that say how it is encoded.
+# The stamp of a header comes first in a message, after the encapsulation header of four bytes.
 STAMP = slice(4, 12)
 _TIME = struct.Struct('<II')
 FIELDS = ('position', 'velocity', 'effort')
 
 
 class Template:
-    """A message that stays the same but for its stamp and some of its numbers.
+    """A message of which only the stamp and some numbers change.
 
     Attributes:
-        numbers: by name, arrays to write the numbers into; they are the bytes of the message.
+        numbers: by name, arrays to write the numbers into; they are views of the serialized message.
     """
 
     def __init__(self, make: Callable[[Mapping[str, Floats]], Any], sizes: Mapping[str, int]) -> None:
@@ -40,10 +40,10 @@ class Template:
 
         Args:
             make: makes the message from arrays of numbers.
-            sizes: name and size of each array; its numbers stand side by side in the message.
+            sizes: name and size of each array; its numbers are contiguous in the message.
 
         Raises:
-            ArgumentError: an array is not in the message as it is.
+            ArgumentError: an array is not contiguous in the message.
         """
         marks = {name: marks_of(i, size) for i, (name, size) in enumerate(sizes.items())}
         self._buffer = bytearray(_clean(make(marks)))
@@ -52,9 +52,7 @@ class Template:
         for name, mark in marks.items():
             at = whole.find(mark.tobytes())
             if at < 0:
-                raise ArgumentError(
-                    f"'{name}' is not found in the message; expected its numbers side by side"
-                )
+                raise ArgumentError(f"'{name}' not found in the message; expected contiguous numbers")
             self.numbers[name] = np.frombuffer(self._buffer, np.float64, len(mark), at)
             self.numbers[name][:] = 0.0
         self._stamp = np.frombuffer(self._buffer, np.uint32, 2, STAMP.start)
@@ -66,7 +64,7 @@ class Template:
 
 
 def _clean(message: Any) -> bytes:
-    """The bytes of a message, with zeros between its fields in place of what was in memory there."""
+    """The serialized message, with zeros as padding instead of uninitialised memory."""
     return Padding(type_name(type(message)), fields_of).clean(bytes(serialize_message(message)))
 
 
@@ -82,15 +80,15 @@ def layout_of(kind: str) -> MessageLayout:
 
 
 def marks_of(i: int, size: int) -> Floats:
-    """Numbers (size,) that are found nowhere else in a message, others for each i."""
+    """Numbers (size,) that occur nowhere else in a message, different for each i."""
     return np.asarray(np.arange(1, size + 1) * 1.234567e-89 + 10.0 ** (i - 80), dtype=np.float64)
 
 
 class JointReader:
     """Reads sensor_msgs/JointState from bytes into arrays in the order of a robot's joints.
 
-    Whoever sends such messages sends the same names each time. So the layout of the last message is kept; the
-    next one with the same bytes outside its numbers is not looked at again.
+    A publisher sends the same names each time. So the layout of the last message is cached, and used again
+    for a message whose bytes differ only in stamp and numbers.
     """
 
     def __init__(self, joint_names: Sequence[str], required: Sequence[str], topic: str) -> None:
@@ -98,8 +96,8 @@ class JointReader:
 
         Args:
             joint_names: of the robot.
-            required: which of 'position', 'velocity', 'effort' must be given; each may be given.
-            topic: its name, for the texts of errors.
+            required: which of 'position', 'velocity', 'effort' must be given; the others are optional.
+            topic: its name, for error messages.
         """
         self._names, self._required, self._topic = list(joint_names), required, topic
         self._layout: _Layout | None = None
@@ -108,8 +106,8 @@ class JointReader:
         """The numbers of a message.
 
         Raises:
-            ArgumentError: damaged bytes, missing or unknown joints, wrong lengths, or numbers that are not
-                finite.
+            ArgumentError: an invalid message, missing or unknown joints, wrong lengths, or numbers that are
+                not finite.
         """
         return self.checked(self.parse(raw))
 
@@ -117,7 +115,7 @@ class JointReader:
         """The numbers of a message, finite or not.
 
         Raises:
-            ArgumentError: damaged bytes, missing or unknown joints, or wrong lengths.
+            ArgumentError: an invalid message, missing or unknown joints, or wrong lengths.
         """
         if self._layout is None or not self._layout.fits(raw):
             self._layout = self._learn(raw)
@@ -127,7 +125,7 @@ class JointReader:
         """The sample, if all its numbers are finite.
 
         Raises:
-            ArgumentError: one that is not.
+            ArgumentError: a number is not finite.
         """
         for name, numbers in sample.arrays.items():
             finite = np.isfinite(numbers)
@@ -143,7 +141,7 @@ class JointReader:
             layout = _Layout(raw)
         except CdrError as error:
             raise ArgumentError(
-                f'{self._topic}: {len(raw)} bytes that are no JointState; expected a whole one'
+                f'{self._topic}: not a valid JointState message of {len(raw)} bytes (truncated?)'
             ) from error
         self._check(layout.names, layout.sizes)
         layout.order_as(self._names)
@@ -159,16 +157,16 @@ class JointReader:
             size = sizes[field]
             if size not in (0, len(names)) or (size == 0 and field in self._required):
                 raise ArgumentError(
-                    f'{self._topic}: {field} has {size} numbers; expected {len(names)}, one for each joint'
+                    f'{self._topic}: {field} has {size} numbers; expected {len(names)}, one per joint'
                 )
 
 
 class JointSample:
-    """What a JointState says, in the order of the robot's joints.
+    """The contents of a JointState, in the order of the robot's joints.
 
     Attributes:
         stamp_ns: of the header [ns].
-        arrays: 'position', 'velocity', 'effort', as far as they are given, each (nj,); not to be written.
+        arrays: 'position', 'velocity', 'effort' as far as given, each (nj,); read-only.
     """
 
     __slots__ = ('arrays', 'stamp_ns')
@@ -183,15 +181,15 @@ class JointSample:
 
 
 class _Layout:
-    """Where the numbers are in a JointState, and what all its other bytes are.
+    """Where the numbers of a JointState are, and all its other bytes.
 
     Attributes:
-        names: of the joints, as they stand in the message.
+        names: of the joints, in the order of the message.
         sizes: how many numbers each field has.
     """
 
     def __init__(self, raw: bytes) -> None:
-        """Go through a message.
+        """Parse a message.
 
         Raises:
             CdrError: it is damaged.
@@ -216,7 +214,7 @@ class _Layout:
         self._order = None if order == sorted(order) else np.array(order, dtype=np.intp)
 
     def fits(self, raw: bytes) -> bool:
-        """Whether all bytes are the same but for those of stamp and numbers."""
+        """Whether all bytes other than stamp and numbers are the same."""
         return len(raw) == self._size and all(raw[where] == known for where, known in self._constant)
 
     def read(self, raw: bytes) -> JointSample:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""While a node compiles kernels, it says so on `/diagnostics`: a minute of silence would look like a hang."""
+"""Reports on `/diagnostics` that a node is compiling kernels; a minute of silence would look like a hang."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _PERIOD = 0.5  # between two messages [s]
 
 
 def announce_compiling(diagnostics: Diagnostics) -> None:
-    """Publish which kernel is being compiled, from now on; nothing where none has to be.
+    """Start to publish which kernel is being compiled, if any.
 
-    The constructor of a node compiles, and its loop does not run yet, so a thread does it.
+    The constructor of a node compiles while its loop is not running yet, so a thread publishes.
 
     Args:
         diagnostics: of the node.
@@ -26,7 +26,7 @@ def announce_compiling(diagnostics: Diagnostics) -> None:
 
 
 class _Announcer:
-    """A thread, from the first kernel on that has to be compiled."""
+    """A thread that starts with the first kernel to be compiled."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         self._diagnostics = diagnostics
@@ -35,7 +35,7 @@ class _Announcer:
         self._thread: threading.Thread | None = None
 
     def take(self, name: str) -> None:
-        """Take the name of a kernel that is being compiled; '' if none is any more."""
+        """Set the name of the kernel that is being compiled; '' when compilation has ended."""
         self._name = name
         if not name:
             self._is_compiling.clear()

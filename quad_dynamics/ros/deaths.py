@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do when a process of the graph has ended: start it again, go on without it, or end everything."""
+"""What to do when a process of the graph has exited: restart it, continue without it, or stop everything."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from collections import deque
 from quad_dynamics.ros.node_spec import NodeSpec
 from quad_dynamics.ros.process import CANNOT_SERVE, WRONG_PARAMETERS
 
-# A process that dies so often within so many seconds is not started again.
+# A process that dies this often within this time [s] is not restarted.
 _MOST_DEATHS, _WITHIN = 5, 20.0
-# Signals that somebody else sends; who lives less than this has not been at work [s].
+# External signals; a process that lived less than this was not running properly [s].
 _OF_OTHERS, _AT_ONCE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP), 0.8
-_WITHOUT = 'everything else goes on without it'
+_WITHOUT = 'continuing without it'
 
 
 class Next(enum.Enum):
-    """What follows the end of a process."""
+    """The reaction to the exit of a process."""
 
     RESTART = 'restart'
-    GO_ON = 'go on'  # without it, as it should be
+    GO_ON = 'go on'  # a normal exit
     DO_WITHOUT = 'do without'  # something is lost
     END = 'end'  # everything
 
 
 class Deaths:
-    """Counts the deaths of a process, but for those by somebody else's signal, unless it comes at once."""
+    """Counts the deaths of a process, except by external signals (unless it died right after its start)."""
 
     def __init__(self) -> None:
-        """None yet; it lives from now on."""
+        """Start to count; the process has just started."""
         self._times: deque[float] = deque(maxlen=_MOST_DEATHS)
         self._born = time.monotonic()
 
     def too_many(self, code: int) -> bool:
-        """Take one more; return whether it dies all the time.
+        """Count one death; return whether it dies repeatedly.
 
         Args:
-            code: exit code; below zero: the signal.
+            code: exit code; negative: the signal.
         """
         now = time.monotonic()
         lived, self._born = now - self._born, now
@@ -48,25 +48,25 @@ class Deaths:
         return len(self._times) == _MOST_DEATHS and now - self._times[0] < _WITHIN
 
     def judge(self, spec: NodeSpec, code: int) -> tuple[Next, str]:
-        """What to do now that a process has ended, and a sentence that says so.
+        """The reaction to the exit of a process, and a message.
 
         Args:
             spec: of the process.
-            code: its exit code; below zero: the signal.
+            code: its exit code; negative: the signal.
         """
         how = _how(code)
         if code == CANNOT_SERVE and not spec.needed:
-            return Next.GO_ON, f'{spec.name} cannot work here (see its message); {_WITHOUT}'
+            return Next.GO_ON, f'{spec.name} cannot run here (see its message); {_WITHOUT}'
         if code == 0 and not (spec.respawn and spec.is_node):
-            return Next.GO_ON, f'{spec.name} has ended'
+            return Next.GO_ON, f'{spec.name} has exited'
         if code == WRONG_PARAMETERS and spec.is_node:
             reason = f'{spec.name} refused to start'
         elif not spec.respawn or (code > 0 and not spec.is_node):
-            reason = f'{spec.name} ended with {how}'
+            reason = f'{spec.name} exited with {how}'
         elif self.too_many(code):
             reason = f'{spec.name} died {_MOST_DEATHS} times within {_WITHIN:g} s, the last time with {how}'
         else:
-            return Next.RESTART, f'{spec.name} died ({how}); it is started again'
+            return Next.RESTART, f'{spec.name} died ({how}); restarting it'
         return (Next.END, reason) if spec.needed else (Next.DO_WITHOUT, f'{reason}; {_WITHOUT}')
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node says about itself on `/diagnostics`."""
+"""The status that a node publishes on `/diagnostics`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from quad_dynamics.ros.qos import COMMAND
 
 OK, WARN, ERROR = 0, 1, 2
 PERIOD = 0.5  # between two messages [s]
-FORGOTTEN = 4.0  # after so long the middleware knows that a publisher has died [s]
+FORGOTTEN = 4.0  # time in which the middleware notices that a publisher has died [s]
 SHORTEST_PERIOD = 0.05  # when the state changes [s]
 # Seconds are an int32 in messages; a stamp that came with too many nanoseconds may be beyond it [ns].
 _FIRST_STAMP, _LAST_STAMP = -(2**31) * 10**9, 2**31 * 10**9 - 1
 
 
 class Diagnostics:
-    """The state of one node: a level, a sentence, and values; and counts of what went wrong.
+    """The status of one node: level, message and values; also counts faults.
 
     Attributes:
         hardware_id: name of the robot that the node works for, '' while it is unknown.
         counts: how often each kind of fault was seen.
-        last_fault: the last one in words.
+        last_fault: text of the last one.
     """
 
     def __init__(self, node: Node, hardware_id: str = '') -> None:
@@ -49,11 +49,11 @@ class Diagnostics:
         self.last_fault = ''
 
     def fault(self, kind: str, text: str) -> None:
-        """Count a fault, and log it, but each kind once a second at most.
+        """Count a fault and log it, each kind at most once a second.
 
         Args:
             kind: short name, such as 'wrong_length'.
-            text: a sentence that names the culprit and what was expected.
+            text: a message that names the culprit and what was expected.
         """
         self.counts[kind] += 1
         self.last_fault = text
@@ -62,21 +62,21 @@ class Diagnostics:
         if now >= self._warned.get(kind, 0.0):
             self._warned[kind] = now + 1.0
             if any(kind in kinds and crowd.found() > 1 for crowd, kinds in self._crowds):
-                return  # a topic has several publishers, which is said once
+                return  # a topic has several publishers, which is logged once
             times = self.counts[kind]
             self._node.get_logger().warning(f'{text}{f" ({times} times so far)" if times > 1 else ""}')
 
     def watch(self, crowd: Crowd, *kinds: str) -> None:
-        """Do not log faults of some kinds while a topic has several publishers: they cause them.
+        """Do not log faults of some kinds while a topic has several publishers, which cause them.
 
         Args:
-            crowd: watches the topic; what it has to say is logged once.
+            crowd: watches the topic; its warning is logged once.
             kinds: of faults.
         """
         self._crowds.append((crowd, frozenset(kinds)))
 
     def error(self, error: Exception) -> None:
-        """Count what a callback or a turn of the loop has raised: bad input, or something unforeseen."""
+        """Count an exception of a callback or of the loop: invalid input, or something unforeseen."""
         if isinstance(error, ArgumentError):
             self.fault('bad_input', str(error))
         else:
@@ -88,7 +88,7 @@ class Diagnostics:
         return time.monotonic() >= self._next
 
     def hurry(self) -> None:
-        """The state has changed: the next message is due at once, or as soon as another was not just now."""
+        """The state has changed: publish soon, but not directly after the last message."""
         self._next = min(self._next, self._last + SHORTEST_PERIOD)
 
     def publish(self, level: int, message: str, stamp_ns: int | None = None, **values: Any) -> None:
@@ -96,9 +96,9 @@ class Diagnostics:
 
         Args:
             level: OK, WARN or ERROR.
-            message: a few words.
-            stamp_ns: time of the message [ns]; one that no message can hold becomes the nearest that it can.
-                None: now, by the clock of the node.
+            message: a short text.
+            stamp_ns: time of the message [ns], clipped to the range of message stamps. None: now, by the
+                clock of the node.
             values: by name.
         """
         self._last = time.monotonic()
@@ -120,7 +120,7 @@ class Diagnostics:
 
 
 class Crowd:
-    """Watches for more publishers of a topic than one; one that died is still counted for some seconds."""
+    """Watches a topic for more than one publisher; one that died is still counted for some seconds."""
 
     def __init__(self, node: Node, topic: str, silent_about: str = '') -> None:
         """Watch a topic.
@@ -128,17 +128,17 @@ class Crowd:
         Args:
             node: of rclpy.
             topic: its full name.
-            silent_about: name of nodes that log it themselves when there are several of them.
+            silent_about: name of nodes that log a warning themselves if there are several of them.
         """
         self._node, self._topic, self._silent_about = node, topic, silent_about
         self._since, self._told = math.inf, False
 
     def found(self) -> int:
-        """How many the middleware knows; for some seconds, those that died as well."""
+        """Number of publishers known to the middleware; for some seconds, this includes those that died."""
         return int(self._node.count_publishers(self._topic))
 
     def count(self) -> int:
-        """How many publish it; one, as long as it may be one that died and came back. It is logged once."""
+        """Number of publishers; 1 as long as it may be one that was restarted. A crowd is logged once."""
         found, now = self.found(), time.monotonic()
         self._since = min(self._since, now) if found > 1 else math.inf
         if now - self._since <= FORGOTTEN:
@@ -156,8 +156,8 @@ class Crowd:
             return
         self._node.get_logger().warning(
             f'{self._topic} has {found} publishers ({", ".join(names)}); expected one. If another simulation '
-            f'runs in ROS domain {os.environ.get("ROS_DOMAIN_ID") or 0}, end it, or give one of the two '
-            'another ROS_DOMAIN_ID or a namespace. What is refused because of it is counted, not logged'
+            f'is running in ROS domain {os.environ.get("ROS_DOMAIN_ID") or 0}, stop it, or give one of '
+            'the two another ROS_DOMAIN_ID or namespace. Rejected messages are counted, not logged'
         )
 
 

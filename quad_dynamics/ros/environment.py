@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment in which nodes run: where ROS is, and how nodes find each other."""
+"""The environment of the nodes: the ROS installation, and discovery between nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from quad_dynamics.errors import RosMissing
 from quad_dynamics.ros.process import PARENT_VARIABLE
 
-# Variables with which people choose their own transport, peers or profile; then ours is not applied.
+# Variables that select another transport, peers or profile; then ours is not applied.
 _OWN_CHOICE = (
     'FASTRTPS_DEFAULT_PROFILES_FILE',
     'FASTDDS_DEFAULT_PROFILES_FILE',
@@ -53,16 +53,16 @@ def share_folder() -> Path:
         if (prefix / 'share' / 'quad_dynamics' / 'config' / 'fastdds.xml').is_file():
             return prefix / 'share' / 'quad_dynamics'
     raise RosMissing(
-        f'the folder share/quad_dynamics is not found below {", ".join(map(str, candidates))}; '
-        'expected it beside the installed package: install quad_dynamics again'
+        f'folder share/quad_dynamics not found below {", ".join(map(str, candidates))}; '
+        'reinstall quad_dynamics'
     )
 
 
 def loopback_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that keep ROS on this machine; none where the user has chosen otherwise.
+    """Variables that keep ROS on this machine; none if the user has chosen otherwise.
 
-    A choice is `QUAD_DYNAMICS_NETWORK`, a profile or transport of one's own, or a discovery range other than
-    LOCALHOST. `ROS_LOCALHOST_ONLY=0` is none: the setup files of Humble export it.
+    Such a choice is `QUAD_DYNAMICS_NETWORK`, a custom profile or transport, or a discovery range other than
+    LOCALHOST. `ROS_LOCALHOST_ONLY=0` is not a choice: the setup files of Humble export it.
     """
     if environment.get(NETWORK_VARIABLE) or any(environment.get(name) for name in _OWN_CHOICE):
         return {}
@@ -80,12 +80,12 @@ def loopback_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def stay_on_this_machine() -> None:
-    """Let ROS in this process use loopback only; before rclpy is initialised."""
+    """Restrict ROS in this process to loopback; to be called before rclpy is initialised."""
     os.environ.update(loopback_settings(os.environ))
 
 
 def ros_environment() -> dict[str, str]:
-    """The environment for nodes that are started as children of this process."""
+    """The environment of nodes that this process starts."""
     environment = dict(os.environ)
     environment.update(loopback_settings(environment))
     environment[PARENT_VARIABLE] = str(os.getpid())
@@ -95,7 +95,7 @@ def ros_environment() -> dict[str, str]:
 
 
 def pip_command(*requirements: str) -> str:
-    """The command that installs packages for the interpreter that runs this, as it has to be typed.
+    """The command that installs packages for the current interpreter.
 
     Args:
         requirements: such as 'viser>=1.1,<1.2'.
@@ -111,24 +111,22 @@ def sourced_ros() -> str:
     """A name of the ROS 2 installation whose setup file was sourced in this shell, '' if there is none."""
     if os.environ.get('ROS_DISTRO'):
         return f'ROS 2 {os.environ["ROS_DISTRO"]}'
-    return 'a ROS 2' if os.environ.get('AMENT_PREFIX_PATH') else ''
+    return 'a ROS 2 installation' if os.environ.get('AMENT_PREFIX_PATH') else ''
 
 
 def ros_advice() -> str:
-    """What to do where rclpy cannot be imported. Never wheels beside an installation: they do not mix."""
+    """What to do if rclpy cannot be imported. Wheels must not be installed beside a ROS installation."""
     ros = sourced_ros()
     if not ros:
-        return "source a ROS 2, or get its wheels: pip install 'quad_dynamics[ros]'"
+        return "source a ROS 2 installation, or install its wheels: pip install 'quad_dynamics[ros]'"
     here = f'{sys.version_info.major}.{sys.version_info.minor}'
     prefixes = map(Path, os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep))
     found = sorted(path.parent.parent.name for prefix in prefixes for path in prefix.glob(_RCLPY))
     if found and f'python{here}' not in found:
-        return (
-            f'{ros} is sourced, but it is for {found[-1]} and this is {sys.executable}, {here}: use that one'
-        )
+        return f'{ros} is sourced, but needs {found[-1]}; this is {sys.executable} ({here})'
     if found:
-        return f'{ros} is sourced and has rclpy, but not on the path of {sys.executable}: source it again'
-    return f'{ros} is sourced, but it has no rclpy: {apt_command("rclpy")}'
+        return f'{ros} is sourced, but its rclpy is not on the path of {sys.executable}: source it again'
+    return f'{ros} is sourced, but has no rclpy: {apt_command("rclpy")}'
 
 
 def apt_command(*packages: str) -> str:
@@ -144,7 +142,7 @@ def apt_command(*packages: str) -> str:
 
 
 def module_advice(module: str) -> str:
-    """What to do where a module cannot be imported.
+    """What to do if a module cannot be imported.
 
     Args:
         module: its name.
@@ -156,10 +154,10 @@ def module_advice(module: str) -> str:
 
 
 def require_ros() -> None:
-    """Raise an error that says how to get ROS, if rclpy cannot be imported.
+    """Raise an error with instructions if rclpy cannot be imported.
 
     Raises:
         RosMissing: there is no rclpy.
     """
     if importlib.util.find_spec('rclpy') is None:
-        raise RosMissing(f'rclpy is not found; {ros_advice()}')
+        raise RosMissing(f'rclpy not found; {ros_advice()}')

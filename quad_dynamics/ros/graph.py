@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of nodes, written once: launch files and the command line start what stands here."""
+"""The graph of nodes, defined once for the launch files and the command line."""
 
 from __future__ import annotations
 
@@ -39,67 +39,66 @@ _FRAMES = {
 
 @dataclass(frozen=True)
 class GraphOptions(ParameterSet):
-    """What can be chosen when the graph is started."""
+    """Options of the graph."""
 
-    robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
+    robot: str = param('mini_cheetah', 'bundled robot, or path of a URDF or xacro file')
     xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
     sim_robot: str = param(
         '',
-        'robot that is simulated, if it is another than the one that all other nodes believe in; same joints '
-        'and feet',
+        'robot to simulate, if it differs from the model of the other nodes; with the same joints and feet',
     )
     contact: str = param('auto', 'contact model', choices=CONTACTS)
-    terrain: str = param('flat', 'name of a terrain, or the path of a YAML file')
-    initial_pose: str = param('lying', 'how the robot begins', choices=('lying', 'standing'))
+    terrain: str = param('flat', 'name of a terrain, or path of a YAML file')
+    initial_pose: str = param('lying', 'initial pose of the robot', choices=('lying', 'standing'))
     controller: str = param(
-        'force_node', 'who commands torques; none: your own node, on joint_torques', choices=CONTROLLERS
+        'force_node', 'node that commands torques; none: your own node, on joint_torques', choices=CONTROLLERS
     )
-    mode: str = param(STAND, 'of force_node', choices=MODES)
-    walk: bool = param(False, 'get up, stand, and walk as cmd_vel says: mode whole_body of force_node')
-    gait: str = param('trot', 'in which it walks', choices=tuple(GAITS))
+    mode: str = param(STAND, 'mode of force_node', choices=MODES)
+    walk: bool = param(False, 'get up, stand, and walk on cmd_vel: mode whole_body of force_node')
+    gait: str = param('trot', 'gait', choices=tuple(GAITS))
     planner: str = param(
         PLANNER_NODE,
-        'who plans when it walks; external: planner_node, in a process of its own; else force_node itself',
+        'planner for walking; external: planner_node, in its own process; others: inside force_node',
         choices=PLANNERS,
     )
     real_time_factor: float = param(
         1.0, 'simulated time over wall time; 0: as fast as possible', unit='-', low=0.0, high=1000.0
     )
-    lock_step: bool = param(False, 'advance one control period for each command: repeatable bit for bit')
-    noise: str = param('none', 'errors of the sensors', choices=('none', 'typical'))
-    seed: int = param(0, 'of all noise', low=0, high=2**63 - 1)
-    headless: bool = param(False, 'neither viewer nor RViz')
-    viewer: bool = param(True, 'the page in the browser')
-    host: str = param('127.0.0.1', 'address that the page is served at; others than loopback are open to all')
-    port: int = param(8080, 'of the page; 0: a free one', low=0, high=65535)
-    rviz: bool = param(False, 'start rviz2, where it is installed')
-    record: str = param('', 'folder of a bag to record; none: do not record')
-    storage: str = param('mcap', 'of the bag', choices=('mcap', 'sqlite3'))
+    lock_step: bool = param(False, 'advance one control period per command: bit-identical runs')
+    noise: str = param('none', 'sensor errors', choices=('none', 'typical'))
+    seed: int = param(0, 'random seed of all noise', low=0, high=2**63 - 1)
+    headless: bool = param(False, 'no viewer and no RViz')
+    viewer: bool = param(True, 'serve the page in the browser')
+    host: str = param('127.0.0.1', 'address of the page; other than loopback, anyone can open it')
+    port: int = param(8080, 'port of the page; 0: a free one', low=0, high=65535)
+    rviz: bool = param(False, 'start rviz2 if it is installed')
+    record: str = param('', 'folder of a bag to record; empty: do not record')
+    storage: str = param('mcap', 'format of the bag', choices=('mcap', 'sqlite3'))
     record_duration: float = param(
-        0.0, 'of the bag, in lock-step simulated time; 0: until the end', unit='s', low=0.0
+        0.0, 'duration of the bag, in simulated time with lock-step; 0: until the end', unit='s', low=0.0
     )
-    identification: bool = param(False, 'the node that identifies parameters, by ~/start and ~/stop')
-    excitation: str = param('', 'bag of `quad_dynamics excite` that it sends to force_node when it starts')
+    identification: bool = param(False, 'start the identification node (~/start, ~/stop)')
+    excitation: str = param(
+        '', 'bag of `quad_dynamics excite` that identification sends to force_node on ~/start'
+    )
     bag: str = param(
-        '', 'recording to identify the robot from: nothing is simulated, and identification starts at once'
+        '', 'recording to identify the robot from; nothing is simulated, and identification starts at once'
     )
-    output: str = param(
-        'identified', 'folder in which every result of identification gets a folder of its own'
-    )
-    namespace: str = param('', 'of all nodes, for several robots')
-    use_sim_time: bool = param(True, 'robot_state_publisher and RViz take the time from /clock')
-    params_file: str = param('', 'YAML file with parameters of the nodes; none: config/sim.yaml')
+    output: str = param('identified', 'folder of the identification results, one subfolder per result')
+    namespace: str = param('', 'namespace of all nodes, for several robots')
+    use_sim_time: bool = param(True, 'robot_state_publisher and RViz use /clock')
+    params_file: str = param('', 'YAML file with node parameters; empty: config/sim.yaml')
 
 
 def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | None = None) -> list[NodeSpec]:
     """The processes to start.
 
     Args:
-        given: options, by the names in `GraphOptions`; what is left out takes the nodes' own defaults.
+        given: options, by the names in `GraphOptions`; for the others the nodes use their own defaults.
         extra: more parameters of nodes, by the name of the node.
 
     Raises:
-        ArgumentError: an option that is not known, or a value that is not good.
+        ArgumentError: an unknown option or an invalid value.
     """
     options = GraphOptions.from_dict(given)
     if options.walk:
@@ -133,7 +132,7 @@ def graph(given: Mapping[str, Any], extra: Mapping[str, Mapping[str, Any]] | Non
 
 
 class _Maker:
-    """Makes the processes from the options."""
+    """Creates the processes from the options."""
 
     def __init__(
         self,
@@ -148,7 +147,7 @@ class _Maker:
         self.has_planner = options.controller == 'force_node' and self.planner == PLANNER_NODE
 
     def _planner(self) -> str:
-        """Who plans; '' if force_node is to decide that by its own default."""
+        """The planner; '' for the default of force_node."""
         of_force_node = {**file_parameters(self.file, 'force_node'), **self.extra.get('force_node', {})}
         if 'planner' in self.given or 'planner' not in of_force_node:
             is_asked = 'planner' in self.given or self.options.mode == WHOLE_BODY
@@ -169,7 +168,7 @@ class _Maker:
         )
 
     def _frames(self, node: str) -> dict[str, Any]:
-        """Names of frames as sim_node has them, where the parameter file gives the node no others."""
+        """Frame names of sim_node, unless the parameter file gives the node others."""
         own = file_parameters(self.file, node)
         of_sim = {**file_parameters(self.file, 'sim_node'), **self.extra.get('sim_node', {})}
         names = _FRAMES.get(node, {})
@@ -178,7 +177,7 @@ class _Maker:
         }
 
     def _chosen(self, *names: str) -> dict[str, Any]:
-        """The options of these names that were given."""
+        """Those of the named options that were given."""
         return {name: getattr(self.options, name) for name in names if name in self.given}
 
     def sim_node(self) -> NodeSpec:
@@ -186,7 +185,7 @@ class _Maker:
         names = ('contact', 'terrain', 'initial_pose', 'real_time_factor', 'lock_step', 'seed')
         parameters = self._chosen(*_ROBOT, *names)
         if options.sim_robot:
-            # Whoever reads robot_description would know more than it should.
+            # Readers of robot_description must not see the simulated robot.
             parameters |= {'robot': options.sim_robot, 'publish_description': False}
             if not options.sim_robot.endswith('.xacro'):
                 parameters.pop('xacro_args', None)
@@ -209,7 +208,7 @@ class _Maker:
 
     def planner_node(self) -> NodeSpec:
         parameters = self._chosen(*_ROBOT, 'gait', 'lock_step')
-        # Without it the robot stands; but lock-step does not begin.
+        # Without it the robot stands, but lock-step does not start.
         return self._node('planner_node', parameters, needed=self.options.lock_step)
 
     def viewer_node(self) -> NodeSpec:
@@ -223,7 +222,7 @@ class _Maker:
 
     def recorder(self) -> NodeSpec:
         options = self.options
-        # One that was killed goes on beside what it has left.
+        # After it was killed, it continues in another folder.
         arguments = ['record', '-o', options.record, '--next', '--storage', options.storage]
         arguments += ['--namespace', options.namespace] if options.namespace else []
         arguments += ['--sim-time'] if options.lock_step else []
@@ -233,18 +232,18 @@ class _Maker:
             module=PACKAGE,
             arguments=arguments,
             is_node=False,
-            needed=options.lock_step,  # which does not begin without it
+            needed=options.lock_step,  # which does not start without it
             patience=CLOSING,
         )
 
     def of_ros(self) -> list[NodeSpec]:
-        """What a ROS installation has: robot_state_publisher and, if asked for, rviz2."""
+        """Nodes of a ROS installation: robot_state_publisher and, if requested, rviz2."""
         specs = []
         if not self.state_publisher().lack:
             specs.append(self.state_publisher(_urdf(self.options.robot, self.options.xacro_args)))
         if self.options.rviz and not self.options.headless:
             config = str(share_folder() / 'rviz' / 'sim.rviz')
-            # Who closes its window does not want it back.
+            # A user who closes its window does not want it back.
             specs.append(self._foreign('rviz2', self._clock(), arguments=['-d', config], respawn=False))
         return specs
 
@@ -253,7 +252,7 @@ class _Maker:
         return self._foreign('robot_state_publisher', parameters)
 
     def _foreign(self, name: str, parameters: Mapping[str, Any], **rest: Any) -> NodeSpec:
-        """A node of another package that is named like it."""
+        """A node of another package with the same name as its package."""
         return NodeSpec(
             name,
             name,
@@ -265,7 +264,7 @@ class _Maker:
         )
 
     def _tf(self) -> list[tuple[str, str]]:
-        """In a namespace each robot has frames of its own: they have the same names."""
+        """Remap /tf in a namespace: frames of several robots have the same names."""
         return [('/tf', 'tf'), ('/tf_static', 'tf_static')] if self.options.namespace else []
 
     def _clock(self) -> dict[str, Any]:
@@ -273,11 +272,9 @@ class _Maker:
 
 
 def _walking(options: GraphOptions, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with the mode that walks."""
+    """The options, with the mode that `walk` implies."""
     if 'mode' in given and options.mode != WHOLE_BODY:
-        raise ArgumentError(
-            f'walk is true, but mode is {options.mode!r}; expected {WHOLE_BODY!r}, or no mode'
-        )
+        raise ArgumentError(f'walk is true, but mode is {options.mode!r}; expected {WHOLE_BODY!r} or no mode')
     return {**given, 'mode': WHOLE_BODY}
 
 
@@ -285,14 +282,14 @@ def _check_extra(extra: Mapping[str, Any]) -> None:
     for name in extra:
         if name not in NODES:
             raise ArgumentError(
-                f"there is no node '{name}'{nearest(name, NODES)}; expected one of {', '.join(NODES)}"
+                f"unknown node '{name}'{nearest(name, NODES)}; expected one of {', '.join(NODES)}"
             )
 
 
 def _check_bag_alone(options: GraphOptions) -> None:
     for name in ('record', 'excitation', 'sim_robot'):
         if getattr(options, name):
-            raise ArgumentError(f'bag and {name} exclude each other: with a bag, nothing is simulated')
+            raise ArgumentError(f'bag and {name} are mutually exclusive: with a bag, nothing is simulated')
 
 
 def _check_no_force_node(given: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
@@ -300,19 +297,19 @@ def _check_no_force_node(given: Mapping[str, Any], extra: Mapping[str, Any]) -> 
     for what, is_given in {**names, 'a parameter of force_node': 'force_node' in extra}.items():
         if is_given:
             raise ArgumentError(
-                f'{what} is given, but controller is none: there is no force_node; expected one or the other'
+                f'{what} is given, but controller is none, so there is no force_node; expected one of the two'
             )
 
 
 def _parameter_file(options: GraphOptions) -> Path:
     path = Path(options.params_file) if options.params_file else share_folder() / 'config' / 'sim.yaml'
     if not path.is_file():
-        raise ArgumentError(f'params_file: there is no file {path}; expected a YAML file with parameters')
+        raise ArgumentError(f'params_file: {path} not found; expected a YAML file with parameters')
     return path.absolute()
 
 
 def file_parameters(path: Path, node: str) -> dict[str, Any]:
-    """The parameters of a node in a file, by dotted names; what is wrong with it, the node itself says."""
+    """The parameters of a node in a file, by dotted names; the node itself reports errors of the file."""
     try:
         data = load_yaml(path.read_text(encoding='utf-8'))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
@@ -326,7 +323,7 @@ def file_parameters(path: Path, node: str) -> dict[str, Any]:
 
 
 def _dotted(nested: Mapping[Any, Any], prefix: str = '') -> dict[str, Any]:
-    """Nested mappings of parameters with one name for each value, as ROS reads them."""
+    """Nested mappings of parameters, flattened to dotted names as in ROS."""
     flat: dict[str, Any] = {}
     for key, value in nested.items():
         name = f'{prefix}{key}'

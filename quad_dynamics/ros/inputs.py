@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The newest samples of all sensors, and the state of the robot that they make together."""
+"""The latest samples of all sensors, and the robot state that they form."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
-# By how much the length of a quaternion may differ from one.
+# Tolerance of the length of a quaternion.
 _LENGTH_ERROR = 0.05
-# By which the stamps of two samples in a row may differ [ns].
+# Largest difference of the stamps of two successive samples [ns].
 _STRAY_NS = 250_000_000
 
 
@@ -23,7 +23,7 @@ class Inputs:
     """Samples by their stamps.
 
     Attributes:
-        joint_stamp: of the newest joint states [ns], -1 before the first; so for the others.
+        joint_stamp: of the latest joint states [ns], -1 before the first; likewise for the others.
         odom_stamp: [ns].
         foot_stamps: of each foot [ns].
     """
@@ -34,7 +34,7 @@ class Inputs:
         Args:
             model: robot; one with a floating base needs odometry.
             lock_step: all samples must have the same stamp.
-            timeout: by which odometry and foot forces may be older than the joint states [s].
+            timeout: how much older odometry and foot forces may be than the joint states [s].
         """
         self._model, self._lock_step, self.timeout = model, lock_step, timeout
         feet = len(model.foot_names)
@@ -62,7 +62,7 @@ class Inputs:
             twist: (6,) linear and angular velocity in the axes of the base.
 
         Raises:
-            ArgumentError: no unit quaternion, or a stamp that strays.
+            ArgumentError: the quaternion is not a unit quaternion, or the stamp is out of order.
         """
         self._check_age('odom', stamp_ns, self.odom_stamp)
         x, y, z, w = quaternion = pose[3:].tolist()
@@ -88,16 +88,16 @@ class Inputs:
             in_foot_axes: it is in the axes of the foot's link, not of the world.
 
         Raises:
-            ArgumentError: a stamp that strays.
+            ArgumentError: the stamp is out of order.
         """
         self._check_age(f'foot force of {self._model.foot_names[foot]}', stamp_ns, self.foot_stamps[foot])
         self._forces[foot], self._in_foot_axes[foot] = force, in_foot_axes
         self.foot_stamps[foot] = stamp_ns
 
     def _check_age(self, what: str, stamp: int, known: int) -> None:
-        """Refuse a sample that strays from the ones before; in lock-step there are no others.
+        """Reject a sample whose stamp is far from the previous one; not needed in lock-step.
 
-        The second in a row that strays in the same way is none: time has gone on without us.
+        A second such sample in a row is accepted: time has moved on while messages were lost.
         """
         if self._lock_step or 0 <= stamp - known <= _STRAY_NS or not self._is_recent(known):
             self._strays.pop(what, None)
@@ -106,17 +106,17 @@ class Inputs:
         if stray is None or not 0 <= stamp - stray <= _STRAY_NS:
             self._strays[what] = stamp
             raise ArgumentError(
-                f'{what} has the stamp {stamp * 1e-9:.3f} s, the one before {known * 1e-9:.3f} s; expected a '
-                'little later'
+                f'{what} has stamp {stamp * 1e-9:.3f} s, the previous one {known * 1e-9:.3f} s; expected a '
+                'slightly later stamp'
             )
 
     def forget(self) -> None:
-        """Forget all but the joint states: time has begun anew, or they are answered."""
+        """Forget all but the joint states: time was reset, or they have been answered."""
         self.odom_stamp, self.foot_stamps = -1, [-1] * len(self.foot_stamps)
 
     @property
     def missing(self) -> str:
-        """'' if there is a state, else what it lacks."""
+        """What is missing for a state; '' if nothing is."""
         if self._joints is None:
             return 'no joint_states yet'
         if not self._model.floating_base:
@@ -132,10 +132,10 @@ class Inputs:
 
     def _not_of_this_stamp(self) -> str:
         if self.odom_stamp != self.joint_stamp:
-            return 'no odom of this stamp yet'
+            return 'no odom with this stamp yet'
         for name, stamp in zip(self._model.foot_names, self.foot_stamps, strict=True):
             if stamp != self.joint_stamp:
-                return f'no foot_forces of {name} of this stamp yet'
+                return f'no foot_forces of {name} with this stamp yet'
         return ''
 
     def state(self) -> RobotState:
@@ -162,11 +162,11 @@ class Inputs:
 
     @property
     def feet_measured(self) -> bool:
-        """Whether the forces on all feet are known, and not too old."""
+        """Whether the forces on all feet are known and recent."""
         return bool(self.foot_stamps) and all(map(self._is_recent, self.foot_stamps))
 
     def _is_recent(self, stamp: int) -> bool:
-        # One of the future was measured while these joint states were on their way.
+        # A later stamp is fine: it was measured while these joint states were on their way.
         return stamp >= 0 and abs(self.joint_stamp - stamp) <= self.timeout * 1e9
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graph of nodes as actions of `launch`, for launch files.
 
-`ros2 launch` runs in the Python of the system, whatever Python the nodes have: nothing is imported here that
+`ros2 launch` runs in the system's Python, whichever Python the nodes use. So nothing is imported here that
 only pip installs.
 """
 
@@ -27,11 +27,11 @@ from quad_dynamics.ros.node_spec import PACKAGE, NodeSpec
 from quad_dynamics.ros.process import PARENT_VARIABLE
 from quad_dynamics.ros.supervisor import GRACE, command_line
 
-# What dies is started again after so long [s].
+# Delay of a restart [s].
 _RESPAWN_DELAY = 0.2
-# What has not ended on SIGINT within its patience gets SIGTERM, and so long after that SIGKILL [s].
+# A process that does not exit on SIGINT within its patience gets SIGTERM, and after this time SIGKILL [s].
 _UNTIL_KILLED = '1'
-# Arguments of `ros2 launch` itself that come among those of the launch file.
+# Arguments of `ros2 launch` itself that appear among those of the launch file.
 _OF_LAUNCH = ('launch-prefix', 'launch-prefix-filter', 'emulate_tty', 'ros_namespace')
 
 
@@ -64,13 +64,13 @@ class _Actions:
         return _text(self._defaults.get(name, self._declared[name].default))
 
     def note_given(self, context: LaunchContext) -> None:
-        """Note which arguments are given, before the others get their defaults: the nodes decide those."""
+        """Note which arguments are given, before the others get defaults: for those the nodes decide."""
         self._given = set(context.launch_configurations) & set(self._declared)
         if _is_outermost(context):
             _check_names(context.argv, self._declared)
 
     def start(self, context: LaunchContext) -> list[Any]:
-        """The processes, when the arguments are known."""
+        """Create the processes when the arguments are known."""
         given = {
             name: _value(one, LaunchConfiguration(name).perform(context))
             for name, one in self._declared.items()
@@ -83,38 +83,36 @@ class _Actions:
         inner = str(given.get('namespace', ''))
         if around and not inner.startswith('/'):
             given['namespace'] = '/'.join(filter(None, [around, inner.strip('/')]))
-        # For our processes alone: others of a launch file that includes this one may be on several machines.
+        # Only for our processes: others of a launch file that includes this one may be on several machines.
         environment = loopback_settings({**os.environ, **context.environment})
         if not context.launch_configurations.get('launch-prefix'):
             # Processes are children of this one, and need not outlive it; behind a prefix they are not.
             environment[PARENT_VARIABLE] = str(os.getpid())
         specs = graph(given)
         bag = str(given.get('record', ''))
-        if bag and os.path.lexists(bag):  # the recorder itself would go on beside it
-            raise ArgumentError(
-                f'record: {bag} exists already; expected the path of a bag that is to be made'
-            )
+        if bag and os.path.lexists(bag):  # the recorder itself would choose another folder
+            raise ArgumentError(f'record: {bag} already exists; expected the path of a new bag')
         return [_Process(spec, environment).start() for spec in specs]
 
 
 class _Process:
-    """One process of the graph, with what follows when it ends.
+    """One process of the graph, and the reaction to its exit.
 
-    It is started again here and not by `respawn` of launch, which would not stop where that is of no use.
+    It is restarted here and not by `respawn` of launch, which would never give up.
     """
 
     def __init__(self, spec: NodeSpec, environment: Mapping[str, str]) -> None:
         self._spec, self._environment, self._deaths = spec, environment, Deaths()
 
     def start(self) -> Any:
-        """An action that starts it; where it is not installed and not needed, one that says so."""
+        """An action that starts it; if it is neither installed nor needed, one that logs this."""
         spec = self._spec
         if spec.lack and not spec.needed:
             return LogInfo(msg=spec.lack)
         common = {
             'additional_env': dict(self._environment),
             'output': 'screen',
-            'emulate_tty': True,  # else their output is held back
+            'emulate_tty': True,  # else their output is buffered
             'sigterm_timeout': str(spec.patience + GRACE),
             'sigkill_timeout': _UNTIL_KILLED,
             'on_exit': self.ended,
@@ -137,25 +135,25 @@ class _Process:
         )
 
     def ended(self, event: Any, context: LaunchContext) -> list[Any]:
-        """Called by launch when it has ended."""
+        """Called by launch when it has exited."""
         if context.is_shutdown:
             return []
         what, text = self._deaths.judge(self._spec, event.returncode)
         if what is Next.END:
-            # Not an event `Shutdown`: launch says what was raised, ends everything, and its exit code is 1.
+            # Not a `Shutdown` event: launch prints the exception, stops everything, and exits with code 1.
             raise ArgumentError(text)
         again = [TimerAction(period=_RESPAWN_DELAY, actions=[self.start()])] if what is Next.RESTART else []
         return [LogInfo(msg=text), *again]
 
 
 def _is_outermost(context: LaunchContext) -> bool:
-    """Whether `ros2 launch` was given our launch file, and not one with other arguments that includes it."""
+    """Whether `ros2 launch` runs our launch file itself, not one that includes it with other arguments."""
     path = Path(context.get_locals_as_dict().get('current_launch_file_path', ''))
     return (PACKAGE in sys.argv and path.name in sys.argv) or str(path) in map(os.path.abspath, sys.argv)
 
 
 def _check_names(words: Iterable[str], declared: Mapping[str, Parameter]) -> None:
-    """Refuse arguments that do not exist: launch would silently ignore them."""
+    """Reject unknown arguments, which launch would silently ignore."""
     for word in words:
         name, given, _ = word.partition(':=')
         if given and name not in declared and name not in _OF_LAUNCH:
@@ -174,7 +172,7 @@ def _text(value: Any) -> str:
 
 
 def _value(declared: Parameter, text: str) -> Any:
-    """An argument as the options want it; what is none of them is left as it is, and refused there."""
+    """An argument converted for the options; invalid text is left as it is, and rejected there."""
     if declared.kind == 'flag':
         return {'true': True, '1': True, 'false': False, '0': False}.get(text.lower(), text)
     if declared.kind in ('integer', 'number'):

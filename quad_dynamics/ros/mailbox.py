@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Receives what comes for a node, in the thread that asks for it.
+"""Receives messages for a node, in the calling thread.
 
 rclpy's executors build a new wait set for every message and run callbacks as tasks; at 500 messages a second
 this is most of the CPU time of a node. A `Mailbox` keeps one wait set and takes messages from the handles
@@ -15,9 +15,9 @@ from typing import Any
 
 from rclpy.node import Node
 
-# Longest time in one wait [s]: signals and a shut-down context are noticed in between.
+# Longest single wait [s], so that signals and a shut-down context are noticed.
 _LONGEST_WAIT = 0.05
-# Most messages of one subscription that are taken in a row, so that a flood does not stop everything else.
+# Most messages of one subscription that are taken in a row, so that a flood does not starve the others.
 MOST_AT_ONCE = 200
 
 ErrorHandler = Callable[[Exception], None]
@@ -28,14 +28,14 @@ def _raise(error: Exception) -> None:
 
 
 class Mailbox:
-    """All subscriptions, services and clients of a node, those made later too."""
+    """Serves all subscriptions, services and clients of a node, including those created later."""
 
     def __init__(self, node: Node, on_error: ErrorHandler | None = None) -> None:
         """Receive for a node; it must not be added to an executor.
 
         Args:
             node: of rclpy.
-            on_error: gets what callbacks raise; None lets it pass.
+            on_error: called with exceptions of callbacks; None: they propagate.
         """
         self.node = node
         self._on_error = on_error or _raise
@@ -43,7 +43,7 @@ class Mailbox:
         self._sizes: tuple[int, int, int] = (-1, -1, -1)
 
     def take(self, subscription: Any) -> int:
-        """Run the callback of one subscription for each message that is there; return how many."""
+        """Run the callback of one subscription for each pending message; return how many."""
         handle, kind, raw = subscription.handle, subscription.msg_type, subscription.raw
         for count in range(MOST_AT_ONCE):
             message = handle.take_message(kind, raw)
@@ -53,7 +53,7 @@ class Mailbox:
         return MOST_AT_ONCE
 
     def poll(self) -> int:
-        """Run the callbacks of everything that is there, without waiting; return how many ran."""
+        """Run all pending callbacks without waiting; return how many ran."""
         node = self.node
         return (
             sum(map(self.take, node.subscriptions))
@@ -62,7 +62,7 @@ class Mailbox:
         )
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something comes, at most so long, and run its callbacks; whether any ran."""
+        """Wait until something arrives or the time has passed, and run callbacks; whether any ran."""
         deadline = time.monotonic() + seconds
         while True:
             left = deadline - time.monotonic()
@@ -123,7 +123,7 @@ class Mailbox:
 
 
 class ExecutorMailbox:
-    """The same, by public names of rclpy only; it costs more CPU time."""
+    """The same with public names of rclpy only; it needs more CPU time."""
 
     def __init__(self, node: Node, on_error: ErrorHandler | None = None) -> None:
         """Receive for a node; see `Mailbox`."""
@@ -135,11 +135,11 @@ class ExecutorMailbox:
         self._executor.add_node(node)
 
     def take(self, subscription: Any) -> int:
-        """Run everything that is there; an executor cannot choose."""
+        """Run all pending callbacks; an executor cannot select one subscription."""
         return self.poll()
 
     def poll(self) -> int:
-        """Run the callbacks of everything that is there, without waiting; 0, for nobody counts them."""
+        """Run all pending callbacks without waiting; returns 0, since an executor does not count them."""
         for _ in range(MOST_AT_ONCE):
             before = time.monotonic()
             self._once(0.0)
@@ -148,7 +148,7 @@ class ExecutorMailbox:
         return 0
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something comes, at most so long, and run its callback; whether it came early."""
+        """Wait until something arrives or the time has passed, and run callbacks; whether it arrived."""
         deadline = time.monotonic() + seconds
         self._once(seconds)
         return time.monotonic() < deadline

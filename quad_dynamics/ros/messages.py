@@ -52,7 +52,7 @@ def imu(frame: str, orientation_noise: float, velocity_noise: float, acceleratio
 
     Args:
         frame: link that carries the IMU.
-        orientation_noise: standard deviation of each axis [rad]; so for the others, in their units.
+        orientation_noise: standard deviation of each axis [rad]; likewise for the others.
         velocity_noise: [rad/s].
         acceleration_noise: [m/s^2].
     """

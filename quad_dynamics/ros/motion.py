@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether force_node is ready for a trajectory, has accepted it, and has followed it to its end."""
+"""Watches whether force_node is ready for a trajectory, accepts it, and follows it to its end."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from quad_dynamics.errors import ArgumentError
 TOPIC = 'joint_targets'
 KIND = 'trajectory_msgs/msg/JointTrajectory'
 _FOLLOWS = 'follow'  # phase of force_node while it follows a trajectory
-# Between publishing a trajectory and the diagnostics that say that it is followed [s].
+# Longest time from publishing a trajectory until diagnostics show that it is followed [s].
 _LONGEST_ANSWER = 10.0
 _NAP = 0.02  # between two looks [s]
 
 
 class Diagnosed(Protocol):
-    """Knows what nodes said last about themselves, as `Status` does."""
+    """Knows the latest diagnostics of nodes, as `Status` does."""
 
     def node(self, name: str) -> dict[str, str]:
-        """Values and `message` of a node; {} if it is silent."""
+        """Values and `message` of a node; {} if it does not report."""
 
 
 class FollowedMotion:
-    """Watches force_node, by its diagnostics, while it gets a trajectory and follows it."""
+    """Watches the diagnostics of force_node while it follows a trajectory."""
 
     def __init__(self, status: Diagnosed) -> None:
-        """Watch the force_node that `status` hears."""
+        """Watch the force_node of `status`."""
         self._status = status
         self._refused = 0
 
@@ -37,7 +37,7 @@ class FollowedMotion:
         """What is missing before force_node accepts a trajectory; '' if nothing is."""
         said = self._status.node('force_node')
         if not said:
-            return 'force_node is silent'
+            return 'force_node does not report'
         if said['message'].startswith('damping') or 'mode' not in said:
             return f'force_node: {said["message"]}'
         if said['mode'] != COMPUTED_TORQUE:
@@ -48,22 +48,24 @@ class FollowedMotion:
         """Wait until force_node would accept a trajectory.
 
         Args:
-            seconds: at most so long [s].
+            seconds: longest wait [s].
             stop: whether to give up waiting.
 
         Raises:
-            ArgumentError: it is not ready by then, or has another mode.
+            ArgumentError: it is not ready by then, or is in another mode.
         """
         deadline = time.monotonic() + seconds
         while (lacks := self.lacks()) and not stop():
             if self._status.node('force_node').get('mode', COMPUTED_TORQUE) != COMPUTED_TORQUE:
-                raise ArgumentError(f'{lacks}, which follows a motion')
+                raise ArgumentError(f'{lacks} to follow a motion')
             if time.monotonic() > deadline:
-                raise ArgumentError(f'nobody is ready to follow the motion after {seconds:g} s: {lacks}')
+                raise ArgumentError(
+                    f'force_node is not ready to follow the motion after {seconds:g} s: {lacks}'
+                )
             time.sleep(_NAP)
 
     def begin(self) -> None:
-        """Remember how it is before the trajectory is published."""
+        """Remember its state before the trajectory is published."""
         self._refused = self._count()
 
     def wait(self, stop: Callable[[], bool]) -> None:
@@ -73,13 +75,13 @@ class FollowedMotion:
             stop: whether to give up waiting.
 
         Raises:
-            ArgumentError: it was refused, nobody followed it, or the robot was damped before its end.
+            ArgumentError: it was rejected, nobody followed it, or the robot was damped before its end.
         """
         deadline = time.monotonic() + _LONGEST_ANSWER
         while self._phase() != _FOLLOWS and not stop():
             if self._count() > self._refused:
                 reason = self._status.node('force_node').get('last_fault', 'no reason given')
-                raise ArgumentError(f'force_node refused the trajectory: {reason}')
+                raise ArgumentError(f'force_node rejected the trajectory: {reason}')
             if time.monotonic() > deadline:
                 raise ArgumentError(f'force_node did not accept the trajectory within {_LONGEST_ANSWER:g} s')
             time.sleep(_NAP)

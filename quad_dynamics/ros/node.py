@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node of rclpy that respects parameters `qos_overrides.<topic>.<publisher or subscription>.<policy>`.
+"""An rclpy node with parameters `qos_overrides.<topic>.<publisher or subscription>.<policy>`.
 
-rclpy respects them only where the program says so for each topic, and ignores all others silently. Here they
-hold for every topic of the node, with every policy that rclpy knows; others are refused.
+rclpy supports them only for topics that the program lists, and silently ignores all others. Here they work
+for every topic of the node and every policy of rclpy; others are rejected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ENTITIES = ('publisher', 'subscription')
 
 
 class OverridableNode(Node):  # type: ignore[misc]
-    """A node whose quality of service can be changed by parameters."""
+    """A node whose quality of service can be overridden by parameters."""
 
     def __init__(self, name: str) -> None:
         """Make the node.
@@ -37,7 +37,7 @@ class OverridableNode(Node):  # type: ignore[misc]
         super().__init__(name)
 
     def create_publisher(self, msg_type: Any, topic: str, qos_profile: Any, **options: Any) -> Any:
-        """As of rclpy, with overrides."""
+        """As in rclpy, with overrides."""
         options |= self._overriding(topic, 'publisher')
         try:
             return super().create_publisher(msg_type, topic, _own(qos_profile, options), **options)
@@ -47,7 +47,7 @@ class OverridableNode(Node):  # type: ignore[misc]
     def create_subscription(
         self, msg_type: Any, topic: str, callback: Any, qos_profile: Any, **options: Any
     ) -> Any:
-        """As of rclpy, with overrides."""
+        """As in rclpy, with overrides."""
         options |= self._overriding(topic, 'subscription')
         try:
             return super().create_subscription(
@@ -57,7 +57,7 @@ class OverridableNode(Node):  # type: ignore[misc]
             raise self._named(topic, options, error) from error
 
     def check_overrides(self) -> None:
-        """Refuse overrides of topics that the node does not have, and of policies that do not exist.
+        """Reject overrides of unknown topics and unknown policies.
 
         Raises:
             ArgumentError: all of them, by name.
@@ -85,7 +85,7 @@ class OverridableNode(Node):  # type: ignore[misc]
         return ArgumentError(f'parameters {PREFIX}{self.resolve_topic_name(topic)}: {error}')
 
     def _problem(self, name: str) -> str:
-        """What is wrong with the name of an override; '' if nothing."""
+        """The problem with the name of an override; '' if there is none."""
         found = re.fullmatch(r'(.+)\.(\w+)\.(\w+)', name.removeprefix(PREFIX))
         topic, entity, policy = found.groups() if found else ('', '', '')
         if entity not in _ENTITIES:
@@ -103,13 +103,13 @@ class OverridableNode(Node):  # type: ignore[misc]
         if not any(re.fullmatch(one, topic) for one in topics):
             readable = [one.replace(r'\w+', '<foot>') for one in topics]
             return (
-                f"parameter '{name}': there is no such {entity}{nearest(topic, readable)}; expected one "
+                f"parameter '{name}': no such {entity}{nearest(topic, readable)}; expected one "
                 f'of {", ".join(readable)}'
             )
         return ''
 
     def _topics(self, entity: str) -> list[str]:
-        """Whole names of topics, those of feet as regular expressions."""
+        """Full names of topics; those of feet are regular expressions."""
         publishes = entity == 'publisher'
         made = self.publishers if publishes else self.subscriptions
         names = [one.topic_name for one in made]
@@ -121,6 +121,6 @@ class OverridableNode(Node):  # type: ignore[misc]
 
 
 def _own(profile: Any, options: dict[str, Any]) -> Any:
-    """A copy of a profile that is going to be changed: rclpy changes the one that it is given."""
+    """A copy of a profile, because rclpy modifies the profile that it is given."""
     changes = 'qos_overriding_options' in options and isinstance(profile, QoSProfile)
     return copy.copy(profile) if changes else profile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `sim_node --help` and its like print, from the declared parameters and topics; without ROS."""
+"""The `--help` text of a node, from its declared parameters and topics; without ROS."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def node_help(name: str, settings: type[ParameterSet]) -> str:
             'parameters (* can be set while the node runs)',
             ((_title(key, one), _meaning(one)) for key, one in settings.parameters().items()),
         ),
-        f'Types and quality of service: docs/nodes/{name}.md. Parameters such as\n'
-        'qos_overrides./odom.publisher.reliability change the latter. Nodes use loopback only, unless\n'
+        f'docs/nodes/{name}.md lists types and quality of service. The latter can be overridden with\n'
+        'parameters such as qos_overrides./odom.publisher.reliability. Nodes use loopback only, unless\n'
         'QUAD_DYNAMICS_NETWORK=1 or ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET is set.\n',
     ]
     return '\n'.join(part for part in parts if part)

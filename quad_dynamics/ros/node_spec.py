@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process of the graph: what to run, and how much depends on it."""
+"""One process of the graph: what to run, and whether others need it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class NodeSpec:
     """One process of the graph.
 
     Attributes:
-        executable: of the package; also the name of the node.
-        package: that has it.
-        module: of Python that is the same program, '' if there is none.
+        executable: name of the executable, and of the node.
+        package: package of the executable.
+        module: Python module that is the same program, '' if there is none.
         namespace: of the node.
         parameters: by name.
-        files: YAML files with parameters; those named above come after them.
+        files: YAML files with parameters; `parameters` override them.
         arguments: of the program, before those for ROS.
         remappings: of names, from and to.
-        is_node: whether it takes arguments for ROS.
-        respawn: whether it is started again: a node when it ends, another program when it was killed.
-        needed: whether nothing goes on without it.
-        patience: how long it may take to end when asked to [s].
+        is_node: whether it takes ROS arguments.
+        respawn: whether to restart it: a node when it exits, another program when it was killed.
+        needed: whether everything stops when it is gone.
+        patience: how long it may take to shut down [s].
     """
 
     executable: str
@@ -49,26 +49,26 @@ class NodeSpec:
 
     @property
     def name(self) -> str:
-        """Of the process, for people."""
+        """Name of the process, for messages."""
         return self.executable if self.is_node else self.arguments[0]
 
     @property
     def program(self) -> Path | None:
-        """The executable in lib/ of a ROS installation, where `ros2 run` looks; None if there is none."""
+        """The executable in lib/ of a ROS installation, where `ros2 run` finds it; None if there is none."""
         prefix = prefix_of(self.package)
         path = None if prefix is None else prefix / 'lib' / self.package / self.executable
         return path if path is not None and os.access(path, os.X_OK) else None
 
     @property
     def lack(self) -> str:
-        """'' or what to install: a program of another package that is not here."""
+        """What to install, if a program of another package is missing; else ''."""
         if self.module or self.program is not None:
             return ''
         return f'{self.executable} is not installed; install it with: {apt_command(self.package)}'
 
 
 def prefix_of(package: str) -> Path | None:
-    """Where a ROS installation has a package, None if it has not."""
+    """Prefix of a package in the ROS installation, None if it is not installed."""
     try:
         from ament_index_python.packages import PackageNotFoundError, get_package_prefix
     except ImportError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loop that keeps its period against the wall clock.
+"""Periodic loops, paced against the wall clock.
 
-Deadlines are absolute, so lateness does not add up. The last part of a wait is spent spinning, because a
+Deadlines are absolute, so lateness does not accumulate. The last part of a wait is a busy loop, because a
 sleeping thread wakes up late.
 """
 
@@ -12,20 +12,20 @@ import math
 import time
 from collections.abc import Callable
 
-# How long before the deadline sleeping ends and spinning begins [s].
+# Length of the busy wait before the deadline [s].
 SPIN = 120e-6
-# A backlog above this is dropped: the loop goes on from now, and counts it [s].
+# A backlog above this is dropped and counted; the loop continues from now [s].
 LONGEST_BACKLOG = 0.2
 _PR_SET_TIMERSLACK = 29
 
 
 def sharpen_timers() -> None:
-    """Let the kernel wake this thread at the nanosecond that it asked for, not up to 50 us later."""
+    """Set the timer slack of this thread to 1 ns; by default it wakes up to 50 us late."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
 
 
 def _nothing() -> None:
-    """For who has nothing to prepare."""
+    """The default of `prepare`."""
 
 
 class Pacer:
@@ -34,7 +34,7 @@ class Pacer:
     Attributes:
         period: between two deadlines [s]; 0 never waits.
         dropped: how often a backlog was dropped.
-        dropped_time: sum of what was dropped [s].
+        dropped_time: sum of dropped backlogs [s].
         deadline: the last one, by time.monotonic [s].
     """
 
@@ -50,20 +50,20 @@ class Pacer:
         self.deadline = time.monotonic()
 
     def restart(self, period: float | None = None) -> None:
-        """The next deadline is one period from now.
+        """Set the next deadline one period from now.
 
         Args:
-            period: a new one [s]; None leaves it.
+            period: a new period [s]; None: unchanged.
         """
         if period is not None:
             self.period = period
         self.deadline = time.monotonic()
 
     def wait(self, prepare: Callable[[], object] = _nothing) -> float:
-        """Wait for the next deadline; return by how much it was missed, 0 if it was not [s].
+        """Wait for the next deadline; return by how much it was missed, or 0 [s].
 
         Args:
-            prepare: called shortly before the deadline, for what takes now more, now less time.
+            prepare: called shortly before the deadline, for work of varying duration.
         """
         if self.period <= 0.0 or math.isinf(self.period):
             prepare()
@@ -83,10 +83,10 @@ class Pacer:
         return max(late, 0.0)
 
     def hold(self, share: float) -> None:
-        """Wait until so much of the period has passed since the deadline, for what must come evenly.
+        """Wait until a share of the period has passed since the deadline, for evenly spaced output.
 
         Args:
-            share: of the period, from 0 to 1; small, for the time is spent spinning.
+            share: of the period, from 0 to 1; keep it small, since this is a busy wait.
         """
         if math.isinf(self.period):
             return

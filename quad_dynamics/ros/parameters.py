@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of a node, declared from a `ParameterSet`: type, default, unit, bounds and meaning stand there.
+"""Parameters of a node, declared from a `ParameterSet` with type, default, unit, bounds and meaning.
 
-What ROS has no value for is written thus: no text is '', no numbers are [], no whole number is 0.
+ROS has no null values. They are written as '' (text), [] (numbers) and 0 (whole numbers).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NodeParameters(Generic[_Set]):
     """The parameters of a node.
 
     Attributes:
-        values: all of them, as they are now.
+        values: current values of all parameters.
     """
 
     def __init__(self, node: Node, settings: type[_Set]) -> None:
@@ -45,7 +45,7 @@ class NodeParameters(Generic[_Set]):
             settings: class that declares them.
 
         Raises:
-            ArgumentError: everything that is wrong with the values that the node was started with.
+            ArgumentError: lists all problems with the values that the node was started with.
         """
         self._declared = settings.parameters()
         self._apply: Callable[[_Set, _Set], None] = lambda new, old: None
@@ -64,7 +64,7 @@ class NodeParameters(Generic[_Set]):
         node.add_on_set_parameters_callback(self._set)
 
     def on_change(self, apply: Callable[[_Set, _Set], None]) -> None:
-        """Call a function with the new and the old values; if it raises an ArgumentError, nothing changes."""
+        """Call a function with new and old values; if it raises an ArgumentError, nothing changes."""
         self._apply = apply
 
     def _set(self, parameters: Iterable[RosParameter]) -> SetParametersResult:
@@ -73,29 +73,29 @@ class NodeParameters(Generic[_Set]):
             return SetParametersResult(successful=True)
         fixed = [name for name in changes if not self._declared[name].dynamic]
         if fixed:
-            reason = f'{", ".join(fixed)} can only be set when the node starts'
+            reason = f'{", ".join(fixed)} can only be set at startup'
             return SetParametersResult(successful=False, reason=reason)
         try:
             new = self.values.replace(**_nested(self._declared, changes))
             self._apply(new, self.values)
         except ArgumentError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        except Exception as error:  # whatever it is, who asked gets an answer
+        except Exception as error:  # whatever it is, the caller gets an answer
             return SetParametersResult(successful=False, reason=f'{type(error).__name__}: {error}')
         self.values = new
         return SetParametersResult(successful=True)
 
 
 def read_values(node: str, settings: type[_Set], given: Mapping[str, Any]) -> _Set:
-    """The settings of a node from values as ROS has them, without the node.
+    """The settings of a node from ROS parameter values, without the node.
 
     Args:
         node: its name, for messages.
         settings: class that declares its parameters.
-        given: values by dotted names; what is missing takes its default.
+        given: values by dotted names; the others take their defaults.
 
     Raises:
-        ArgumentError: everything that the node itself would refuse.
+        ArgumentError: lists everything that the node itself would reject.
     """
     declared = settings.parameters()
     _check_names(node, given, declared)
@@ -106,7 +106,7 @@ def read_values(node: str, settings: type[_Set], given: Mapping[str, Any]) -> _S
 
 
 def _nested(declared: Mapping[str, Parameter], flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as ROS has them, by dotted names, as nested mappings of values as the settings have them."""
+    """ROS parameter values by dotted names, converted to nested mappings for the settings."""
     nested: dict[str, Any] = {}
     for name, value in flat.items():
         *groups, last = name.split('.')
@@ -118,7 +118,7 @@ def _nested(declared: Mapping[str, Parameter], flat: Mapping[str, Any]) -> dict[
 
 
 def _check_names(name: str, given: Iterable[str], declared: Mapping[str, Parameter]) -> None:
-    """Refuse values for parameters that do not exist: rclpy would silently ignore them."""
+    """Reject unknown parameters, which rclpy would silently ignore."""
     strange = [one for one in given if one not in declared and one.split('.')[0] not in _OF_ROS]
     expected = f'expected one of those in docs/nodes/{name}.md'
     problems = [f"unknown parameter '{one}'{nearest(one, declared)}; {expected}" for one in strange]
@@ -132,7 +132,7 @@ def _given(node: Node) -> Mapping[str, Any]:
 
 
 def _declare(node: Node, name: str, declared: Parameter) -> list[str]:
-    """Declare one parameter; return what is wrong with the value that was given for it."""
+    """Declare one parameter; return the problems with its given value."""
     value, described = to_ros(declared, declared.default), descriptor(declared)
     try:
         if declared.kind in ('vector', 'numbers') and not value:
@@ -147,7 +147,7 @@ def _declare(node: Node, name: str, declared: Parameter) -> list[str]:
 
 
 def _declare_empty(node: Node, name: str, described: ParameterDescriptor) -> None:
-    """Declare a list of numbers without any; rclpy takes an empty one for one of bytes."""
+    """Declare an empty list of numbers; rclpy would take it for a list of bytes."""
     node.declare_parameter(name, [0.0], ParameterDescriptor(dynamic_typing=True))
     if name not in _given(node):
         node.set_parameters([RosParameter(name, RosParameter.Type.DOUBLE_ARRAY, [])])
@@ -161,7 +161,7 @@ def descriptor(declared: Parameter) -> ParameterDescriptor:
         description=f'{declared.meaning}{unit}',
         additional_constraints=f'expected {declared.expected}' if declared.expected else '',
         read_only=not declared.dynamic,
-        dynamic_typing=True,  # whole numbers are good numbers, too; values are checked by the declaration
+        dynamic_typing=True,  # integers are valid, too; the declaration checks the values
     )
     low, high = max(declared.low, declared.above), declared.high
     # A range has two ends; where one is open, ROS would show the largest number there is.
@@ -177,7 +177,7 @@ def descriptor(declared: Parameter) -> ParameterDescriptor:
 
 
 def to_ros(declared: Parameter, value: Any) -> Any:
-    """A value as ROS has it."""
+    """A value converted for ROS."""
     if declared.kind in ('vector', 'numbers'):
         return [float(x) for x in value or ()]
     if declared.kind == 'texts':
@@ -188,7 +188,7 @@ def to_ros(declared: Parameter, value: Any) -> Any:
 
 
 def _from_ros(declared: Parameter, value: Any) -> Any:
-    """A value as the settings have it."""
+    """A ROS value converted for the settings."""
     if declared.kind in ('vector', 'numbers', 'texts'):
         value = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
         return None if declared.optional and value in ([], '', None) else ([] if value is None else value)

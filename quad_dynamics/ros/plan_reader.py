@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion plans from messages, which are checked, and paired by their stamps; see `plan_messages.py`."""
+"""Reads motion plans from messages, validates them, and pairs them by stamp; see `plan_messages.py`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_PENDING = 8  # messages of a topic that wait for those of the other
 
 
 class PlanReader:
-    """Makes plans of messages, which may come in any order, and refuses bad ones by name."""
+    """Makes plans from messages, which may arrive in any order, and rejects invalid ones."""
 
     def __init__(self, feet: Sequence[str], frame: str, on_unmatched: Callable[[str], None]) -> None:
         """Expect messages.
@@ -35,7 +35,7 @@ class PlanReader:
         Args:
             feet: names of the feet in the order of the legs.
             frame: of the world; messages may prefix it.
-            on_unmatched: gets a sentence about each message whose other half did not come.
+            on_unmatched: called with a text for each message whose counterpart did not arrive.
         """
         self._feet, self._frame, self._on_unmatched = tuple(feet), frame, on_unmatched
         self._pending: dict[str, dict[int, Trajectory]] = {MOTION_TOPIC: {}, CONTACT_TOPIC: {}}
@@ -44,7 +44,7 @@ class PlanReader:
         """Take a `motion_plan`; return stamp [ns] and plan if its `contact_plan` is here.
 
         Raises:
-            ArgumentError: what is wrong with it.
+            ArgumentError: the message is invalid.
         """
         names = (COM, CONTROL_FRAME, *self._feet)
         found = self._checked(raw, MOTION_TOPIC, MULTI_DOF, names)
@@ -55,7 +55,7 @@ class PlanReader:
         """Take a `contact_plan`; return stamp [ns] and plan if its `motion_plan` is here.
 
         Raises:
-            ArgumentError: what is wrong with it.
+            ArgumentError: the message is invalid.
         """
         found = self._checked(raw, CONTACT_TOPIC, CONTACTS, self._feet)
         _check_contacts(found)
@@ -78,11 +78,11 @@ class PlanReader:
         del self._pending[topic][stamp_ns]
         other = CONTACT_TOPIC if topic == MOTION_TOPIC else MOTION_TOPIC
         self._on_unmatched(
-            f'{topic} of {stamp_ns * 1e-9:.3f} s has no {other}; expected one of the same stamp'
+            f'{topic} of {stamp_ns * 1e-9:.3f} s has no {other}; expected one with the same stamp'
         )
 
     def _checked(self, raw: bytes, topic: str, kind: TrajectoryFormat, names: Sequence[str]) -> Trajectory:
-        """A message with joints in our order, of which everything but its meaning is checked."""
+        """A message with joints in our order, checked for frame, names, times and finite numbers."""
         found = _in_order(kind.read(raw, topic), names, topic)
         if not is_frame(found.frame, self._frame):
             raise ArgumentError(f'{topic}: header.frame_id is {found.frame!r}; expected {self._frame!r}')
@@ -117,7 +117,7 @@ def _in_order(found: Trajectory, names: Sequence[str], topic: str) -> Trajectory
 
 
 def _check_times(times_ns: Ints, topic: str) -> None:
-    """Refuse times that do not increase; in `motion_plan` a knot inside may come twice."""
+    """Reject times that do not increase; in `motion_plan` an inner knot may occur twice."""
     n = len(times_ns)
     if not 2 <= n <= MOST_POINTS:
         raise ArgumentError(f'{topic} has {n} points; expected 2 to {MOST_POINTS}')
@@ -130,7 +130,7 @@ def _check_times(times_ns: Ints, topic: str) -> None:
         i = int(np.argmax(bad)) + 1
         raise ArgumentError(
             f'{topic}: time_from_start of point {i} is {times_ns[i] * 1e-9:g} s; expected more than '
-            f'{times_ns[i - 1] * 1e-9:g} s, that of the point before'
+            f'{times_ns[i - 1] * 1e-9:g} s, the time of the previous point'
         )
     longest = max(abs(int(times_ns[0])), abs(int(times_ns[-1]))) * 1e-9
     if longest > LONGEST_HORIZON:
@@ -140,7 +140,7 @@ def _check_times(times_ns: Ints, topic: str) -> None:
 
 
 def _check_rotations(motion: Trajectory) -> None:
-    """Refuse what is no rotation, or stands on its head."""
+    """Reject invalid rotations, and ground that is too steep."""
     turns = motion.arrays['transforms'][:, :2, 3:]
     lengths = np.linalg.norm(turns, axis=2)
     wrong = np.abs(lengths - 1.0) > _LENGTH_ERROR
@@ -153,20 +153,20 @@ def _check_rotations(motion: Trajectory) -> None:
     steepest = 1.0 - 2.0 * (turns[:, 1, 0] ** 2 + turns[:, 1, 1] ** 2).max()
     if steepest < _LEAST_NORMAL:
         raise ArgumentError(
-            f'{MOTION_TOPIC}: the z axis of {CONTROL_FRAME!r} has the vertical part {steepest:.3g}; expected '
-            f'the normal of a ground, at least {_LEAST_NORMAL:g}'
+            f'{MOTION_TOPIC}: the z axis of {CONTROL_FRAME!r} has vertical component {steepest:.3g}; '
+            f'expected a ground normal with at least {_LEAST_NORMAL:g}'
         )
 
 
 def _check_contacts(contacts: Trajectory) -> None:
-    """Refuse feet that are neither down nor not, and feet that are pulled."""
+    """Reject contact states other than 0 and 1, and negative normal forces."""
     down, forces = contacts.arrays['positions'][:, :, 0], contacts.arrays['effort'][:, :, 0]
     strange = (down != 0.0) & (down != 1.0)
     if strange.any():
         i, j = np.argwhere(strange)[0].tolist()
         raise ArgumentError(
             f'{CONTACT_TOPIC}: position of {contacts.names[j]!r} in point {i} is {down[i, j]:g}; expected 1 '
-            'for a foot that is down, else 0'
+            'for a foot in contact, else 0'
         )
     if (forces < 0.0).any():
         i, j = np.argwhere(forces < 0.0)[0].tolist()
@@ -202,7 +202,7 @@ def _plan(motion: Trajectory, contacts: Trajectory) -> MotionPlan:
 
 
 def _seconds(found: Trajectory) -> Floats:
-    """(points,) times [s], made from stamps as those of states are, so that equal stamps are equal times."""
+    """(points,) times [s], computed from stamps as for states, so that equal stamps give equal times."""
     return np.asarray((found.stamp_ns + found.times_ns) * 1e-9, dtype=np.float64)
 
 

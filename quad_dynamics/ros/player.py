@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publishes what is in a bag, as bytes, at the times at which it was recorded."""
+"""Publishes the serialized messages of a bag with their recorded timing."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from quad_dynamics.ros.qos import STREAM
 from quad_dynamics.ros.subscriptions import Selection, message_class
 
 _CLOCK = '/clock'
-# A message that leaves so much after its time is late [s].
+# A message that is published this much after its time is late [s].
 _LATE = 0.005
-# Bags do not know how many messages a publisher keeps for its subscribers.
+# Bags do not store the history depth of publishers.
 _DEPTH = 100
-# Signals are noticed after so long [s].
+# Longest time until signals are noticed [s].
 _LONGEST_NAP = 0.05
 _LONGEST_GOODBYE = 0.5
-# A subscriber that we know of may know of us a little later, and others may still be on their way: a recorder
-# must not be taken for all of them [s].
+# A subscriber that we have discovered may discover us a little later, and others may still follow: one
+# recorder must not be taken for all of them [s].
 _ACQUAINTANCE = 0.5
 
 Publish = Callable[[bytes], None]
@@ -46,13 +46,13 @@ class PlayOptions:
     Attributes:
         rate: 2 is twice as fast as recorded.
         selection: of topics.
-        loop: begin again at the end.
-        clock_hz: publish /clock so often; None: only what is in the bag.
-        start: begin so much after the first message [s].
-        duration: play so much [s]; None: to the end.
+        loop: start over at the end.
+        clock_hz: rate of /clock [Hz]; None: only what is in the bag.
+        start: offset from the first message [s].
+        duration: how much to play [s]; None: to the end.
         remap: new names of topics by their old ones.
-        delay: wait at most so long for subscribers before the first message [s]; for a motion, until
-            force_node is ready for it.
+        delay: longest wait for subscribers before the first message [s]; for a motion, until force_node is
+            ready for it.
         wait_for: name of the node that must subscribe; '': any.
     """
 
@@ -71,13 +71,13 @@ class Player:
     """A node that plays a bag; run by `run_node`.
 
     Attributes:
-        motion: watches force_node follow the trajectories that are played; None: nobody does.
+        motion: watches force_node follow the trajectories that are played; None: not watched.
         problem: '' or why a motion was not followed to its end.
-        is_done: whether there is nothing more to publish or to wait for.
+        is_done: whether there is nothing left to publish or to wait for.
         was_followed: whether a motion was followed to its end.
         count: messages published so far.
-        late: how many of them left more than 5 ms after their time.
-        latest: the worst of them [s].
+        late: how many of them were published more than 5 ms late.
+        latest: largest delay [s].
     """
 
     def __init__(self, folder: Path, options: PlayOptions, motion: FollowedMotion | None = None) -> None:
@@ -86,10 +86,10 @@ class Player:
         Args:
             folder: of the bag.
             options: what, and how.
-            motion: watches force_node follow the trajectories that are played; None: nobody does.
+            motion: watches force_node follow the trajectories that are played; None: not watched.
 
         Raises:
-            ArgumentError: it is no good bag, or holds nothing that could be played.
+            ArgumentError: the bag is invalid or contains nothing that can be played.
         """
         self._folder, self._options, self.motion = folder, options, motion
         self.problem, self.is_done, self.was_followed = '', False, False
@@ -124,15 +124,17 @@ class Player:
             self._publishers[connection.id] = publisher
             self._connections.append(connection)
         if not self._connections:
-            raise ArgumentError(f'{self._folder} holds nothing that can be played; it has {sorted(names)}')
+            raise ArgumentError(
+                f'{self._folder} contains no topic that can be played; it has {sorted(names)}'
+            )
 
     @property
     def topics(self) -> int:
-        """How many topics are played."""
+        """Number of topics that are played."""
         return len(self._connections)
 
     def spin(self, stop: Callable[[], bool]) -> None:
-        """Play until the end of the bag, or `stop()` is true."""
+        """Play until the end of the bag, or until `stop()` is true."""
         sharpen_timers()
         self._wait_for_subscribers(stop)
         try:
@@ -148,12 +150,12 @@ class Player:
                 publisher.wait_for_all_acked(Duration(seconds=_LONGEST_GOODBYE))
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         self.node.destroy_node()
         self._reader.close()
 
     def _wait_for_subscribers(self, stop: Callable[[], bool]) -> None:
-        """Let those who listen find us; some topics may have nobody."""
+        """Wait until subscribers have discovered us; some topics may have none."""
         deadline = time.monotonic() + self._options.delay
         counts, since = [0], time.monotonic()
         while time.monotonic() < deadline and not stop():
@@ -165,7 +167,7 @@ class Player:
             time.sleep(0.01)
 
     def _listeners(self, publisher: Any) -> int:
-        """How many subscribers a topic has, of those that are waited for."""
+        """Number of subscribers of a topic, of those that are waited for."""
         wanted = self._options.wait_for
         if not wanted:
             return int(publisher.get_subscription_count())
@@ -173,7 +175,7 @@ class Player:
         return sum(one.node_name == wanted for one in found)
 
     def _play_once(self, stop: Callable[[], bool]) -> None:
-        """Play the bag, and wait until its motion was followed."""
+        """Play the bag, and wait until its motion has been followed."""
         if self.motion is None:
             self._play(stop)
             return
@@ -206,7 +208,7 @@ class Player:
                 self._clock.publish(stamp)
 
     def _timeline(self) -> Iterator[tuple[int, tuple[int, bytes] | None]]:
-        """Time [ns] and message; without a message it is time for /clock."""
+        """Time [ns] and message; None as message: publish /clock."""
         messages = self._reader.messages(self._connections, start=self._begin, stop=self._end)
         period = 0 if self._options.clock_hz is None else round(1e9 / self._options.clock_hz)
         tick = self._begin
@@ -227,7 +229,7 @@ class _ClockPublisher:
         self._publisher = node.create_publisher(Clock, _CLOCK, STREAM)
 
     def publish(self, stamp: int) -> None:
-        """Say what time it is [ns]."""
+        """Publish the time [ns]."""
         self._message.clock.sec, self._message.clock.nanosec = divmod(stamp, 10**9)
         self._publisher.publish(self._message)
 
@@ -235,7 +237,7 @@ class _ClockPublisher:
 def motion_namespace(
     folder: Path, selection: Selection | None = None, remap: Mapping[str, str] | None = None
 ) -> str | None:
-    """Namespace of the force_node that a motion in a bag is for; None: there is no motion in it.
+    """Namespace of the force_node that a motion in a bag is meant for; None: the bag has no motion.
 
     Args:
         folder: of the bag.
@@ -243,7 +245,7 @@ def motion_namespace(
         remap: new names of topics by their old ones.
 
     Raises:
-        ArgumentError: it is no bag, or not a good one.
+        ArgumentError: it is not a valid bag.
     """
     reader = open_bag(folder)
     try:
@@ -261,10 +263,10 @@ def open_bag(folder: Path) -> Reader:
     """A reader of a bag.
 
     Raises:
-        ArgumentError: it is no bag, or not a good one.
+        ArgumentError: it is not a valid bag.
     """
     if not folder.exists():
-        raise ArgumentError(f'{folder} is not there; expected the folder of a bag')
+        raise ArgumentError(f'{folder} not found; expected the folder of a bag')
     check_metadata(folder)
     try:
         reader = Reader(folder)
@@ -276,7 +278,7 @@ def open_bag(folder: Path) -> Reader:
 
 
 def played_qos(connection: Connection) -> QoSProfile:
-    """Quality of service with which a topic is published: as it was recorded, as far as this is one."""
+    """Quality of service of a played topic: as recorded, as far as that is valid."""
     recorded = _offers(connection)
     reliable = all(one.reliability is not QosReliability.BEST_EFFORT for one in recorded)
     latched = bool(recorded) and all(one.durability is QosDurability.TRANSIENT_LOCAL for one in recorded)

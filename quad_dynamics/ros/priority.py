@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real-time priority, as long as it leaves enough of the machine to everybody else.
+"""Real-time priority, as long as it leaves enough CPU time to other processes.
 
-A thread with real-time priority is never interrupted by ordinary ones. This keeps the period of a loop that
-sleeps most of the time; one that does not sleep would stop the shell, the browser and the rest. So a process
-that turns out to need too much gives it back, and tries again later, more and more seldom. How much it needs
-is only seen with the priority: without it, a loop on a busy machine is late, and does not sleep either.
+A thread with real-time priority is never preempted by ordinary ones. This keeps the period of a loop that
+sleeps most of the time, but one that never sleeps would freeze the shell, the browser and everything else. So
+a process that needs too much CPU time drops the priority, and tries again later, at growing intervals. How
+much it needs can only be measured with the priority: without it, a loop on a busy machine is late and does
+not sleep either.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 _LEVEL = 10  # of real-time scheduling, from 1 to 99
 # Of planner_node, which works longer and may be late: it gives way to sim_node and force_node.
 LOWER_LEVEL, LOWER_SHARE = 5, 0.75
-# Two processes, sim_node and force_node, may together use so much of all cores with real-time priority.
+# Share of all cores that sim_node and force_node together may use with real-time priority.
 _MOST_OF_ALL = 0.6
 _MOST_OF_A_CORE = 0.9
 _REVIEW = 0.4  # shortest time over which CPU time is measured [s]
@@ -31,7 +32,7 @@ _LONGEST_TURN = 0.2  # without a break, after which the kernel says so [s]
 
 
 def largest_share() -> float:
-    """CPU time over wall time above which a process has no real-time priority; 1 is a whole core."""
+    """CPU time over wall time above which a process loses real-time priority; 1 is one core."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # another system
@@ -47,10 +48,10 @@ class Priority:
     """
 
     def __init__(self, wanted: bool, level: int = _LEVEL, share: float = 1.0) -> None:
-        """Ask for it.
+        """Request real-time priority.
 
         Args:
-            wanted: False does not ask; for a loop that does not sleep.
+            wanted: False: do not request it, for a loop that does not sleep.
             level: of real-time scheduling.
             share: of `largest_share` that it may use.
         """
@@ -60,7 +61,7 @@ class Priority:
         self.want(wanted)
 
     def want(self, wanted: bool) -> None:
-        """Ask for it, or give it back: the loop sleeps between its turns, or does not any more."""
+        """Request the priority or drop it, depending on whether the loop sleeps between its turns."""
         self._wanted = wanted
         self._too_much = self._good = 0
         self._pause, self._not_before = _FIRST_PAUSE, 0.0
@@ -68,7 +69,7 @@ class Priority:
         self._set(wanted)
 
     def review(self) -> None:
-        """Give it back if the process needs too much, or ask for it again; call it now and then."""
+        """Drop the priority if the process needs too much, or request it again; to be called regularly."""
         if not self._wanted or time.monotonic() - self._wall < _REVIEW:
             return
         share = self._measure()
@@ -94,7 +95,7 @@ class Priority:
         return share
 
     def _give_back(self, number: int = 0, frame: Any = None) -> None:
-        """Work with ordinary priority for some time; also a signal handler."""
+        """Use ordinary priority for some time; also a signal handler."""
         if self.is_urgent:
             self._set(False)
             self._not_before = time.monotonic() + self._pause
@@ -111,7 +112,7 @@ class Priority:
             self._wanted = False  # a user without the right, as most are
 
     def _watch_turns(self) -> bool:
-        """Let the kernel tell when a thread works for long without a break; False: it cannot be told."""
+        """Ask the kernel for a signal when a thread runs long without a break; False: not supported."""
         try:
             import resource
 
@@ -127,9 +128,9 @@ class Priority:
 
 
 def come_first(urgent: bool = True, level: int = _LEVEL) -> bool:
-    """Let all threads of this process have real-time priority, or not; whether the system allows it.
+    """Set or drop real-time priority of all threads of this process; whether the system allows it.
 
-    Processes that it starts have ordinary priority: they would inherit the limit, but not its handler.
+    Child processes have ordinary priority: they would inherit the limit, but not its handler.
     """
     try:
         policy, level = (os.SCHED_RR, level) if urgent else (os.SCHED_OTHER, 0)

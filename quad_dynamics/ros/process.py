@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a node's process: start, signals, end."""
+"""The life cycle of a node's process: start, signals, shutdown."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any, Protocol
 
 from quad_dynamics.errors import QuadDynamicsError, plain_warnings
 
-# Set by whoever starts nodes as children: the id of the process that they must not outlive.
+# Set by the parent of nodes: the id of the process that they must not outlive.
 PARENT_VARIABLE = 'QUAD_DYNAMICS_PARENT'
-# How long a process may take to end once it was asked to [s]. Whoever starts nodes waits a little longer.
+# How long a process may take to shut down [s]. The parent of nodes waits a little longer.
 PATIENCE = 5.0
-CLOSING = 30.0  # the same for what closes a bag: writing what is left may take a while on a slow disk [s]
+CLOSING = 30.0  # the same for processes that close a bag, which may take a while on a slow disk [s]
 _GRACE = 0.5  # more for a process whose interpreter does not answer [s]
 # Signals that ask a process to end: Ctrl-C, a supervisor, a terminal that is closed.
 _ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
-WRONG_PARAMETERS = 2  # exit code of a node that refuses to start
-# Exit code of a node that nobody depends on and that cannot work here; starting it again would not help.
+WRONG_PARAMETERS = 2  # exit code of a node with invalid parameters
+# Exit code of an optional node that cannot run here; restarting it would not help.
 CANNOT_SERVE = 3
 
 
@@ -36,23 +36,23 @@ class Runnable(Protocol):
         """Work until `stop()` is true."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
 
 
 class StopFlag:
-    """True once the process has been asked to end; asking again changes nothing.
+    """True once the process has been asked to stop; asking again has no effect.
 
     Signals are often repeated: a terminal sends Ctrl-C to all processes of a job, `ros2 launch` sends it to
-    the same processes again, and so does `timeout`. The second one must not interrupt the end that the first
-    one has begun. The end takes bounded time all the same: a process that is late ends without it.
+    the same processes again, and so does `timeout`. The second signal must not interrupt the shutdown that
+    the first one has started. The time of the shutdown is bounded: after that, the process exits without it.
     """
 
     def __init__(self, patience: float = PATIENCE, nothing_to_lose: bool = False) -> None:
-        """Nobody has asked yet.
+        """Not asked to stop yet.
 
         Args:
-            patience: how long the end may take [s]; then the process ends with exit code 1.
-            nothing_to_lose: it then ends with exit code 0, and without a message.
+            patience: how long the shutdown may take [s]; then the process exits with code 1.
+            nothing_to_lose: in that case, exit with code 0 and without a message.
         """
         self._asked, self._patience, self._nothing_to_lose = False, patience, nothing_to_lose
 
@@ -68,13 +68,13 @@ class StopFlag:
         timer = threading.Timer(self._patience, self._give_up)
         timer.daemon = True
         timer.start()
-        # The same without the interpreter, which a library may hold for ever.
+        # The same without the interpreter, whose lock a library may hold forever.
         faulthandler.dump_traceback_later(self._patience + _GRACE, exit=True)
 
     def _give_up(self) -> None:
         if self._nothing_to_lose:
             os._exit(0)
-        text = f'error: it did not end within {self._patience:g} s; what was not written by then is lost\n'
+        text = f'error: shutdown took longer than {self._patience:g} s; unwritten data is lost\n'
         os.write(sys.stderr.fileno(), text.encode())
         os._exit(1)
 
@@ -88,20 +88,20 @@ def run_node(
     nothing_to_lose: bool = False,
     starts_at_once: bool = False,
 ) -> int:
-    """Run a node until it is asked to end (SIGINT, SIGTERM, SIGHUP, or the death of its parent process).
+    """Run a node until it is asked to stop (SIGINT, SIGTERM, SIGHUP, or the death of its parent process).
 
     Args:
-        make: makes the node; what it raises about its parameters ends the process with exit code 2.
+        make: creates the node; errors of its parameters end the process with exit code 2.
         argv: arguments of the process with its name; None: those of the interpreter.
-        patience: how long it may take to end [s].
-        usage: text for `--help`, which starts nothing; None where the command line prints its own.
-        nothing_to_lose: it may take longer, but nobody needs to know.
-        starts_at_once: `make` takes no time, so that a signal meanwhile waits for it; what it has begun to
-            write is then finished. Otherwise a signal ends the process: it may be compiling, for a minute,
-            in a call that no handler in Python interrupts.
+        patience: how long the shutdown may take [s].
+        usage: text for `--help`, which starts nothing; None if the command line prints its own.
+        nothing_to_lose: a shutdown that takes longer is not reported.
+        starts_at_once: `make` is fast, so a signal during it is handled afterwards, and files that it has
+            begun are finished. Otherwise a signal ends the process at once: it may be compiling for a minute,
+            in a call that no Python handler interrupts.
 
     Returns:
-        exit code: 0 ended as asked, 2 wrong parameters.
+        exit code: 0 stopped as asked, 2 invalid parameters.
     """
     stop, before = StopFlag(patience, nothing_to_lose), _handlers()
     try:
@@ -116,7 +116,7 @@ def run_node(
         return code
     finally:
         for number, handler in before.items():
-            # Asked to end, it must not be killed on its last steps: the interpreter resets handlers before
+            # A second signal must not kill it during shutdown: the interpreter resets handlers before
             # the process has ended, but not this one.
             signal.signal(number, signal.SIG_IGN if stop() else handler)
 
@@ -136,7 +136,7 @@ def _run(make: Callable[[], Runnable], words: list[str], stop: StopFlag) -> int:
     try:
         # Without rclpy's own handlers: they would shut down the context in the middle of a step.
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
-    except Exception as error:  # a file of parameters that is no YAML, a name that is none
+    except Exception as error:  # a parameter file that is not YAML, or an invalid name
         print(f'error: {error}', file=sys.stderr, flush=True)
         return WRONG_PARAMETERS
     try:
@@ -147,7 +147,7 @@ def _run(make: Callable[[], Runnable], words: list[str], stop: StopFlag) -> int:
 
 
 def own_arguments(words: Sequence[str]) -> list[str]:
-    """The arguments of a process that are not for ROS: those outside of `--ros-args ... --`."""
+    """The arguments of a process that are not for ROS: those outside `--ros-args ... --`."""
     own, of_ros = [], False
     for word in words[1:]:
         if word == '--ros-args':
@@ -160,13 +160,12 @@ def own_arguments(words: Sequence[str]) -> list[str]:
 
 
 def _answer(own: Sequence[str], usage: Callable[[], str]) -> int:
-    """Print help where it is asked for; refuse other arguments, which rclpy would silently ignore."""
+    """Print help if requested; reject other arguments, which rclpy would silently ignore."""
     if '-h' in own or '--help' in own:
         print(usage(), end='', flush=True)
         return 0
     print(
-        f"error: unknown argument '{own[0]}'; parameters are given as --ros-args -p name:=value, and --help "
-        'lists them',
+        f"error: unknown argument '{own[0]}'; set parameters with --ros-args -p name:=value (see --help)",
         file=sys.stderr,
         flush=True,
     )
@@ -192,11 +191,11 @@ def _reason(error: Exception) -> str:
         return str(error)
     from quad_dynamics.ros.environment import module_advice
 
-    return f'the module {error.name} is not installed; {module_advice(error.name)}'
+    return f'module {error.name} is not installed; {module_advice(error.name)}'
 
 
 def _handlers() -> dict[int, Any]:
-    """The handlers of the signals that ask to end, as they are; but for a SIGHUP that `nohup` ignores."""
+    """The current handlers of the signals that stop a process, except a SIGHUP ignored by `nohup`."""
     found = {number: signal.getsignal(number) for number in _ASKING}
     if found[signal.SIGHUP] is signal.SIG_IGN:
         del found[signal.SIGHUP]
@@ -209,7 +208,7 @@ def _handle_signals(handler: Any) -> None:
 
 
 def _die_with_parent() -> bool:
-    """Ask the kernel for SIGTERM when the parent that is named in the environment dies; False: it is dead."""
+    """Ask the kernel for SIGTERM when the parent named in the environment dies; False: it is dead."""
     parent = os.environ.get(PARENT_VARIABLE, '')
     if not parent.isdigit():
         return True
@@ -218,6 +217,6 @@ def _die_with_parent() -> bool:
 
 
 def end_with_parent() -> None:
-    """Let the kernel send SIGTERM to this process when its parent dies, where it is a Linux."""
+    """Let the kernel send SIGTERM to this process when its parent dies (Linux only)."""
     if sys.platform.startswith('linux'):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quality of service of all topics.
 
-Streams are published reliably, so that a recorder loses nothing. Who controls wants the newest message, not
-all: it subscribes with best effort, which goes together with a reliable publisher, and keeps one. Who wants
-all of them beside other work lets more of them wait; drivers of real sensors often offer best effort only.
+Streams are published reliably, so that a recorder loses nothing. A controller needs only the latest message:
+it subscribes with best effort, which is compatible with a reliable publisher, and keeps one. Nodes that need
+every message beside other work use a deeper queue; drivers of real sensors often offer best effort only.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ _WORDS = [
 
 
 def describe(profile: QoSProfile) -> str:
-    """A profile in words, for the docs."""
+    """A description of a profile, for the docs."""
     return next(words for known, words in _WORDS if known == profile)

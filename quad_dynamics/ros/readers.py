@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the numbers of messages such as Odometry, Imu or WrenchStamped from their bytes.
+"""Reads the numbers of serialized messages such as Odometry, Imu or WrenchStamped.
 
 Such a message has a header, perhaps more names, and numbers; only stamp and numbers change. `NumberReader`
-learns once where the numbers are, and then reads them without rclpy's conversion, which costs ten times more.
+locates the numbers once, and then reads them without rclpy's conversion, which costs ten times more.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from quad_dynamics.ros.cdr import STAMP, layout_of, type_name
 
 ANY = '*'  # any frame will do
 
-# Which numbers of a message belong together: name, and the path of the field that holds them.
+# Groups of numbers of a message: name, and path of the field that contains them.
 ODOMETRY = {'pose': 'pose.pose', 'twist': 'twist.twist'}
 WRENCH = {'wrench': 'wrench'}
 IMU = {name: name for name in ('orientation', 'angular_velocity', 'linear_acceleration')}
 
 
 class Numbers:
-    """What a message says.
+    """The contents of a message.
 
     Attributes:
         stamp_ns: of the header [ns].
-        arrays: by name; not to be written.
+        arrays: by name; read-only.
     """
 
     __slots__ = ('arrays', 'stamp_ns')
@@ -45,11 +45,11 @@ class Numbers:
 class NumberReader:
     """Reads messages of one topic.
 
-    A message with the same names as the last one is read by its known layout. Frames are compared with what
-    is expected; one that ends with `/name` is good too, for a robot in a namespace may prefix its frames.
+    A message with the same names as the last one is read with the known layout. Frames are compared with the
+    expected ones; a frame that ends with `/name` is accepted, since a robot in a namespace may prefix them.
 
     Attributes:
-        frames: of the message that was read last, by path: the one of the expected frames that it has.
+        frames: expected frame that matched the last message, by path.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class NumberReader:
 
         Args:
             kind: type of the messages; it begins with a header.
-            numbers: by name, paths of fields whose numbers are side by side in the message; see `ODOMETRY`,
+            numbers: by name, paths of fields whose numbers are contiguous in the message; see `ODOMETRY`,
                 `WRENCH`, `IMU`.
-            topic: its name, for the texts of errors.
-            frames: what texts of the message must be, by their paths ('header.frame_id'); one or several, and
-                `ANY` is any.
+            topic: its name, for error messages.
+            frames: expected values of text fields by path ('header.frame_id'); one or several; `ANY` matches
+                any text.
         """
         self._kind, self._groups, self._topic = kind, numbers, topic
         self._expected = {
@@ -82,19 +82,19 @@ class NumberReader:
         """The numbers of a message.
 
         Raises:
-            ArgumentError: damaged bytes, other frames than expected, or numbers that are not finite.
+            ArgumentError: an invalid message, unexpected frames, or numbers that are not finite.
         """
         if len(raw) != self._size or raw[self._names] != self._known:
             self._learn(raw)
         if raw[:2] != LITTLE_ENDIAN:
             raise ArgumentError(
-                f'{self._topic}: a message encoded as {raw[:2].hex()}; expected 0001, CDR in little endian'
+                f'{self._topic}: message encoding is {raw[:2].hex()}; expected 0001, little-endian CDR'
             )
         arrays = {}
         for name, place, count in self._places:
             values = np.frombuffer(raw, np.float64, count, place)
-            # The sum of finite numbers is finite, or they are so large that it is worth a second look; and
-            # Python's own sum does not warn of those.
+            # The sum of finite numbers is finite unless they are huge, which is checked in detail. Python's
+            # own sum does not warn of overflow.
             if not math.isfinite(sum(values.tolist())) and not np.isfinite(values).all():
                 path = self._paths[name][int(np.argmin(np.isfinite(values)))]
                 raise ArgumentError(
@@ -109,7 +109,7 @@ class NumberReader:
             walked = layout_of(type_name(self._kind)).walk_whole(raw, padding=3)
         except CdrError as error:
             raise ArgumentError(
-                f'{self._topic}: {len(raw)} bytes that are no {self._kind.__name__}; expected a whole one'
+                f'{self._topic}: not a valid {self._kind.__name__} message of {len(raw)} bytes (truncated?)'
             ) from error
         self.frames = {path: self._frame(path, walked.texts[path][0]) for path in self._expected}
         places = {name: walked.place(path) for name, path in self._groups.items()}
@@ -120,7 +120,7 @@ class NumberReader:
         self._known = raw[self._names]
 
     def _frame(self, path: str, found: str) -> str:
-        """Which of the expected frames this is."""
+        """The expected frame that matches."""
         for expected in self._expected[path]:
             if is_frame(found, expected):
                 return expected

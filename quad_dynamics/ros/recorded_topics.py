@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics that are being recorded: who publishes them, what of them was lost, and how this is told."""
+"""Topics that are being recorded: their publishers, lost messages, and the summary."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Source:
     Attributes:
         topic: as it is in the bag.
         kind: class of its messages.
-        numbers: finds out what was lost.
-        number: in the bag, 0 before it is in it.
+        numbers: counts lost messages.
+        number: id in the bag, 0 before it is added.
         qos: of the subscription.
         subscription: of rclpy.
-        ordered: how its messages are put in order; None: as they come.
+        ordered: sorts its messages; None: they are written as they arrive.
     """
 
     def __init__(self, topic: Topic, kind: Any, publishers: list[Any]) -> None:
@@ -38,7 +38,7 @@ class Source:
         self.know(publishers)
 
     def know(self, publishers: list[Any]) -> None:
-        """Take note of who publishes."""
+        """Register the publishers."""
         gids = {bytes(info.endpoint_gid) for info in publishers}
         if gids and gids != self.gids:
             if self.gids <= gids:
@@ -51,12 +51,12 @@ class Source:
 
 
 def notes(sim_time: bool, lost: Mapping[str, int], late: int) -> dict[str, str]:
-    """What metadata.yaml says of a recording.
+    """The notes on a recording in metadata.yaml.
 
     Args:
-        sim_time: its times are simulated.
-        lost: how many messages of each topic.
-        late: how many messages came too late to be put in order.
+        sim_time: whether its times are simulated.
+        lost: number of lost messages by topic.
+        late: number of messages that arrived too late to be sorted.
     """
     made = {
         'recorder': 'quad_dynamics',
@@ -68,13 +68,13 @@ def notes(sim_time: bool, lost: Mapping[str, int], late: int) -> dict[str, str]:
 
 
 def summary(contents: Contents, folder: Path, lost: Mapping[str, int], dropped: int) -> str:
-    """What the user is told at the end.
+    """The summary printed at the end.
 
     Args:
         contents: of the bag.
         folder: of the bag.
-        lost: how many messages of each topic.
-        dropped: how many could not be written.
+        lost: number of lost messages by topic.
+        dropped: number of messages that could not be written.
     """
     topics = sum(1 for _, count in contents.topics if count)
     each = [f'{name} {count}' for name, count in lost.items()]

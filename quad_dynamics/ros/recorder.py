@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records topics into a bag.
 
-One thread receives, as bytes and without a copy into Python objects, another writes. Where messages are lost,
-the numbers that publishers give them tell.
+One thread receives serialized messages, without converting them to Python objects; another writes. Lost
+messages are detected by the sequence numbers of the publishers.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from quad_dynamics.ros.subscriptions import (
     topics_of,
 )
 
-# Messages are gathered for so long before they are taken: less CPU time for each, and little to lose [s].
+# Messages are collected for this time before they are taken: less CPU time per message, little to lose [s].
 _NAP = 0.002
 _LOOK_EVERY = 0.1  # for new topics [s]
 _CHECK_EVERY = 0.5  # for new publishers of known topics [s]
-# Ready when no new topic has come for so long [s]; but wait for the first one, and for those that were named,
-# at most so long [s].
+# Ready when no new topic has appeared for this time [s]; the first topic, and those that were named, are
+# awaited at most this long [s].
 _SETTLED, _PATIENCE = 0.6, 2.0
-# A clock that jumps back by more than this has been set [ns].
+# A clock that jumps back by more than this was set [ns].
 _CLOCK_WAS_SET = 500_000_000
 _CLOCK = '/clock'
 _DIAGNOSTICS = '/diagnostics'
-# A simulation in lock-step begins when somebody listens to its states. With --sim-time they are subscribed
-# last, when whoever sends commands is there: at most so long after the start [s].
+# A lock-step simulation starts when somebody subscribes to its states. With --sim-time we subscribe to them
+# last, when commands have a publisher: at most this long after the start [s].
 _GATE, _COMMANDS = '/joint_states', '/joint_torques'
 _LONGEST_HOLD = 60.0
 
@@ -59,8 +59,8 @@ class RecordOptions:
     Attributes:
         selection: of topics.
         duration: of the recording [s]; None: until it is stopped.
-        sim_time: times are the stamps of the messages, and the order is theirs.
-        window: with sim_time, how long messages are held to be put in order [s of simulated time].
+        sim_time: take times and order from the stamps of the messages.
+        window: with sim_time, how long messages are buffered for sorting [s of simulated time].
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -73,7 +73,7 @@ class Recorder:
     """A node that records; run by `run_node`.
 
     Attributes:
-        failed: something could not be written; it has been told.
+        failed: whether something could not be written; it has been reported.
     """
 
     def __init__(self, bag: BagWriter, options: RecordOptions) -> None:
@@ -104,8 +104,8 @@ class Recorder:
         self.failed = False
 
     def spin(self, stop: Any) -> None:
-        """Record until `stop()` is true, the duration is over, or nothing can be written any more."""
-        # What waits to be written is lost if somebody kills us. In lock-step, everybody waits for everybody.
+        """Record until `stop()` is true, the duration has passed, or writing fails."""
+        # Unwritten messages are lost if we are killed. In lock-step, all nodes wait for each other.
         priority = Priority(not self._options.sim_time)
         while not stop() and not self._is_over() and self._thread.error is None:
             self._box.wait(0.02)
@@ -121,7 +121,7 @@ class Recorder:
         priority.want(False)
 
     def close(self) -> None:
-        """Take what has arrived, write everything, and tell what is in the bag."""
+        """Take pending messages, write everything, and print a summary."""
         for _ in range(5):  # what was on its way
             if not self._box.wait(0.02):
                 break
@@ -150,7 +150,7 @@ class Recorder:
                 self._check(name, source)
 
     def _open_gates(self, now: float) -> None:
-        """Subscribe last to what a simulation in lock-step waits for: it must not begin without us."""
+        """Subscribe last to the topics that start a lock-step simulation: it must not start without us."""
         if now - self._changed < _SETTLED:
             return
         for name, kind in self._held:
@@ -159,7 +159,7 @@ class Recorder:
             if awaited and now - self._started < _LONGEST_HOLD:
                 if now - self._started > _PATIENCE and not self._told:
                     self._told = True
-                    _tell(f'{name} is recorded when somebody publishes {commands}')
+                    _tell(f'{name} will be recorded as soon as {commands} has a publisher')
                 continue
             self._add(name, kind, now)
             self._held = [one for one in self._held if one[0] != name]
@@ -177,7 +177,7 @@ class Recorder:
         topic = Topic(name, kind, qos_text(map(offer, publishers)), definition, digest)
         source = Source(topic, found, publishers)
         if self._order is not None:
-            # Diagnostics come by the wall clock, and a node that knows no simulated time yet stamps them so.
+            # Diagnostics follow the wall clock, also in their stamps until a node knows simulated time.
             offset = None if name == _DIAGNOSTICS else stamp_offset(kind, fields_of)
             latched = is_latched(publishers)
             source.ordered = StampedTopic(topic, offset, latched, len(publishers) > 1, name == _CLOCK)
@@ -191,7 +191,7 @@ class Recorder:
             print(f'also recording {name} ({kind})', flush=True)
 
     def _make_known(self, source: Source | StampedTopic) -> None:
-        """Tell the writer of a topic; its numbers are in the order in which it hears of them."""
+        """Register a topic with the writer, which numbers topics in the order of registration."""
         self._known_to_bag += 1
         source.number = self._known_to_bag
         self._thread.put(source.topic)
@@ -201,7 +201,7 @@ class Recorder:
         source.subscription = subscribe(self.node, source.topic.name, source.kind, receive, source.qos)
 
     def _check(self, name: str, source: Source) -> None:
-        """Follow changes of publishers: one that offers less would not be heard."""
+        """Adapt to changed publishers: one with a lower quality of service would not be received."""
         publishers = other_publishers(self.node, name)
         source.know(publishers)
         if publishers and matching_qos(publishers) != source.qos:
@@ -248,7 +248,7 @@ class Recorder:
         return receive
 
     def _hand_over(self, everything: bool = False) -> None:
-        """Give the writer what has been received."""
+        """Pass received messages to the writer."""
         if self._order is not None:
             batch = self._in_order(self._order, everything)
         else:
@@ -259,7 +259,7 @@ class Recorder:
             self._thread.put(batch)
 
     def _timed(self, entry: Entry) -> Entry:
-        """With a time that is never before that of the message before."""
+        """With times that never decrease."""
         log = entry[0] + self._shift
         if log < self._last - _CLOCK_WAS_SET:
             self._shift += self._last - log
@@ -272,7 +272,7 @@ class Recorder:
             if ordered.unwanted:
                 continue
             if not ordered.number:
-                # A topic comes into the bag with its first message, not when it happened to be found.
+                # A topic is added to the bag with its first message, not when it was discovered.
                 self._thread.put(batch)
                 batch = []
                 self._make_known(ordered)
@@ -295,17 +295,17 @@ class Recorder:
             self._bag.close(notes(self._options.sim_time, lost, late))
         except Exception as error:  # after an error anything may be wrong with the bag
             self._thread.error = self._thread.error or error
-            _tell(f'the bag has no end; when there is room, run: quad_dynamics repair {self._bag.folder}')
+            _tell(f'the bag is unfinished; free disk space and run: quad_dynamics repair {self._bag.folder}')
         if self._thread.error is not None:
             self.failed = True
             _tell(f'error: {_reason(self._thread.error, self._bag)}')
         print(summary(self._bag.contents(), self._bag.folder, lost, self._thread.dropped), flush=True)
         if late:
-            _tell(f'{late} messages came too late to be put in order; a longer --window would have had them')
+            _tell(f'{late} messages arrived too late to be sorted; use a longer --window')
 
 
 def _reason(error: Exception, bag: BagWriter) -> str:
-    """Why a bag could not be written."""
+    """The reason why a bag could not be written."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f'{error.filename}: {error.strerror}'
     return f'{bag.folder}: {type(error).__name__}: {error}'

@@ -15,7 +15,7 @@ from quad_dynamics.model.xacro_files import parse_xacro_args
 
 
 def load_robot(node: Node, source: str, xacro_args: str = '') -> Model:
-    """Load a robot; what is doubtful about it goes to the log of the node.
+    """Load a robot; warnings about it go to the log of the node.
 
     Args:
         node: of rclpy.
@@ -23,7 +23,7 @@ def load_robot(node: Node, source: str, xacro_args: str = '') -> Model:
         xacro_args: arguments of a xacro file, as `parse_xacro_args` reads them.
 
     Raises:
-        ArgumentError: there is none, or everything that is wrong with it.
+        ArgumentError: the robot does not exist or is invalid; lists all problems.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always', ModelWarning)
@@ -31,7 +31,7 @@ def load_robot(node: Node, source: str, xacro_args: str = '') -> Model:
             model = load_model(source, xacro_args=parse_xacro_args(xacro_args))
         except QuadDynamicsError as error:
             raise ArgumentError(f'parameter robot: {error}') from error
-    if source not in bundled_robots():  # what is doubtful about those is known, and in the docs
+    if source not in bundled_robots():  # their warnings are known and documented
         for warning in caught:
             node.get_logger().warning(str(warning.message))
         for doubt in contact_doubts(model):

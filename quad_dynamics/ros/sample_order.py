@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts samples of several topics in order, for a node that must see every state of a run in lock-step.
+"""Sorts samples of several topics, for a node that must see every state of a lock-step run.
 
 A mailbox takes all messages of one topic, then all of the next. A node that is a few states behind would see
-only the newest sample of each topic.
+only the latest sample of each topic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST_STAMPS = 500  # that may wait for the rest of their samples
 
 
 class SampleOrder:
-    """Holds samples back until those of all topics with the same stamp are there."""
+    """Holds samples until all topics have one with the same stamp."""
 
     def __init__(self) -> None:
         """No topics yet."""
@@ -25,10 +25,10 @@ class SampleOrder:
         self._waiting: dict[int, dict[int, bytes]] = {}
 
     def add(self, take: Take) -> Take:
-        """One more topic; in this order samples of a stamp are handed on.
+        """Add a topic; samples of one stamp are delivered in the order of these calls.
 
         Args:
-            take: gets the messages in order.
+            take: called with the messages in order.
 
         Returns:
             the callback for its subscription.
@@ -38,7 +38,7 @@ class SampleOrder:
 
         def hold(raw: bytes) -> None:
             if len(raw) < STAMP.stop:
-                take(raw)  # which refuses it
+                take(raw)  # which rejects it
                 return
             if len(self._waiting) > _MOST_STAMPS:
                 self._waiting.clear()
@@ -47,14 +47,14 @@ class SampleOrder:
         return hold
 
     def next(self) -> bool:
-        """Hand on the samples of the oldest stamp that has all of them; False if there is none."""
+        """Deliver the samples of the oldest complete stamp; False if there is none."""
         whole = [stamp for stamp, samples in self._waiting.items() if len(samples) == len(self._takers)]
         if not whole:
             return False
         oldest = min(whole)
         samples = self._waiting.pop(oldest)
         for stamp in [one for one in self._waiting if one < oldest]:
-            del self._waiting[stamp]  # its other samples were sent before we listened
+            del self._waiting[stamp]  # its other samples were sent before we subscribed
         for number, take in enumerate(self._takers):
             take(samples[number])
         return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sensors of the robot, which nodes subscribe to and read from bytes into `Inputs`."""
+"""Subscriptions to the sensors of the robot, read into `Inputs`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from quad_dynamics.simulation.bag import topic_names
 
 
 class SensorTopics(Protocol):
-    """What the parameters of a node say about the sensors."""
+    """Parameters of a node that concern the sensors."""
 
     @property
     def lock_step(self) -> bool:
@@ -34,7 +34,7 @@ class SensorTopics(Protocol):
 
     @property
     def state_timeout(self) -> float:
-        """Silence after which joint states are stale; also how much older odometry may be [s]."""
+        """Time without joint states after which they are stale; also how much older odometry may be [s]."""
 
     @property
     def world_frame(self) -> str:
@@ -51,10 +51,10 @@ class Sensors:
     Attributes:
         inputs: the newest samples.
         watch: of joint states.
-        is_new: whether joint states have come that are not answered yet.
-        arrived: when the last of them came [s].
-        counts: good messages of each topic.
-        heard: when the last of each came [s].
+        is_new: whether there are unanswered joint states.
+        arrived: arrival time of the last joint states [s].
+        counts: valid messages by topic.
+        heard: arrival time of the last message by topic [s].
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class Sensors:
             node: of rclpy.
             model: robot.
             settings: names of frames, timeout, lock-step.
-            diagnostics: count what is refused.
-            order: holds samples back, and hands them on stamp by stamp; None: they are taken as they come.
+            diagnostics: counts rejected messages.
+            order: delivers samples stamp by stamp; None: they are taken as they arrive.
         """
         self._settings, self._diagnostics, self._order = settings, diagnostics, order
         self.inputs = Inputs(model, settings.lock_step, settings.state_timeout)
@@ -80,7 +80,7 @@ class Sensors:
         self.is_new, self.arrived = False, 0.0
         self.counts: Counter[str] = Counter()
         self.heard: dict[str, float] = {}
-        # In lock-step a message that is lost would stop everything.
+        # In lock-step a lost message would stop everything.
         qos = STREAM if settings.lock_step else CONTROL
         frame = settings.world_frame if model.floating_base else model.base_name
         if model.floating_base:
@@ -94,7 +94,7 @@ class Sensors:
             reader = NumberReader(WrenchStamped, WRENCH, topic, {'header.frame_id': axes})
             take = self._checked('foot_forces', self._foot(reader, foot, axes[0]))
             self._subscribe(node, WrenchStamped, topic, take, qos)
-        # Joint states are taken last, so that the rest is there when they are answered.
+        # Joint states are taken last, so that the rest is known when they are answered.
         fields = ('position', 'velocity', 'effort')
         self._joints = JointReader(model.joint_names, fields, 'joint_states')
         take = self._checked('joint_states', self._take_joints)
@@ -105,11 +105,11 @@ class Sensors:
         return node.create_subscription(kind, topic, callback, qos, raw=True)
 
     def change(self, settings: SensorTopics) -> None:
-        """Take another timeout."""
+        """Set another timeout."""
         self.inputs.timeout = self.watch.timeout = settings.state_timeout
 
     def _checked(self, kind: str, take: Callable[[bytes], None]) -> Callable[[bytes], None]:
-        """A callback that counts what is good, and what is not."""
+        """A callback that counts valid and invalid messages."""
 
         def callback(raw: bytes) -> None:
             try:

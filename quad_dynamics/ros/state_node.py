@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What force_node and planner_node share: they work on every state of a robot that comes on topics."""
+"""Common base of force_node and planner_node, which process every state of a robot."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _Settings = TypeVar('_Settings', bound=StateNodeSettings)
 
 
 class Reporter(Protocol):
-    """Says on `/diagnostics` what a node does."""
+    """Publishes the status of a node on `/diagnostics`."""
 
     def watch(self) -> None:
-        """Let the next message come at once when something has changed."""
+        """Publish the next message at once if something has changed."""
 
     def publish(self) -> None:
         """Publish everything."""
 
 
 class StateNode(Generic[_Settings]):
-    """A node that works on states as they come.
+    """A node that processes states as they arrive.
 
     Attributes:
         node: of rclpy.
         settings: its parameters.
         model: the robot.
-        diagnostics: what it says about itself.
-        priority: real-time priority, where it is wanted.
+        diagnostics: its status.
+        priority: real-time priority, if wanted.
     """
 
     priority: Priority
@@ -57,7 +57,7 @@ class StateNode(Generic[_Settings]):
             kind: class of its parameters.
 
         Raises:
-            QuadDynamicsError: what is wrong with the parameters or the robot.
+            QuadDynamicsError: the parameters or the robot are invalid.
         """
         self.node = OverridableNode(name)
         self._parameters = NodeParameters(self.node, kind)
@@ -69,12 +69,12 @@ class StateNode(Generic[_Settings]):
     # ---------------------------------------------------------------- the loop
 
     def _run(self, stop: StopFlag, period: float, greeting: str) -> None:
-        """Take turns until asked to stop; whatever goes wrong in one is counted, and the node lives on.
+        """Loop until asked to stop; exceptions are counted, and the node continues.
 
         Args:
             stop: whether to stop.
             period: how long a turn waits for messages [s].
-            greeting: for the log, when everything is ready.
+            greeting: logged when everything is ready.
         """
         settings = self.settings
         self.priority.want(settings.real_time_priority and not settings.lock_step)
@@ -89,7 +89,7 @@ class StateNode(Generic[_Settings]):
                 self._make_safe(error)
 
     def turn(self, seconds: float) -> None:
-        """Wait for messages, at most so long, and work on the states that have come."""
+        """Wait for messages up to a time, and process the states that have arrived."""
         raise NotImplementedError
 
     def _make_safe(self, error: Exception) -> None:
@@ -105,7 +105,7 @@ class StateNode(Generic[_Settings]):
     # ---------------------------------------------------------------- cmd_vel
 
     def _listen_to_velocities(self, take: Callable[[float, float, float], None]) -> None:
-        """Subscribe to `cmd_vel`; a velocity that is refused is a fault of its sender."""
+        """Subscribe to `cmd_vel`; a rejected velocity is counted as a fault."""
 
         def callback(message: Any) -> None:
             try:
@@ -118,5 +118,5 @@ class StateNode(Generic[_Settings]):
 
 
 def silence_text(seconds: float) -> str:
-    """What is missing while there are no joint states, for so long; infinity: from the beginning [s]."""
+    """Text for missing joint states after a silence [s]; infinity: none have arrived yet."""
     return f'no joint_states for {seconds:.2g} s' if math.isfinite(seconds) else 'no joint_states yet'

@@ -11,31 +11,29 @@ from quad_dynamics.parameters.parameter import param
 
 @dataclass(frozen=True)
 class StateNodeSettings(CommandedSettings):
-    """Everything that can be set about how a node gets the states of a robot, and commands."""
+    """Settings of how a node receives robot states and commands."""
 
-    robot: str = param('mini_cheetah', 'bundled robot, or the path of a URDF or xacro file')
+    robot: str = param('mini_cheetah', 'bundled robot, or path of a URDF or xacro file')
     xacro_args: str = param('', 'arguments of a xacro file: name=value, separated by spaces')
     lock_step: bool = param(
         False,
-        'answer every state, when odom and foot_forces with the stamp of joint_states are there, and let no '
-        'clock decide anything',
+        'process every state, once odom and foot_forces with the stamp of joint_states have arrived; '
+        'independent of any clock',
     )
     state_timeout: float = param(
         0.1,
-        'without joint_states after which the state is unknown: force_node damps the joints, planner_node '
-        'makes no plans; also how much older odom may be',
+        'time without joint_states after which force_node damps the joints and planner_node stops planning; '
+        'also how much older odom may be than joint_states',
         unit='s',
         low=0.01,
         high=10.0,
         dynamic=True,
     )
-    cmd_vel_stamped: bool = param(
-        False, 'cmd_vel is a TwistStamped, and not a Twist; its stamp is not looked at'
-    )
-    world_frame: str = param('odom', 'frame_id of odom, and of what is published in world axes')
-    base_frame: str = param('', 'child_frame_id of odom; none: the base link, with any prefix')
+    cmd_vel_stamped: bool = param(False, 'cmd_vel is a TwistStamped instead of a Twist; its stamp is ignored')
+    world_frame: str = param('odom', 'frame_id of odom, and of messages published in world axes')
+    base_frame: str = param('', 'child_frame_id of odom; empty: the base link, with any prefix')
     real_time_priority: bool = param(
         True,
-        'ask for real-time priority, where the system allows it and enough of the machine is left to others; '
+        'request real-time priority, if the system allows it and enough CPU time is left for others; '
         'never in lock-step',
     )

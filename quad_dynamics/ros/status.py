@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the nodes are, in one line, from their diagnostics."""
+"""The status of the nodes in one line, from their diagnostics."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from quad_dynamics.ros.environment import stay_on_this_machine
 
-_SILENT = 1.5  # after so long without diagnostics a node is silent [s]
+_SILENT = 1.5  # time without diagnostics after which a node does not report [s]
 
 
 class Status:
-    """Listens to /diagnostics in a thread, while it is entered."""
+    """Listens to /diagnostics in a thread, as a context manager."""
 
     def __init__(self, namespace: str = '', has_force_node: bool = True) -> None:
-        """Be ready to listen.
+        """Prepare to listen.
 
         Args:
             namespace: of the nodes.
@@ -41,12 +41,12 @@ class Status:
         self._thread.join(2.0)
 
     def node(self, name: str) -> dict[str, str]:
-        """What a node said last about itself, with its `message`; {} if it is silent."""
+        """The latest values of a node, with its `message`; {} if it does not report."""
         heard, message, values = self._heard.get(f'{self._prefix}{name}', (0.0, '', {}))
         return {**values, 'message': message} if time.monotonic() - heard < _SILENT else {}
 
     def simulated_time(self) -> float:
-        """Simulated time [s], from the last diagnostics of sim_node and its pace since; 0 if it is silent."""
+        """Simulated time [s], extrapolated from the last diagnostics of sim_node; 0 if it does not report."""
         heard, _, values = self._heard.get(f'{self._prefix}sim_node', (0.0, '', {}))
         age = time.monotonic() - heard
         if age > _SILENT or not values:
@@ -55,7 +55,7 @@ class Status:
         return float(values.get('time', 0.0)) + (pace * age if pace > 0.0 else 0.0)
 
     def line(self) -> str:
-        """The state of all in one line."""
+        """The status of all nodes in one line."""
         sim, force = self.node('sim_node'), self.node('force_node')
         parts = []
         if 'compiling' in sim:
@@ -74,7 +74,7 @@ class Status:
         return ' | '.join(parts)
 
     def _silent(self, name: str) -> str:
-        return f'{name} {"is silent" if f"{self._prefix}{name}" in self._heard else "starts"}'
+        return f'{name} {"does not report" if f"{self._prefix}{name}" in self._heard else "is starting"}'
 
     def _listen(self) -> None:
         import rclpy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribes to topics as they appear, whatever they are, and receives their messages as bytes."""
+"""Subscribes to topics of any type as they appear, and receives serialized messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from quad_dynamics.bags.topics import Fields, Offer, full_name
 from quad_dynamics.ros.mailbox import MOST_AT_ONCE, ExecutorMailbox, Mailbox, make_mailbox
 
-# Topics that belong to all robots; they are not below a namespace.
+# Topics shared by all robots; they are not below a namespace.
 _GLOBAL = ('/clock', '/tf', '/tf_static')
 # What DDS keeps for a subscriber that is busy: four seconds at 500 Hz.
 DEPTH = 2000
@@ -28,9 +28,9 @@ class Selection:
     """Which topics are wanted.
 
     Attributes:
-        names: only those; none: all. With * and ? as in file names.
-        exclude: but not those.
-        namespace: what relative names are in; and where no names are given, only topics below it.
+        names: topics to include; none: all. * and ? are wildcards.
+        exclude: topics to exclude.
+        namespace: of relative names; if no names are given, only topics below it are wanted.
     """
 
     names: Sequence[str] = ()
@@ -38,7 +38,7 @@ class Selection:
     namespace: str = '/'
 
     def resolve(self, name: str) -> str:
-        """The whole name."""
+        """The full name."""
         space = '/' + self.namespace.strip('/')
         return name if name.startswith('/') else f'{space.rstrip("/")}/{name}'
 
@@ -53,16 +53,16 @@ class Selection:
         return below and not hidden
 
     def missing(self, topics: Iterable[str]) -> list[str]:
-        """Names that were asked for and fit no topic."""
+        """Requested names that match no topic."""
         known = list(topics)
         return [one for one in self.names if not fnmatch.filter(known, self.resolve(one))]
 
 
 class RawMailbox(Mailbox):
-    """A mailbox that gives callbacks the message and what the middleware says about it."""
+    """A mailbox whose callbacks receive the message and the middleware's information about it."""
 
     def take(self, subscription: Any) -> int:
-        """Run the callback of one subscription for each message that is there; return how many."""
+        """Run the callback of one subscription for each pending message; return how many."""
         take, kind, callback = subscription.handle.take_message, subscription.msg_type, subscription.callback
         for count in range(MOST_AT_ONCE):
             message = take(kind, True)
@@ -94,7 +94,7 @@ def fields_of(kind: str) -> Fields:
 
 
 def other_publishers(node: Node, topic: str) -> list[Any]:
-    """What is known of a topic's publishers, but for those of the node itself."""
+    """Information about a topic's publishers, except those of the node itself."""
     own = (node.get_name(), node.get_namespace())
     infos = node.get_publishers_info_by_topic(topic)
     return [info for info in infos if (info.node_name, info.node_namespace) != own]
@@ -116,7 +116,7 @@ def offer(info: Any) -> Offer:
 
 
 def is_latched(publishers: Sequence[Any]) -> bool:
-    """Whether all publishers send their last messages to who comes late."""
+    """Whether all publishers send their last messages to late subscribers."""
     transient = DurabilityPolicy.TRANSIENT_LOCAL
     return all(info.qos_profile.durability == transient for info in publishers)
 
@@ -134,12 +134,12 @@ def matching_qos(publishers: Sequence[Any], depth: int = DEPTH) -> QoSProfile:
 
 
 def topics_of(node: Node) -> Iterator[tuple[str, str]]:
-    """Name and type of each topic; what has several types has none that one could use."""
+    """Name and type of each topic, except topics with several types."""
     for name, kinds in node.get_topic_names_and_types():
         if len(kinds) == 1:
             yield name, kinds[0]
 
 
 def subscribe(node: Node, topic: str, kind: Any, callback: Callback, qos: QoSProfile) -> Any:
-    """A subscription that gives bytes, and what the middleware says about them."""
+    """A subscription to serialized messages, with the middleware's information about them."""
     return node.create_subscription(kind, topic, callback, qos, raw=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the processes of the graph, restarts what dies, and ends them all."""
+"""Starts the processes of the graph, restarts those that die, and stops them all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quad_dynamics.ros.environment import ros_environment
 from quad_dynamics.ros.node_spec import NodeSpec
 from quad_dynamics.ros.process import end_with_parent
 
-# Processes end by themselves within their patience; after so much more they are killed [s].
+# Processes stop within their patience; this much later they are killed [s].
 GRACE = 1.0
 _KILLED = 2.0  # how long a killed process may take to be gone [s]
 
@@ -30,17 +30,17 @@ class Supervisor:
     """Runs processes.
 
     Attributes:
-        failed: '' or why the graph cannot go on.
-        losses: what else ended as it should not have; the graph goes on without it.
-        restarts: how often something was started again.
+        failed: '' or why the graph cannot continue.
+        losses: other processes that failed; the graph continues without them.
+        restarts: number of restarts.
     """
 
     def __init__(self, specs: Sequence[NodeSpec], say: Say) -> None:
-        """Be ready to run processes; `start` starts them.
+        """Prepare to run processes; `start` starts them.
 
         Args:
             specs: what to run.
-            say: called with the name of a process and a line of its output, or '' and a line of ours.
+            say: called with the name of a process and a line of its output, or '' and a message.
         """
         self._specs, self._say = specs, say
         self._children: dict[str, _Child] = {}
@@ -55,14 +55,14 @@ class Supervisor:
         return {name: child.process.pid for name, child in self._children.items()}
 
     def has_ended(self, name: str) -> bool:
-        """Whether a process that is not started again has ended as it should."""
+        """Whether a process that is not restarted has exited normally."""
         return name in self._gone
 
     def start(self) -> None:
-        """Start all processes; from the main thread, for they end when the thread that started them does.
+        """Start all processes; from the main thread, since they end with the thread that started them.
 
         Raises:
-            ArgumentError: a program that nothing goes on without is not installed.
+            ArgumentError: a required program is not installed.
         """
         for spec in self._specs:
             if spec.lack and not spec.needed:
@@ -72,7 +72,7 @@ class Supervisor:
                 self._children[spec.name] = _Child(spec, self._say)
 
     def look(self) -> None:
-        """Restart what has died, unless it refused to start or dies all the time."""
+        """Restart processes that died, unless they rejected their parameters or die repeatedly."""
         for name, child in self._children.items():
             code = child.process.poll()
             if code is None or self.failed or name in self._gone:
@@ -91,16 +91,16 @@ class Supervisor:
                 self.losses += [text] if what is Next.DO_WITHOUT else []
 
     def stop(self) -> None:
-        """End all processes: kindly first; it takes bounded time."""
+        """Stop all processes, gracefully at first; the time is bounded."""
         alive = [child for child in self._children.values() if child.process.poll() is None]
         begin = time.monotonic()
         for child in alive:
-            # Not SIGINT: of that, an interpreter that is just starting complains.
+            # Not SIGINT: an interpreter that is just starting would print a traceback.
             child.process.send_signal(signal.SIGTERM)
         for child in alive:
             deadline = begin + child.spec.patience + GRACE
             if not child.has_ended(deadline):
-                self._say('', f'{child.spec.name} does not end; it is killed')
+                self._say('', f'{child.spec.name} does not stop; killing it')
                 child.process.kill()
                 child.has_ended(time.monotonic() + _KILLED)
         for child in self._children.values():
@@ -108,7 +108,7 @@ class Supervisor:
 
 
 class _Child:
-    """One process, and a thread that hands on what it says."""
+    """One process, and a thread that forwards its output."""
 
     def __init__(self, spec: NodeSpec, say: Say) -> None:
         self.spec, self._say = spec, say
@@ -116,7 +116,7 @@ class _Child:
         self.restart()
 
     def restart(self) -> None:
-        # In a session of its own: Ctrl-C reaches the supervisor alone, which then ends all in order.
+        # In its own session: Ctrl-C reaches only the supervisor, which then stops all in order.
         self.process = subprocess.Popen(
             command_line(self.spec),
             env=ros_environment(),
@@ -126,7 +126,7 @@ class _Child:
             text=True,
             errors='replace',
             start_new_session=True,
-            # Our own programs see to it themselves; here it is one call, without threads in between.
+            # Our own programs do it themselves; here it is one call, without threads in between.
             preexec_fn=None if self.spec.module else end_with_parent,  # noqa: PLW1509
         )
         self._reader = threading.Thread(target=self._forward, args=(self.process.stdout,), daemon=True)
@@ -141,7 +141,7 @@ class _Child:
         return True
 
     def finish(self) -> None:
-        """Hand on the last words."""
+        """Forward the remaining output."""
         self._reader.join(1.0)
 
     def _forward(self, stream: Any) -> None:
@@ -179,9 +179,9 @@ def _program(spec: NodeSpec) -> list[str]:
 
 
 def _yaml(value: Any) -> str:
-    """A value as ROS reads it on a command line: YAML in one line, texts in quotes."""
+    """A value for a ROS command line: YAML in one line, with quoted text."""
     if isinstance(value, Mapping):
-        raise ArgumentError(f'{value!r} is a mapping; expected a value, a list or a text')
+        raise ArgumentError(f'{value!r} is a mapping; expected a number, text or list')
     plain = list(value) if isinstance(value, tuple) else value
     style = '"' if isinstance(value, str) else None
     text = yaml.safe_dump(plain, default_flow_style=True, default_style=style, width=1_000_000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what goes over topics: rate, size, age."""
+"""Measures rate, size and age of messages on topics."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from quad_dynamics.ros.subscriptions import (
     topics_of,
 )
 
-_NAP = 0.002  # messages are gathered for so long before they are taken [s]
+_NAP = 0.002  # time for which messages are collected before they are taken [s]
 _LOOK_EVERY = 0.25  # for new topics [s]
 
 
 @dataclass(frozen=True)
 class TopicRow:
-    """What was measured of a topic.
+    """Measurements of a topic.
 
     Attributes:
         name: of the topic.
         type: of its messages.
-        publishers: how many.
-        subscribers: how many, without us.
-        rate: messages a second; None if none came.
-        size: mean of the messages [bytes]; None if none came.
-        age: since the last message [s]; None if none has come yet.
+        publishers: number of publishers.
+        subscribers: number of subscribers, excluding this process.
+        rate: messages per second; None if none arrived.
+        size: mean message size [bytes]; None if none arrived.
+        age: time since the last message [s]; None if none has arrived yet.
     """
 
     name: str
@@ -83,7 +83,7 @@ class TopicWatch:
         self._since = time.monotonic()
 
     def measure(self, seconds: float, stop: Callable[[], bool]) -> list[TopicRow]:
-        """Listen for a while, and say what came."""
+        """Listen for a while, and return the measurements."""
         deadline, look = time.monotonic() + seconds, 0.0
         while not stop() and (now := time.monotonic()) < deadline:
             if now >= look:
@@ -94,11 +94,11 @@ class TopicWatch:
         return self._rows()
 
     def settle(self, stop: Callable[[], bool], seconds: float = 0.5) -> None:
-        """Find the topics, and forget what came while they were being found."""
+        """Discover the topics, and discard messages that arrived meanwhile."""
         self.measure(seconds, stop)
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         self._node.destroy_node()
 
     def _look(self) -> None:
@@ -111,7 +111,7 @@ class TopicWatch:
             counter = self._counters[name] = _Counter()
             qos: QoSProfile = matching_qos(publishers, depth=100)
             if not is_latched(publishers):
-                qos.reliability = ReliabilityPolicy.BEST_EFFORT  # nobody shall wait for us
+                qos.reliability = ReliabilityPolicy.BEST_EFFORT  # no publisher shall wait for us
             subscribe(self._node, name, found, counter.receive, qos)
 
     def _rows(self) -> list[TopicRow]:

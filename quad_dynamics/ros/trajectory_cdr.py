@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of trajectory_msgs as arrays, to and from the bytes that go over the wire (CDR).
+"""Messages of trajectory_msgs as arrays, to and from their serialized form (CDR).
 
-rclpy makes an object of every vector, which takes milliseconds for a trajectory of many points: longer than a
-control period. Here all points are one structured array. A message whose points are laid out otherwise is
-converted by rclpy, which also tells what is wrong with it.
+rclpy creates an object for every vector, which takes milliseconds for a trajectory of many points: longer
+than a control period. Here all points are one structured array. A message with another layout of its points
+is converted by rclpy, which also finds out what is wrong with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TWIST = attrgetter(*(f'{part}.{x}' for part in ('linear', 'angular') for x in '
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """What a trajectory message says.
+    """The contents of a trajectory message.
 
     Attributes:
         stamp_ns: of its header [ns].
@@ -101,7 +101,7 @@ class TrajectoryFormat:
         """A message from its bytes; numbers may be anything.
 
         Raises:
-            ArgumentError: damaged bytes, or a point that has not as many numbers as there are joints.
+            ArgumentError: an invalid message, or a point without one value per joint.
         """
         try:
             return self._parse(raw)
@@ -131,7 +131,7 @@ class TrajectoryFormat:
         return Trajectory(sec * 10**9 + nanosec, frame, names, times, arrays)
 
     def _convert(self, raw: bytes, topic: str) -> Trajectory:
-        """The same by rclpy; fields that are not needed may be there."""
+        """The same with rclpy; fields that are not needed may be present."""
         try:
             message = deserialize_message(raw, self.kind)
         except Exception as error:  # whatever the deserializer says of damaged bytes
@@ -139,7 +139,7 @@ class TrajectoryFormat:
         names, points = tuple(message.joint_names), list(message.points)
         if not names or not points:
             raise ArgumentError(
-                f'{topic} has {len(names)} joints and {len(points)} points; expected some of both'
+                f'{topic} has {len(names)} joints and {len(points)} points; expected at least one of each'
             )
         arrays = {
             name: self._field(points, name, len(names), topic)
@@ -157,7 +157,7 @@ class TrajectoryFormat:
             found = list(getattr(point, name))
             if len(found) != joints:
                 raise ArgumentError(
-                    f'{topic}: point {i} has {len(found)} {name}; expected {joints}, as many as joints'
+                    f'{topic}: point {i} has {len(found)} {name}; expected {joints}, one per joint'
                 )
             numbers = {7: _TRANSFORM, 6: _TWIST}.get(self._fields[name])
             rows.append([[one] if numbers is None else numbers(one) for one in found])

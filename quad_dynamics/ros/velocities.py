@@ -10,13 +10,13 @@ from quad_dynamics.errors import ArgumentError
 
 
 def read_velocity(message: Any) -> tuple[float, float, float]:
-    """Forward and to the left [m/s], turning to the left [rad/s]; what cannot be walked is not looked at.
+    """Velocity forward and to the left [m/s], turning to the left [rad/s]; other components are ignored.
 
     Args:
         message: a Twist, or a TwistStamped, in the heading frame of the robot.
 
     Raises:
-        ArgumentError: a value that is not finite; the message names it.
+        ArgumentError: a value is not finite.
     """
     twist = getattr(message, 'twist', message)
     for part in ('linear', 'angular'):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios: a robot walks in simulation under stated conditions, and numbers say how well."""
+"""Scenarios: a robot walks in simulation under given conditions, and its performance is measured."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs all seeds of some scenarios, in one process or several, and writes what came of it."""
+"""Runs all seeds of several scenarios, in one process or several, and writes the results."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ def run_batch(
 ) -> list[list[Row]]:
     """Run scenarios and write `results.csv`, and for each scenario a folder with traces and plots.
 
-    Results do not depend on the number of processes, but for the times of the wall clock.
+    Results do not depend on the number of processes, except for wall-clock times.
 
     Args:
-        files: scenarios, of different names.
-        output: folder, made where it is missing; files in it are overwritten, but bags are not.
-        seed: the only one that is run; None: all of each scenario.
+        files: scenarios with unique names.
+        output: folder, created if it is missing; files in it are overwritten, but bags are not.
+        seed: the only seed to run; None: all seeds of each scenario.
         jobs: number of processes. With more than one, the controller must be picklable.
-        bag: whether to write a bag for each seed.
-        plots: whether to draw pictures.
+        bag: whether to write a bag per seed.
+        plots: whether to draw plots.
         controller: see `run_scenario`.
-        progress: called now and then with the seconds that were simulated since the last call.
+        progress: called regularly with the time simulated since the last call [s].
 
     Returns:
         The rows of each scenario, in the order of its seeds.
 
     Raises:
-        ArgumentError: what is wrong with a scenario, two of one name, or a bag that exists.
+        ArgumentError: a scenario is invalid, two have the same name, or a bag already exists.
     """
     folder = Path(output)
     work = [
@@ -93,8 +93,8 @@ def _check(files: Sequence[ScenarioFile], work: Sequence[_Job]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ArgumentError(
-            f"several scenarios have the name '{twice[0]}'; expected different ones: scenario.name, or "
-            'else the name of the file'
+            f"several scenarios are named '{twice[0]}'; expected unique names (scenario.name, or the name "
+            'of the file)'
         )
     for file in files:
         check_robot(file, next(job.seed for job in work if job.file is file))
@@ -120,15 +120,13 @@ def _rows(work: Sequence[_Job], jobs: int, progress: Progress | None) -> Iterato
                 progress(work[started[done]].file.duration)
             yield started[done], row
     except BrokenProcessPool as error:
-        raise QuadDynamicsError(
-            'a process that ran a scenario was killed; is there enough memory?'
-        ) from error
+        raise QuadDynamicsError('a worker process was killed; is there enough memory?') from error
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _end_at_interrupt() -> None:
-    """Let Ctrl-C end this process at once, without a traceback: the first process tells."""
+    """Let Ctrl-C end this process at once, without a traceback: the main process reports it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of results.csv; docs/scenarios.md says what they mean."""
+"""The columns of results.csv; docs/scenarios.md explains them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = (
     'cost_of_transport',
 )
 TEXTS = ('scenario', 'robot', 'contact')
-# What two runs of the same seed may differ in.
+# Columns that may differ between two runs of the same seed.
 WALL_CLOCK = ('update_us_p50', 'update_us_p99')
-# What can be expected.
+# Columns that can have an expectation.
 EXPECTABLE = ('falls', *(name for name in COLUMNS if name not in (*TEXTS, 'seed', 'fell', 'fall_time')))

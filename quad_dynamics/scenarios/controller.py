@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scenario asks of a controller, and how it gets one."""
+"""The interface of a controller in a scenario, and how it is created."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DEFAULT_PERIOD = 0.4  # of a gait whose controller does not tell its period [s]
 
 @runtime_checkable
 class WalkingController(Protocol):
-    """A controller that walks. `qd.Walker` is one.
+    """A walking controller, such as `qd.Walker`.
 
-    It may have these attributes as well:
+    Optional attributes:
 
     * `settings`, a `ControlSettings`: its kp and kd are the gains of the drives,
-    * `counts`, an object or a mapping: its `failures` is the number of solves that failed so far,
-    * `period`: of the gait now [s],
-    * `standing_height`: at which it wants the base above the ground [m].
+    * `counts`, an object or a mapping: its `failures` is the number of failed solves so far,
+    * `period`: current period of the gait [s],
+    * `standing_height`: target height of the base above the ground [m].
 
     Attributes:
         gait: name of the gait; it can be set.
@@ -35,7 +35,7 @@ class WalkingController(Protocol):
     gait: str
 
     def reset(self, state: RobotState) -> None:
-        """Begin at a state, in which the robot stands."""
+        """Start at a state in which the robot stands."""
 
     def update(self, state: RobotState) -> Setpoint:
         """The setpoint of the drives at the time of a state."""
@@ -51,12 +51,12 @@ def make_controller(source: ControllerSource, model: Model, control: Mapping[str
     """The controller of a scenario.
 
     Args:
-        source: a controller, a function that makes one of a model, or None for `Walker`.
-        model: the robot as the controller believes it to be.
-        control: settings of `Walker` by name; other controllers bring their own.
+        source: a controller, a function that makes one from a model, or None for `Walker`.
+        model: the controller's model of the robot.
+        control: settings of `Walker` by name; other controllers have their own.
 
     Raises:
-        ArgumentError: it is no controller, or settings that are not good.
+        ArgumentError: it is not a controller, or the settings are invalid.
     """
     if source is None:
         return _walker(model, control)
@@ -91,21 +91,21 @@ def drive_settings(controller: WalkingController) -> ControlSettings:
 
 
 def solver_failures(controller: WalkingController) -> int:
-    """How many solves of a controller failed so far; 0 where it does not count them."""
+    """Number of failed solves of a controller so far; 0 if it does not count them."""
     counts = getattr(controller, 'counts', None)
     found = counts.get('failures', 0) if isinstance(counts, Mapping) else getattr(counts, 'failures', 0)
     return int(found)
 
 
 def gait_period(controller: WalkingController) -> float:
-    """Period of the gait now [s]."""
+    """Current period of the gait [s]."""
     found = getattr(controller, 'period', None)
     is_period = isinstance(found, (int, float)) and 0.0 < found < math.inf
     return float(found) if is_period else DEFAULT_PERIOD  # type: ignore[arg-type]
 
 
 def standing_height(controller: WalkingController, model: Model) -> float:
-    """Height of the base above the ground that a controller aims at [m]."""
+    """Target height of the base above the ground [m]."""
     found = getattr(controller, 'standing_height', None)
     if isinstance(found, (int, float)):
         return float(found)

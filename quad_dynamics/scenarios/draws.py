@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random values in a scenario: `{uniform: [low, high]}` and `{uniform: [[low, high], ...]}`.
 
-What is drawn for a place in a file depends on the seed and the place alone: other random values, their order
-and the duration of the scenario do not change it.
+The value drawn for a key of a file depends only on the seed and the key: other random values, their order and
+the duration of the scenario do not change it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def drawn(value: Any, name: str, draw: Draw) -> Any:
 
 
 def wrong_draws(value: Any, name: str) -> list[str]:
-    """What is wrong with the random values in a value, one sentence each, which begins with the place."""
+    """Problems with the random values in a value, one text each, which starts with the key."""
     if isinstance(value, Mapping):
         if UNIFORM in value and _ranges(value) is None:
             expected = (
@@ -74,7 +74,7 @@ def wrong_draws(value: Any, name: str) -> list[str]:
 
 
 def _ranges(value: Mapping[str, Any]) -> tuple[list[float], list[float]] | None:
-    """Low and high ends, or None if it is no range."""
+    """Low and high ends, or None if it is not a range."""
     given = value[UNIFORM]
     if len(value) != 1 or not isinstance(given, (list, tuple)) or not given:
         return None

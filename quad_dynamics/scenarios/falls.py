@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a robot has fallen."""
+"""Detection of falls."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from quad_dynamics.simulation.log import Log
 from quad_dynamics.simulation.simulator import Simulator
 
 MAX_TILT = 1.0  # of the base against upright [rad]
-LOW = 0.6  # leg lengths that the base sinks from where it stands until it is down
+LOW = 0.6  # drop of the base from standing height that counts as a fall, in leg lengths
 
 
 class FallDetector:
     """A robot has fallen if its trunk touches the ground, tilts by more than 1 rad, or is too low.
 
-    Every link that is fixed to the base belongs to the trunk, but for feet.
+    All links that are fixed to the base belong to the trunk, except feet.
     """
 
     def __init__(self, sim: Simulator) -> None:
@@ -37,12 +37,12 @@ class FallDetector:
         self._touched = math.nan
 
     def look(self, sim: Simulator) -> None:
-        """See whether the trunk touched the ground in the last step."""
+        """Check whether the trunk touched the ground in the last step."""
         if math.isnan(self._touched) and sim.contact_forces[self._trunk].any():
             self._touched = sim.time
 
     def first(self, log: Log) -> float:
-        """When it fell: in a part of the log, or by a touch that was seen; NaN if it did not [s]."""
+        """Time of the fall, in a part of the log or from a detected touch; NaN if it did not fall [s]."""
         fallen = is_down(log.q, np.asarray(self._terrain.height(log.q[:, 0], log.q[:, 1])), self._lowest)
         times = [float(log.time[np.argmax(fallen)])] if fallen.any() else []
         if not math.isnan(self._touched):

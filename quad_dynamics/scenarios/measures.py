@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a robot walked: the numbers of results.csv. docs/scenarios.md says what each means."""
+"""Performance measures of a run: the columns of results.csv, explained in docs/scenarios.md."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def measure(
         log: of the simulator.
         traces: of the run, with the same rows.
         terrain: the ground.
-        height: of the base that the controller aims at [m].
+        height: target height of the base [m].
         fall_time: NaN if it did not fall [s].
         failures: solves that failed.
     """
@@ -126,13 +126,13 @@ def averaged(values: Floats, period: Floats) -> Floats:
 
 
 def command_spans(cmd: Floats, t: Floats, counted: Bools, settle: float) -> npt.NDArray[np.int64]:
-    """(n,) number of the span of constant command that a row counts to; -1 where it does not count.
+    """(n,) index of the span of constant command that a row belongs to; -1: not measured.
 
     Args:
         cmd: (n, 3) commands.
         t: (n,) end of the control period [s].
         counted: (n,) rows that may count.
-        settle: of every span, so much is left out at its start [s].
+        settle: time left out at the start of each span [s].
     """
     if not len(t):
         return np.zeros(0, np.int64)
@@ -143,7 +143,7 @@ def command_spans(cmd: Floats, t: Floats, counted: Bools, settle: float) -> npt.
 
 
 def span_error(error: Floats, spans: npt.NDArray[np.int64]) -> float:
-    """Magnitude of the mean error of each span, averaged over the spans by their duration; NaN of none.
+    """Magnitude of the mean error of each span, averaged over spans by duration; NaN without spans.
 
     Args:
         error: (n, k).
@@ -160,7 +160,7 @@ def span_error(error: Floats, spans: npt.NDArray[np.int64]) -> float:
 
 
 def slip_per_step(log: Log, terrain: Terrain, counted: Bools) -> float:
-    """Distance that feet slip along the ground, over the number of stances; NaN without stances [m]."""
+    """Slip of the feet along the ground per stance; NaN without stances [m]."""
     motion = foot_motion(log, terrain)
     touching = motion.normal_force > 0.0
     way = CONTROL_PERIOD * float(motion.speed[counted].sum())
@@ -169,10 +169,10 @@ def slip_per_step(log: Log, terrain: Terrain, counted: Bools) -> float:
 
 
 def count_stances(touching: Bools) -> int:
-    """How often a foot stood.
+    """Number of stance phases of a foot.
 
     Args:
-        touching: (n,) at the rate of the controller. Gaps and contacts below 20 ms do not count.
+        touching: (n,) at the rate of the controller. Gaps and contacts shorter than 20 ms are ignored.
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[0], touching.astype(np.int8), [0]])))
     begins, ends = edges[::2], edges[1::2]
@@ -199,7 +199,7 @@ def torque_share(model: Model, tau: Floats) -> Floats:
 
 
 def cost_of_transport(model: Model, tau: Floats, u: Floats, way: float) -> float:
-    """Positive mechanical work of the motors over weight times way; NaN below a way of 0.1 m.
+    """Positive mechanical work of the motors over weight times distance; NaN below 0.1 m.
 
     Args:
         model: the true robot.
@@ -217,7 +217,7 @@ def cost_of_transport(model: Model, tau: Floats, u: Floats, way: float) -> float
 
 
 def rms(values: Floats) -> float:
-    """Root mean square; NaN of nothing."""
+    """Root mean square; NaN if there are no values."""
     return math.sqrt(float(np.mean(values**2))) if len(values) else math.nan
 
 

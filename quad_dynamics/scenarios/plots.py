@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of scenarios: one for each run, and one of all runs of a scenario."""
+"""Plots of scenarios: one per run, and one of all runs of a scenario."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plot_run(run: ScenarioRun, path: str | os.PathLike[str]) -> None:
 
     Args:
         run: of one seed.
-        path: of the picture, which is overwritten.
+        path: of the plot, which is overwritten.
     """
     from matplotlib.figure import Figure
 
@@ -92,7 +92,7 @@ def _draw_posture(tilt: Axes, height: Axes, run: ScenarioRun) -> None:
     _room_for(tilt, np.degrees(np.stack([roll, pitch], axis=1)))
     ground = np.asarray(run.sim.terrain.height(traces.q[:, 0], traces.q[:, 1]))
     height.plot(traces.t, traces.q[:, 2] - ground, color=COLOURS[2], label='above the ground')
-    height.axhline(run.height, color='0.4', linestyle='--', linewidth=1.0, label='aimed at')
+    height.axhline(run.height, color='0.4', linestyle='--', linewidth=1.0, label='target')
     low, high = height.get_ylim()
     height.set_ylim(min(low, 0.9 * run.height), max(high, 1.1 * run.height))
     tilt.set_ylabel('angle [deg]')
@@ -110,7 +110,7 @@ def _draw_torque(axes: Axes, run: ScenarioRun) -> None:
 
 
 def _draw_contact(axes: Axes, run: ScenarioRun) -> None:
-    """A lane for each foot: above what the controller took for contact, below where forces act."""
+    """A lane per foot: contact as assumed by the controller above, actual contact forces below."""
     traces, feet = run.traces, run.log.foot_names
     touching = (traces.foot_forces != 0.0).any(axis=2)
     for i in range(len(feet)):
@@ -150,7 +150,7 @@ def _mark_events(axes: Axes, run: ScenarioRun) -> None:
 
 
 def _room_for(axes: Axes, values: Floats) -> None:
-    """Keep single peaks, such as those of a fall, from squeezing everything else."""
+    """Limit the axis so that single peaks, such as those of a fall, do not compress the rest."""
     low, high = np.percentile(values, [0.5, 99.5])
     lowest, highest = axes.get_ylim()
     margin = 0.5 * (high - low) + 1e-2
@@ -168,7 +168,7 @@ def plot_overview(
     Args:
         rows: of the runs.
         expect: upper bounds of means, drawn as lines.
-        path: of the picture, which is overwritten.
+        path: of the plot, which is overwritten.
         title: written above.
     """
     from matplotlib.figure import Figure

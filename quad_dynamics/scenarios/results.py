@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of scenarios: the file results.csv, and whether what was expected holds."""
+"""Results of scenarios: the file results.csv, and the check of expectations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 def write_results(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
-    """Write results.csv: a row for each run, the columns of `COLUMNS`; what has no value is empty.
+    """Write results.csv: one row per run with the columns of `COLUMNS`; missing values are empty.
 
     Args:
         rows: of runs.
@@ -42,7 +42,7 @@ def mean_of(rows: Sequence[Row], name: str) -> float:
 
 
 def violations(rows: Sequence[Row], expect: Mapping[str, float]) -> list[str]:
-    """What is not as expected, one sentence each.
+    """Violated expectations, one text each.
 
     Args:
         rows: of all runs of a scenario.

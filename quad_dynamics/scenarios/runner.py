@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a scenario in lock-step: simulator and controller take turns, and nothing goes by the wall clock."""
+"""Runs a scenario in lock-step: simulator and controller take turns, independent of the wall clock."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from quad_dynamics.simulation.simulator import Simulator
 Progress = Callable[[float], None]
 
 _CHUNK = 50  # control periods between two looks for a fall
-_AFTER_FALL = 0.2  # a run ends so long after a fall [s]
+_AFTER_FALL = 0.2  # time that a run continues after a fall [s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +56,11 @@ class ScenarioRun:
 
     Attributes:
         row: of results.csv, by column.
-        traces: what happened, at 500 Hz.
+        traces: time series at 500 Hz.
         log: of the simulator, at 500 Hz.
         sim: the simulator at the end of the run.
         scenario: as it was drawn.
-        height: of the base that the controller aims at [m].
+        height: target height of the base [m].
     """
 
     row: Mapping[str, Any]
@@ -81,15 +81,13 @@ def run_scenario(
 
     Args:
         source: path of a YAML file, or a mapping as in such a file (docs/scenarios.md).
-        seed: from which everything random is drawn, noise of the sensors included; None: the first of the
-            scenario.
-        controller: a controller, a function that makes one of a model, or None for `Walker` with the settings
-            of the scenario.
-        progress: called now and then with the seconds that were simulated since the last call.
+        seed: of all random values, including sensor noise; None: the first seed of the scenario.
+        controller: a controller, a function that makes one from a model, or None for `Walker` with the
+            settings of the scenario.
+        progress: called regularly with the time simulated since the last call [s].
 
     Raises:
-        ArgumentError: with everything that is wrong with the scenario, or something that the controller
-            refuses.
+        ArgumentError: the scenario is invalid (lists all problems), or the controller rejects something.
     """
     file = source if isinstance(source, ScenarioFile) else ScenarioFile.load(source)
     chosen = file.seeds[0] if seed is None else seed
@@ -102,16 +100,16 @@ def run_scenario(
 
 
 def check_robot(file: ScenarioFile, seed: int) -> None:
-    """Make sure that the robot of a scenario can be loaded and changed as its truth says.
+    """Check that the robot of a scenario can be loaded and modified as specified by its truth.
 
     Raises:
-        ArgumentError: what is wrong, with file and line.
+        ArgumentError: it cannot; the message has file and line.
     """
     _robots(file, seed)
 
 
 def _robots(file: ScenarioFile, seed: int) -> tuple[Scenario, Model, Model]:
-    """The scenario of a seed, the robot that the controller believes in, and the one that is simulated."""
+    """The scenario of a seed, the controller's model of the robot, and the simulated robot."""
     scenario = file.draw(seed)
     model = scenario.robot
     with warnings.catch_warnings():
@@ -136,7 +134,7 @@ def _robots(file: ScenarioFile, seed: int) -> tuple[Scenario, Model, Model]:
 
 
 class _Run:
-    """One run: state of the loop, and what it notes at every update of the controller."""
+    """One run: the state of the loop, and the data recorded at every update of the controller."""
 
     def __init__(
         self,
@@ -191,7 +189,7 @@ class _Run:
     # ---------------------------------------------------------------- one step
 
     def _turn(self, sim: Simulator) -> JointCommand | None:
-        """What is done before a step of the simulator."""
+        """Called before each step of the simulator."""
         self._falls.look(sim)
         if sim.step_count % self._every:
             return None
@@ -213,7 +211,7 @@ class _Run:
         return command
 
     def _state(self) -> RobotState:
-        """What the controller is told: the base as it is, everything else as it is measured."""
+        """The input of the controller: the true state of the base, and measurements of everything else."""
         sim = self._sim
         q, u = sim.q, sim.u
         q[7:], u[6:], tau, forces = self._sensors.measure_legs(
@@ -263,7 +261,7 @@ class _Run:
 
 
 def push(sim: Simulator, wanted: Push) -> None:
-    """Let a horizontal force act on the base, through its centre of mass where it is now."""
+    """Apply a horizontal force to the base, at its current centre of mass."""
     if not wanted.delta_v:
         return
     model = sim.model

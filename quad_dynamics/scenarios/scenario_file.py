@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads scenarios from YAML files and mappings; all that is wrong is said at once, with its line and key."""
+"""Reads scenarios from YAML files and mappings; all problems are reported at once, with line and key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class ScenarioFile:
-    """A scenario before anything is drawn, with what is expected of it.
+    """A scenario before random values are drawn, with its expectations.
 
     Attributes:
         name: of the scenario.
@@ -53,7 +53,7 @@ class ScenarioFile:
                 Model; relative paths are relative to the folder of the file, or to the current one.
 
         Raises:
-            ArgumentError: with everything that is wrong: file, line, key and what was expected.
+            ArgumentError: the scenario is invalid; lists all problems with file, line and key.
         """
         if isinstance(source, Mapping):
             return _checked(dict(source), 'scenario', Path(), {}, [])
@@ -66,14 +66,14 @@ class ScenarioFile:
         return _checked(data, str(path), path.parent, lines, problems)
 
     def place(self, name: str) -> str:
-        """How to name a place of the scenario in messages: file, line and key."""
+        """The location of a key for messages: file, line and key."""
         return f'{self.source}: {line_of(name, self._lines)}{name}'
 
     def draw(self, seed: int) -> Scenario:
         """The scenario of a seed.
 
         Raises:
-            ArgumentError: a value that was drawn is not good.
+            ArgumentError: a drawn value is invalid.
         """
         reader = ScenarioReader(self._data, self.source, self._folder, self._lines)
         scenario = reader.scenario(self.name, seed, at_random(seed))
@@ -83,7 +83,7 @@ class ScenarioFile:
 
 
 def _load(path: Path) -> tuple[Any, dict[str, int], list[str]]:
-    """The data of a file, the lines of its values, and what is wrong with it."""
+    """The data of a file, the lines of its values, and its problems."""
     problem = why_unreadable(path, 'a YAML file', _MOST_BYTES)
     if problem:
         return None, {}, [problem]
@@ -99,9 +99,9 @@ def _load(path: Path) -> tuple[Any, dict[str, int], list[str]]:
         return None, {}, [f'byte {error.start} is not valid UTF-8; is this a text file?']
     except yaml.MarkedYAMLError as error:
         line = f'line {error.problem_mark.line + 1}: ' if error.problem_mark else ''
-        return None, {}, [f'{line}broken YAML: {error.problem or error.context}']
+        return None, {}, [f'{line}invalid YAML: {error.problem or error.context}']
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return None, {}, [f'broken YAML: {" ".join(str(error).split())}']
+        return None, {}, [f'invalid YAML: {" ".join(str(error).split())}']
 
 
 def _checked(
@@ -109,7 +109,7 @@ def _checked(
 ) -> ScenarioFile:
     """The scenario of the data of a file."""
     if not isinstance(data, dict) or not isinstance(data.get('scenario'), Mapping):
-        problems.append("the key 'scenario' is missing, or no mapping; expected the scenario below it")
+        problems.append("the key 'scenario' is missing or not a mapping; expected the scenario below it")
         raise_problems(source, problems)
     reader = ScenarioReader(data['scenario'], source, folder, lines)
     reader.unknown_keys(data, '', TOP_KEYS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the parts of a scenario from plain data; all that is wrong is collected, with its line and key."""
+"""Reads the parts of a scenario from plain data; collects all problems with line and key."""
 
 from __future__ import annotations
 
@@ -31,22 +31,24 @@ _SENSORS = ('typical', 'none')
 class _PlainValues(ParameterSet):
     """The plain values of a scenario."""
 
-    duration: float = param(10.0, 'of a run', unit='s', low=CONTROL_PERIOD, high=1e5)
-    measure_from: float = param(0.0, 'measures are taken from this time on', unit='s', low=0.0)
-    settle: float = param(1.0, 'not measured after a change of the command', unit='s', low=0.0)
-    base_state: str = param('truth', 'of the base, for the controller', choices=('truth',))
-    foot_sensors: bool = param(True, 'whether the controller is told the forces of the feet')
+    duration: float = param(10.0, 'duration of a run', unit='s', low=CONTROL_PERIOD, high=1e5)
+    measure_from: float = param(0.0, 'start time of the measurements', unit='s', low=0.0)
+    settle: float = param(1.0, 'time after a change of the command that is not measured', unit='s', low=0.0)
+    base_state: str = param('truth', 'source of the base state for the controller', choices=('truth',))
+    foot_sensors: bool = param(True, 'whether the controller receives foot forces')
 
 
 @dataclass(frozen=True)
 class _EventData(ParameterSet):
-    """An event but for its push."""
+    """An event without its push."""
 
     at: float = param(0.0, 'time of the event', unit='s', low=0.0)
-    every: float | None = param(None, 'it happens again and again', kind='number', unit='s', above=0.0)
-    gait: str | None = param(None, 'that is set', kind='text')
+    every: float | None = param(
+        None, 'period with which the event is repeated', kind='number', unit='s', above=0.0
+    )
+    gait: str | None = param(None, 'gait to set', kind='text')
     cmd_vel: tuple[float, ...] | None = param(
-        None, 'forward, to the left, turn', kind='vector', size=3, unit='m/s, m/s, rad/s'
+        None, 'velocity forward, left, turning', kind='vector', size=3, unit='m/s, m/s, rad/s'
     )
 
 
@@ -62,7 +64,7 @@ def line_of(place: str, lines: Mapping[str, int]) -> str:
 
 
 class ScenarioReader:
-    """Reads the parts of a scenario and collects what is wrong with them."""
+    """Reads the parts of a scenario and collects their problems."""
 
     def __init__(self, data: Mapping[str, Any], source: str, folder: Path, lines: Mapping[str, int]) -> None:
         self.data, self._source, self._folder, self._lines = data, source, folder, lines
@@ -70,14 +72,14 @@ class ScenarioReader:
         self._undrawn: tuple[str, ...] = ()
 
     def check_draws(self) -> None:
-        """Note what is wrong with random values; these places are not complained about again."""
+        """Note problems with random values; these keys are not reported again."""
         wrong = wrong_draws({key: self.data[key] for key in _SECTIONS if key in self.data}, 'scenario')
         for text in wrong:
             self.complain(text)
         self._undrawn = tuple(f'{text.split(" is ", 1)[0]} ' for text in wrong)
 
     def complain(self, text: str) -> None:
-        """Note a problem; the text begins with the name of a place."""
+        """Note a problem; the text starts with a key."""
         if not text.startswith(self._undrawn or ' '):
             self.problems.append(f'{self._line(text)}{text}')
 
@@ -101,7 +103,9 @@ class ScenarioReader:
         """Name of the scenario, which becomes that of a folder."""
         name = self.data.get('name', re.sub(r'[^\w.+-]', '_', default))
         if not isinstance(name, str) or not re.fullmatch(r'[\w][\w.+-]*', name):
-            self.complain(f'scenario.name is {show(name)}; expected letters, digits, and . _ + - within')
+            self.complain(
+                f'scenario.name is {show(name)}; expected letters, digits, and _ . + - after the first'
+            )
             return default
         return name
 
@@ -121,13 +125,13 @@ class ScenarioReader:
         for key, value in data.items():
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not is_number or not math.isfinite(value):
-                self.complain(f'expect.{key} is {show(value)}; expected a number: the upper bound')
+                self.complain(f'expect.{key} is {show(value)}; expected a number, the upper bound')
         return dict(data)
 
     # ---------------------------------------------------------------- a drawn scenario
 
     def scenario(self, name: str, seed: int, draw: Draw) -> Scenario | None:
-        """The scenario with everything drawn; None if something is wrong with it."""
+        """The scenario with all random values drawn; None if it is invalid."""
         self.unknown_keys(self.data, 'scenario', KEYS)
         plain = {key: value for key, value in self.data.items() if key in _PlainValues.parameters()}
         if plain.get('base_state') == 'estimate':
@@ -200,7 +204,7 @@ class ScenarioReader:
             return None
         values = dict(data or {})
         if 'seed' in values:
-            self.complain(f'{where}.seed is given; expected it in scenario.seeds')
+            self.complain(f'{where}.seed is given; expected seeds in scenario.seeds')
         if 'terrain' in values:
             values['terrain'] = from_folder(values['terrain'], self._folder)
         sensors = values.get('sensors')
@@ -220,8 +224,8 @@ class ScenarioReader:
         steps = CONTROL_PERIOD / found.dt
         if steps < 0.5 or abs(steps - round(steps)) > 1e-6:
             self.complain(
-                f'{where}.dt is {found.dt:g}; expected a whole part of {CONTROL_PERIOD:g} s, the period of '
-                'the controller'
+                f'{where}.dt is {found.dt:g}; expected an integer fraction of {CONTROL_PERIOD:g} s, the '
+                'period of the controller'
             )
         try:
             Terrain.load(found.terrain)
@@ -231,7 +235,7 @@ class ScenarioReader:
     # ---------------------------------------------------------------- events
 
     def _events(self, duration: float, draw: Draw) -> tuple[Event, ...]:
-        """All that happens, in the order of time; at equal times in that of the file."""
+        """All events in order of time; at equal times in the order of the file."""
         given = self.data.get('events')
         if given is None:
             return ()
@@ -244,14 +248,14 @@ class ScenarioReader:
         return tuple(sorted(events, key=lambda event: event.time))
 
     def _event(self, item: Any, where: str, duration: float, draw: Draw) -> list[Event]:
-        """An event as often as it happens; every time it is drawn anew, but for its first time."""
+        """All occurrences of an event; random values are drawn for each occurrence."""
         if not isinstance(item, Mapping):
             self.complain(f'{where} is {show(item)}; expected a mapping')
             return []
         known = (*_EventData.parameters(), 'push')
         self.unknown_keys(item, where, known)
         if not any(key in item for key in ('gait', 'cmd_vel', 'push')):
-            self.complain(f"{where}: nothing happens; expected 'gait', 'cmd_vel' or 'push'")
+            self.complain(f"{where}: the event has no effect; expected 'gait', 'cmd_vel' or 'push'")
         clock = {key: drawn(item[key], f'{where}.{key}', draw) for key in ('at', 'every') if key in item}
         times = self._event_data(clock, where)
         if times is None:
@@ -260,7 +264,9 @@ class ScenarioReader:
         if times.every is not None:
             count = max(1, math.ceil((duration - times.at) / times.every - 1e-9))
         if count > _MOST_EVENTS:
-            self.complain(f'{where}.every: it would happen {count} times; expected {_MOST_EVENTS} at most')
+            self.complain(
+                f'{where}.every: the event would occur {count} times; expected at most {_MOST_EVENTS}'
+            )
             return []
         rest = {key: value for key, value in item.items() if key in known and key not in clock}
         made = []

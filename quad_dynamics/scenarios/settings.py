@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scenario consists of, each value declared once: default, unit, meaning, bounds."""
+"""The parts of a scenario, with each value declared once: default, unit, meaning, bounds."""
 
 # ruff: noqa: RUF009 (param and group return what dataclasses.field returns)
 
@@ -20,20 +20,20 @@ CONTROL_PERIOD = 0.002  # of the controller, and between two rows of the traces 
 
 @dataclass(frozen=True)
 class Payload(ParameterSet):
-    """A point mass that the controller does not know of."""
+    """A point mass unknown to the controller."""
 
-    link: str | None = param(None, 'link that carries it; none or base: the base', kind='text')
-    mass: float | None = param(None, 'of the payload', kind='number', unit='kg', low=0.0)
+    link: str | None = param(None, 'link that carries the payload; none or base: the base', kind='text')
+    mass: float | None = param(None, 'mass of the payload', kind='number', unit='kg', low=0.0)
     share: float | None = param(
         None,
-        "its mass as a share of that of the link's body, in place of `mass`",
+        "mass of the payload relative to the link's body, instead of `mass`",
         kind='number',
         unit='-',
         low=0.0,
     )
     position: Vector3 | None = param(
         None,
-        "in the frame of the link; none: the centre of mass of the link's body",
+        "position in the frame of the link; none: the centre of mass of the link's body",
         kind='vector',
         size=3,
         unit='m',
@@ -47,16 +47,16 @@ class Payload(ParameterSet):
 
 @dataclass(frozen=True)
 class Truth(ParameterSet):
-    """How the simulated robot differs from the one that the controller believes in."""
+    """How the simulated robot differs from the controller's model."""
 
-    payload: Payload = group(Payload, 'a mass that is added')
+    payload: Payload = group(Payload, 'additional mass')
     mass_scale: float = param(1.0, 'factor of all masses and inertias', unit='-', above=0.0)
     friction: str = param(
         'urdf',
-        'of the joints; typical: of a usual size where the URDF has none',
+        'joint friction; typical: typical values for joints without friction in the URDF',
         choices=('urdf', 'typical'),
     )
-    friction_scale: float = param(1.0, 'factor of the friction of the joints', unit='-', low=0.0)
+    friction_scale: float = param(1.0, 'factor of the joint friction', unit='-', low=0.0)
 
 
 def _what_a_stall_is(value: Any) -> str:
@@ -70,12 +70,12 @@ def _what_a_stall_is(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Faults(ParameterSet):
-    """What goes wrong between controller and drives."""
+    """Faults between controller and drives."""
 
-    drop: float = param(0.0, 'share of the setpoints that are lost', unit='-', low=0.0, high=1.0)
+    drop: float = param(0.0, 'share of setpoints that are lost', unit='-', low=0.0, high=1.0)
     stall: Any = param(
         None,
-        '[duration, every]: the controller is not asked for so long, so often',
+        '[duration, every]: the controller is suspended for `duration`, once per `every`',
         kind='other',
         unit='s',
         check=_what_a_stall_is,
@@ -95,8 +95,8 @@ class Push(ParameterSet):
     """A horizontal force on the base at its centre of mass."""
 
     delta_v: float = param(0.0, "impulse over the robot's true mass", unit='m/s', low=0.0)
-    heading: float = param(0.0, 'direction in the world, 0 is +x', unit='rad')
-    duration: float = param(0.1, 'for which it acts', unit='s', above=0.0)
+    heading: float = param(0.0, 'direction in the world; 0: +x', unit='rad')
+    duration: float = param(0.1, 'duration of the push', unit='s', above=0.0)
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,14 @@ class Seeds(ParameterSet):
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens at one time.
+    """An event at one time.
 
     Attributes:
         time: [s].
-        where: how to name it in messages.
-        gait: that is set, or None.
-        cmd_vel: (3,) that is commanded, or None.
-        push: or None.
+        where: its name in messages.
+        gait: to set, or None.
+        cmd_vel: (3,) command, or None.
+        push: to apply, or None.
     """
 
     time: float
@@ -128,20 +128,20 @@ class Event:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario of one seed: all that was random has been drawn.
+    """A scenario of one seed, with all random values drawn.
 
     Attributes:
         name: of the scenario.
         seed: from which it was drawn.
-        robot: what the controller believes: a model, or what `load_model` reads.
+        robot: the controller's model: a Model, or a source for `load_model`.
         truth: how the simulated robot differs from it.
         simulator: settings, with the seed.
         control: settings of `Walker` by name.
         faults: between controller and drives.
-        foot_sensors: whether the controller is told the forces of the feet.
+        foot_sensors: whether the controller receives foot forces.
         duration: [s].
-        measure_from: measures are taken from this time on [s].
-        settle: for so long after a change of the command no velocity is measured [s].
+        measure_from: start time of the measurements [s].
+        settle: time after a change of the command in which velocities are not measured [s].
         events: in the order of time.
     """
 

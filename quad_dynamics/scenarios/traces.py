@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened in a run, at the rate of the controller."""
+"""Time series of a run, at the rate of the controller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAVED = ('t', 'q', 'u', 'tau', 'foot_forces', 'cmd', 'gait', 'contact')
 
 @dataclass(frozen=True, eq=False)
 class Traces:
-    """A row for each control period: the true state at its end, and what was commanded in it.
+    """One row per control period: the true state at its end, and the command in it.
 
     Attributes:
         t: (n,) end of the period [s].
@@ -28,9 +28,9 @@ class Traces:
         foot_forces: (n, feet, 3) from the ground on the feet, in world axes [N].
         cmd: (n, 3) velocity that was commanded, in the heading frame [m/s, m/s, rad/s].
         gait: (n,) its name.
-        contact: (n, feet) which feet the controller took to be on the ground.
+        contact: (n, feet) feet assumed by the controller to be in contact.
         period: (n,) of the gait [s].
-        update_us: (n,) time of the update by the wall clock, NaN where the controller was not asked [us].
+        update_us: (n,) wall-clock time of the update, NaN if the controller was not called [us].
     """
 
     t: Floats
@@ -45,6 +45,6 @@ class Traces:
     update_us: Floats
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the arrays of `SAVED` to a file of the npz format; the same path is overwritten."""
+        """Write the arrays of `SAVED` to an npz file; an existing file is overwritten."""
         with Path(path).open('wb') as file:
             np.savez_compressed(file, **{name: getattr(self, name) for name in SAVED})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot that is simulated: the one that the controller believes in, and what it does not know."""
+"""The simulated robot: the controller's model, modified by unknown changes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from quad_dynamics.scenarios.settings import Payload, Truth
 def true_robot(model: Model, truth: Truth) -> Model:
     """The simulated robot.
 
-    The scale of the masses does not act on the payload, nor on its share.
+    The scale of the masses does not apply to the payload, nor to its share.
 
     Args:
-        model: what the controller believes; it has the link of the payload.
+        model: the controller's model; it has the link of the payload.
         truth: how the simulated robot differs.
 
     Raises:
-        ArgumentError: no real bodies have these masses.
+        ArgumentError: the masses are not physically consistent.
     """
     pi = truth.mass_scale * model.pi + _payload(model, truth.payload)
     return model.with_pi(pi).with_friction(*_friction(model, truth))
@@ -50,7 +50,7 @@ def _payload(model: Model, payload: Payload) -> Floats:
 
 
 def _friction(model: Model, truth: Truth) -> tuple[Floats, Floats]:
-    """Viscous and Coulomb friction (nj,) of the joints without that of their motors, which stays as it is."""
+    """Viscous and Coulomb friction (nj,) of the joints, without that of their motors, which is unchanged."""
     found = []
     for own, total, usual in zip(
         (model.viscous, model.coulomb), joint_friction(model), typical_friction(model), strict=True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs as ROS 2 bags, written without ROS.
 
-Bags have version 8 of the format. ROS 2 Humble cannot read version 9, which holds quality of service in
-another form; every newer ROS 2 reads both.
+Bags have version 8 of the format. ROS 2 Humble cannot read version 9, which stores quality of service in
+another form; newer versions of ROS 2 read both.
 """
 
 from __future__ import annotations
@@ -61,27 +61,27 @@ def nanoseconds(time: Floats) -> npt.NDArray[np.int64]:
 
 
 def _rows_at(log: Log, rate_hz: float) -> Log:
-    """Rows that are `1 / rate_hz` apart; torques and forces are means since the row before."""
+    """Rows that are `1 / rate_hz` apart; torques and forces are means since the previous row."""
     if isinstance(rate_hz, bool) or not isinstance(rate_hz, (int, float)) or not 0.0 < rate_hz < np.inf:
         raise ArgumentError(f'rate_hz is {rate_hz!r}; expected a number above 0 [Hz] or None')
     apart = np.diff(log.steps)
     if not len(apart):
         return log
     if np.any(apart != apart[0]):
-        raise ArgumentError(f'rate_hz is {rate_hz}, but the rows are not equally far apart; expected None')
+        raise ArgumentError(f'rate_hz is {rate_hz}, but the rows are not equally spaced; expected None')
     period = int(apart[0]) * log.dt
     every = round(1.0 / (rate_hz * period))
     # A rate such as 333.3 is meant to be one third of 1000.
     if every < 1 or abs(every * rate_hz * period - 1.0) > 1e-3:
         raise ArgumentError(
-            f'rate_hz is {rate_hz:g}; expected {1.0 / period:g} Hz, the rate of the rows, over a whole number'
+            f'rate_hz is {rate_hz:g}; expected {1.0 / period:g} Hz, the rate of the rows, or a fraction 1/n'
         )
     tau, forces = _means(log.tau, every), _means(log.foot_forces, every)
     return replace(log[::every], tau=tau, foot_forces=forces)
 
 
 def _means(values: Floats, every: int) -> Floats:
-    """Every so many rows, the mean since the one before."""
+    """Means over blocks of successive rows."""
     last = (len(values) - 1) // every * every
     begins = np.concatenate([[0], np.arange(1, last + 1, every)])
     means: Floats = np.add.reduceat(values[: last + 1], begins, axis=0)
@@ -135,7 +135,7 @@ class _Bag:
         return lambda stamp, **fields: write(stamp, message(**fields))
 
     def _stamped(self, name: str, kind: str, frame: str) -> Callable[..., None]:
-        """As `_topic`, but for messages with a header, and given the row in place of the time."""
+        """As `_topic`, but for messages with a header, and given the row instead of the time."""
         write, header = self._topic(name, kind), known_types().types['std_msgs/msg/Header']
 
         def write_row(i: int, **fields: Any) -> None:
@@ -226,7 +226,7 @@ class _Bag:
 
 
 def topic_names(names: Sequence[str]) -> list[str]:
-    """Names of feet as parts of topic names: letters, digits and underscores, no digit in front."""
+    """Names of feet as parts of topic names: letters, digits and underscores, no leading digit."""
     made = [re.sub(r'\W', '_', name, flags=re.ASCII) for name in names]
     made = [f'foot_{name}' if name[:1].isdigit() else name for name in made]
     return [f'{name}_{i}' if made.count(name) > 1 else name for i, name in enumerate(made)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller asks of the joint drives."""
+"""Commands of a controller to the joint drives."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NAMES = ('tau', 'q', 'qd', 'kp', 'kd')
 
 @dataclass(frozen=True, eq=False)
 class JointCommand:
-    """Torques, and positions and speeds that the drives follow: tau + kp (q - q_j) + kd (qd - qd_j).
+    """Feed-forward torques, and target positions and velocities: tau + kp (q - q_j) + kd (qd - qd_j).
 
-    Each is one number for every joint, or a single number for all.
+    Each has one number per joint, or a single number for all.
 
     Attributes:
-        tau: [N m or N], None is zero.
-        q: positions [rad or m]; they need `kp`.
-        qd: speeds [rad/s or m/s], None is zero.
+        tau: [N m or N]; None: zero.
+        q: positions [rad or m]; they require `kp`.
+        qd: velocities [rad/s or m/s]; None: zero.
         kp: [N m/rad or N/m].
         kd: [N m s/rad or N s/m].
     """
@@ -51,7 +51,7 @@ class JointCommand:
         return drives
 
     def _fill(self, drives: npt.NDArray[Any]) -> None:
-        """Fill the command without looking far; raises ValueError or TypeError if anything is not good."""
+        """Fill the command with few checks; raises ValueError or TypeError if anything is invalid."""
         nj = len(drives)
         for name in _NAMES:
             value = getattr(self, name)
@@ -69,7 +69,7 @@ class JointCommand:
             raise ValueError
 
     def _explain(self, drives: npt.NDArray[Any], nj: int) -> None:
-        """Raise an ArgumentError about what `_fill` did not take."""
+        """Raise an ArgumentError that explains why `_fill` failed."""
         for name in _NAMES:
             value = getattr(self, name)
             drives[name] = joint_numbers(name, 0.0 if value is None else value, nj)
@@ -78,18 +78,18 @@ class JointCommand:
                 j = int(np.argmin(drives[name]))
                 raise ArgumentError(f'{name}[{j}] is {drives[name][j]:g}; expected a gain of at least 0')
         if self.q is None and np.any(drives['kp']):
-            raise ArgumentError('kp is given, but q is not; expected positions to follow')
+            raise ArgumentError('kp is given without q; expected target positions')
         if nj and self.q is not None and not np.any(drives['kp']):
-            raise ArgumentError('q is given, but kp is 0; expected a gain to follow it with')
+            raise ArgumentError('q is given, but kp is 0; expected a position gain')
         if nj and self.qd is not None and not np.any(drives['kd']):
-            raise ArgumentError('qd is given, but kd is 0; expected a gain to follow it with')
+            raise ArgumentError('qd is given, but kd is 0; expected a velocity gain')
 
 
 def joint_numbers(name: str, value: npt.ArrayLike, nj: int, single: bool = True) -> Floats:
-    """One finite number for each joint.
+    """One finite number per joint.
 
     Raises:
-        ArgumentError: it is something else.
+        ArgumentError: the value is something else.
     """
     if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
         raise ArgumentError(f'{name} has masked values; expected a value for every joint')
@@ -100,11 +100,9 @@ def joint_numbers(name: str, value: npt.ArrayLike, nj: int, single: bool = True)
         numbers: Floats = np.empty(given.shape)  # astype may keep a type that is equal, but not the kernel's
         numbers[...] = given
     except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            f'{name} is {_short(value)}; expected {nj} numbers, one for each joint'
-        ) from error
+        raise ArgumentError(f'{name} is {_short(value)}; expected {nj} numbers, one per joint') from error
     if numbers.shape != (nj,) and not (single and numbers.shape == ()):
-        raise ArgumentError(f'{name} has shape {numbers.shape}; expected ({nj},), one for each joint')
+        raise ArgumentError(f'{name} has shape {numbers.shape}; expected ({nj},), one per joint')
     check_finite(name, np.atleast_1d(numbers))
     return numbers
 

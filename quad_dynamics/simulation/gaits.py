@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simple joint-space commands that work for any robot: to hold a pose, and to trot on the spot.
+"""Simple joint-space commands that work for any robot: hold a pose, and trot in place.
 
-They are meant for trying out robots and contact models, and know nothing of balance: torques that carry the
+They are meant for trying out robots and contact models, and do not control balance: torques that carry the
 weight, plus springs and dampers at the joints.
 """
 
@@ -43,10 +43,10 @@ def hold(
 
     Args:
         model: robot.
-        kp: gain of positions [N m/rad]; None: see `default_gains`.
-        kd: gain of velocities [N m s/rad]; None: see `default_gains`.
+        kp: position gain [N m/rad]; None: see `default_gains`.
+        kd: velocity gain [N m s/rad]; None: see `default_gains`.
         dt: time step of the simulation [s].
-        q: (nq,) the pose; None: the standing one, or the neutral one of a robot that has none.
+        q: (nq,) the pose; None: the standing pose, or the neutral one if there is none.
     """
     q = resting_pose(model) if q is None else np.asarray(q, dtype=np.float64)
     tau_0, by_foot, base = _torques(model, q)
@@ -58,15 +58,15 @@ def hold(
 
 
 class Trot:
-    """A controller that lets a quadruped trot on the spot: diagonal legs step together, in turns.
+    """A controller that makes a quadruped trot in place: diagonal legs step together, in turns.
 
-    Joints go to and fro between the standing pose and one with the foot lifted. Legs that stand also get the
-    torques that carry the weight.
+    Joints alternate between the standing pose and one with the foot lifted. Stance legs also get the torques
+    that carry the weight.
 
     Attributes:
         period: of a stride [s].
-        height: by which feet are lifted [m].
-        duty: part of the period in which a foot is on the ground.
+        height: of a step [m].
+        duty: share of the period in which a foot is on the ground.
     """
 
     def __init__(
@@ -84,22 +84,22 @@ class Trot:
 
         Args:
             model: a quadruped.
-            kp: gain of positions [N m/rad]; None: see `default_gains`.
-            kd: gain of velocities [N m s/rad]; None: see `default_gains`.
+            kp: position gain [N m/rad]; None: see `default_gains`.
+            kd: velocity gain [N m s/rad]; None: see `default_gains`.
             dt: time step of the simulation [s].
             period: of a stride [s]; None: PERIOD sqrt(l / g).
             height: of a step [m]; None: LIFT l.
-            duty: at least a half.
-            q: (nq,) pose in which it steps, None is the standing one.
+            duty: at least 0.5.
+            q: (nq,) pose in which it steps; None: the standing pose.
 
         Raises:
-            ArgumentError: the robot has not four legs and a standing pose, a leg cannot be lifted, or a bad
-                number.
+            ArgumentError: the robot does not have four legs and a standing pose, a leg cannot be lifted, or
+                an invalid number.
         """
         if not model.floating_base or len(model.legs) != 4 or model.standing is None:
             raise ArgumentError(
                 f'{model.name} has {len(model.legs)} legs and {"a" if model.standing is not None else "no"} '
-                f'standing pose; expected a floating quadruped that can stand'
+                f'standing pose; expected a quadruped with a floating base that can stand'
             )
         length = leg_length(model)
         self.period = PERIOD * math.sqrt(length / gravity_norm(model)) if period is None else period
@@ -123,7 +123,7 @@ class Trot:
         self._kp, self._kd = _gains(model, kp, kd, dt)
 
     def phases(self, time: float) -> Floats:
-        """(4,) where each leg is in its stride: from 0 on it stands, from `duty` to 1 it swings."""
+        """(4,) phase of each leg in its stride: stance from 0 to `duty`, swing from `duty` to 1."""
         return np.asarray((time / self.period + np.array([0.0, 0.5, 0.5, 0.0])) % 1.0)
 
     def __call__(self, sim: Simulator) -> JointCommand:
@@ -158,7 +158,7 @@ def _gains(
 
 
 def _torques(model: Model, q: Floats) -> tuple[Floats, Floats, tuple[Floats, Floats]]:
-    """Torques at rest: (nj,) without loads, (nj, feet) for 1 N upward on a foot; both of the base, too."""
+    """Torques at rest: (nj,) without load, (nj, feet) for 1 N upward on a foot; likewise for the base."""
     still, skip = np.zeros(model.nv), model.nv - model.nj
     alone = inverse_dynamics(model, q, still, still)
     loaded = []
@@ -193,7 +193,7 @@ def _lifted(model: Model, q: Floats, height: float) -> Floats:
         left = float(np.linalg.norm(goal - _at(model, q, leg.foot, centre)))
         if left > 0.2 * height:
             raise ArgumentError(
-                f"leg '{leg.name}' cannot lift its foot by {height:.3g} m: it misses by {left:.3g} m; "
+                f"leg '{leg.name}' cannot lift its foot by {height:.3g} m (error {left:.3g} m); "
                 'expected a smaller height'
             )
     return q[7:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an inertial measurement unit on a link would measure without errors."""
+"""Error-free measurements of an inertial measurement unit (IMU) on a link."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def imu_truth(
 
     Args:
         model: robot.
-        imu: where the IMU sits.
+        imu: placement of the IMU.
         q: (nq,) configuration.
         u: (nv,) velocity.
         du: (nv,) acceleration.
@@ -107,7 +107,7 @@ def turned(orientation: Floats, turn: Floats) -> Floats:
 
 
 def _cross(a: Floats, b: Floats) -> Floats:
-    """a x b; numpy's own takes several times as long for one pair."""
+    """a x b; numpy's function takes several times as long for one pair."""
     x, y, z = a[..., 0], a[..., 1], a[..., 2]
     i, j, k = b[..., 0], b[..., 1], b[..., 2]
     return np.stack([y * k - z * j, z * i - x * k, x * j - y * i], axis=-1)

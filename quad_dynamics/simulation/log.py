@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of a run: everything that was recorded, as arrays; to files and to ROS 2 bags."""
+"""The log of a run as arrays; it can be saved to a file or exported as a ROS 2 bag."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _KINDS = {'sweeps': 'i', 'substeps': 'i', 'ldlt': 'i', 'iterations': 'i', 'conve
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """What was recorded in n time steps.
+    """The record of n time steps.
 
     `log[a:b]` and `log.between(t0, t1)` are parts of it.
 
@@ -69,7 +69,7 @@ class Log:
         floating_base: whether the base floats.
         dt: time step of the simulation [s]; rows may be several steps apart.
         gravity: (3,) in world axes [m/s^2].
-        imu: where the IMU sits.
+        imu: placement of the IMU.
         ldlt: (n,) how often LLT failed in the step and LDLT was used; zeros where it is not given.
         iterations: (n,) Newton iterations of the contact solver in the step; zeros where it is not given.
     """
@@ -110,9 +110,9 @@ class Log:
         for name in _ROWS:
             rows, expected = getattr(self, name), (n, *widths.get(name, ()))
             if rows.shape != expected:
-                raise ArgumentError(f'{name} of the log has the shape {rows.shape}; expected {expected}')
+                raise ArgumentError(f'{name} of the log has shape {rows.shape}; expected {expected}')
             if rows.dtype.kind != _KINDS.get(name, 'f'):
-                raise ArgumentError(f'{name} of the log holds {rows.dtype}; expected numbers')
+                raise ArgumentError(f'{name} of the log has type {rows.dtype}; expected numbers')
         if self.gravity.shape != (3,) or not np.isfinite(self.gravity).all():
             raise ArgumentError(f'gravity of the log is {self.gravity}; expected 3 numbers')
         if type(self.dt) is not float or not 0.0 < self.dt < math.inf:
@@ -120,7 +120,7 @@ class Log:
 
     @staticmethod
     def from_rows(rows: Floats, model: Model, settings: SimulatorSettings) -> Log:
-        """Make a log of what the simulator wrote.
+        """Make a log from the rows of the simulator.
 
         Args:
             rows: (n, row_width(model)): time, q, u, acceleration, tau, foot_forces, sweeps, residual,
@@ -133,7 +133,7 @@ class Log:
         """
         width = row_width(model)
         if rows.ndim != 2 or rows.shape[1] != width:
-            raise ArgumentError(f'rows has the shape {rows.shape}; expected (n, {width})')
+            raise ArgumentError(f'rows has shape {rows.shape}; expected (n, {width})')
         feet = len(model.foot_names)
         widths = (1, model.nq, model.nv, model.nv, model.nj, 3 * feet, 1, 1, 1, 1, 1, 1)
         parts = dict(zip(_ROWS, np.split(rows, np.cumsum(widths)[:-1], axis=1), strict=True))
@@ -168,13 +168,13 @@ class Log:
 
     @staticmethod
     def joined(logs: Sequence[Log]) -> Log:
-        """One log of several of the same simulator that follow each other.
+        """Concatenate successive logs of the same simulator.
 
         Raises:
-            ArgumentError: there is none.
+            ArgumentError: there are no logs.
         """
         if not logs:
-            raise ArgumentError('there are no logs; expected at least one')
+            raise ArgumentError('no logs given; expected at least one')
         rows: dict[str, Any] = {name: np.concatenate([getattr(log, name) for log in logs]) for name in _ROWS}
         return replace(logs[0], **rows)
 
@@ -196,26 +196,26 @@ class Log:
 
     @property
     def model(self) -> Model:
-        """The robot; of a log from a file, built from its URDF, so without what a URDF cannot say."""
+        """The robot; for a log from a file it is built from its URDF, without its robot description."""
         return self._known_robot().load(self)
 
     def _known_robot(self) -> _Robot:
         if self._robot is None:
-            raise ArgumentError('the log does not know its robot; expected one of a simulator or of a file')
+            raise ArgumentError('the log has no robot; expected a log of a simulator or from a file')
         return self._robot
 
     def truth(self, settings: SensorSettings | None = None) -> Readings:
-        """What perfect sensors would have read, with a leading axis n.
+        """Readings of perfect sensors, with a leading axis n.
 
         Args:
-            settings: where the IMU sits; None: where it sat in the simulation.
+            settings: placement of the IMU; None: as in the simulation.
         """
         place = SensorSettings(imu=self.imu) if settings is None else settings
         arrays = self.q, self.u, self.acceleration, self.gravity, self.tau, self.foot_forces
         return true_readings(self.model, place, self.time, *arrays)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file of the npz format; the same path is overwritten."""
+        """Write the log to an npz file; an existing file is overwritten."""
         about = {
             'version': _VERSION,
             'joint_names': self.joint_names,
@@ -235,7 +235,7 @@ class Log:
         """Read what `save` wrote.
 
         Raises:
-            ArgumentError: there is no such file, or it is not one of a log.
+            ArgumentError: the file does not exist or is not a log.
         """
         version: object = None
         try:
@@ -253,10 +253,10 @@ class Log:
             raise ArgumentError(f'{os.fspath(path)}: cannot be read: {error.strerror or error}') from error
         except Exception as error:  # zip, zlib, npy, JSON and our own checks: damage may show anywhere
             raise ArgumentError(
-                f'{os.fspath(path)}: is not a log, or it is damaged ({_one_line(error)}); expected one that '
-                'Log.save wrote'
+                f'{os.fspath(path)}: not a log, or damaged ({_one_line(error)}); expected a file written by '
+                'Log.save'
             ) from error
-        raise ArgumentError(f'{os.fspath(path)}: has the version {version!r}; expected {_VERSION}')
+        raise ArgumentError(f'{os.fspath(path)}: has version {version!r}; expected {_VERSION}')
 
     def to_bag(
         self,
@@ -272,16 +272,16 @@ class Log:
 
         Args:
             path: of the bag, a folder that does not exist yet.
-            rate_hz: messages of each topic in a second; None: one for each row.
+            rate_hz: rate of each topic [Hz]; None: one message per row.
             storage: 'mcap' or 'sqlite3'.
-            sensors: makes the measured values; None: everything is as it truly was.
+            sensors: adds sensor errors; None: error-free values.
             clock: whether to write the topic `clock` as well.
-            ground_truth: whether to write the truth beside measured values.
-            described: robot of the topic `robot_description`; None: the one that was simulated.
+            ground_truth: whether to write error-free values beside measured ones.
+            described: robot of the topic `robot_description`; None: the simulated one.
 
         Raises:
-            ArgumentError: the path exists, the log is empty, an unknown storage, a rate that the rows do not
-                have.
+            ArgumentError: the path exists, the log is empty, the storage is unknown, or the rows do not allow
+                the rate.
         """
         from quad_dynamics.simulation.bag import write_bag
 
@@ -295,12 +295,12 @@ def row_width(model: Model) -> int:
 
 def _names(names: object) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f'names are {names!r:.60}; expected a list of texts')
+        raise ArgumentError(f'names are {names!r:.60}; expected a list of strings')
     return tuple(names)
 
 
 def _one_line(error: Exception) -> str:
-    """What an exception says, in a few words."""
+    """The text of an exception in one line."""
     text = ' '.join(str(error).split()) or type(error).__name__
     return text if len(text) <= 120 else f'{text[:117]}...'
 
@@ -336,5 +336,5 @@ class _Robot:
                 self._model = load_model(self._urdf, log.floating_base, description, gravity=log.gravity)
         if self._model.joint_names != log.joint_names:
             found = list(self._model.joint_names)
-            raise ArgumentError(f'the robot of the log has the joints {found}; expected {log.joint_names}')
+            raise ArgumentError(f'the robot of the log has joints {found}; expected {log.joint_names}')
         return self._model

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise as a function of the sample's number, not of the history.
+"""Noise as a function of the sample index, independent of history.
 
-Sample k of a stream depends on the seed, the stream's name and k alone. So nothing has to be saved with the
-state of a simulation; a sensor that is read twice in one step gives the same twice; one that is not read, or
-is switched on or off, leaves all others as they are.
+Sample k of a stream depends only on the seed, the stream's name and k. So no generator state has to be saved
+with a simulation; a sensor that is read twice in one step returns the same values; and a sensor that is not
+read, or is switched on or off, does not affect the others.
 
-Samples are made in blocks. Each block has a generator of its own, seeded with the numbers above.
+Samples are generated in blocks. Each block has its own generator, seeded with these numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class NormalStream:
         self._samples: Floats = np.empty((0, width))
 
     def block(self, number: int) -> Floats:
-        """(_BLOCK, width) samples of a block; the last one asked for is kept."""
+        """(_BLOCK, width) samples of a block; the last block is cached."""
         if number != self._number:
             source = np.random.SeedSequence(self._seed, spawn_key=(self._key, number))
             generator = np.random.Generator(np.random.PCG64(source))
@@ -56,8 +56,8 @@ class NormalStream:
 class WalkStream:
     """A random walk: sample k is the sum of the first k vectors of a normal stream, and sample 0 is zero.
 
-    Its variance is k. The sums up to the beginning of each block are kept as they are first needed, always
-    added up in the same order, so that the samples are the same however they are asked for.
+    Its variance is k. The sums up to the start of each block are cached, always added in the same order, so
+    that samples do not depend on the order of access.
     """
 
     def __init__(self, seed: int, name: str, width: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Odometry of the base: pose in the world and twist in the axes of the base, and how uncertain both are."""
+"""Odometry of the base: pose in the world, twist in base axes, and their covariances."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def turned_about_vertical(orientation: Floats, angle: float) -> Floats:
 def odometry_covariance(settings: OdometrySettings, time: float) -> tuple[Floats, Floats]:
     """Covariances of pose and twist, each (36,) row by row: x, y, z, turns about x, y, z.
 
-    That of the pose is in the axes of odom, that of the twist in those of the base. Drift makes that of the
-    pose grow.
+    The covariance of the pose is in the axes of odom and grows with drift; that of the twist is in base axes.
 
     Args:
         settings: errors of the odometry.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run at a glance: how the feet slip, how deep points sink, and a picture of height, forces and slip.
+"""Overview of a run: slip of the feet, penetration, and a plot of height, forces and slip.
 
-The picture needs no display. Matplotlib is imported when one is drawn.
+No display is needed. Matplotlib is imported when a plot is drawn.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FootMotion:
     Attributes:
         normal_force: (n, feet) along the normal of the ground [N].
         speed: (n, feet) of the point that touches, along the ground; 0 without contact [m/s].
-        path: (n, feet) way that feet slipped so far [m].
+        path: (n, feet) accumulated slip [m].
     """
 
     normal_force: Floats
@@ -50,8 +50,8 @@ def foot_motion(log: Log, terrain: Terrain | None = None) -> FootMotion:
     """Forces and slip of the feet.
 
     Args:
-        log: of a run; rows that are several steps apart make the slip a rough figure.
-        terrain: ground of the run, None is level ground at height zero.
+        log: of a run; with rows several steps apart, the slip is approximate.
+        terrain: ground of the run; None: level ground at height zero.
     """
     model, n, feet = log.model, len(log), len(log.foot_names)
     force, speed = np.zeros((n, feet)), np.zeros((n, feet))
@@ -99,7 +99,7 @@ def deepest_points(
         log: of a run.
         terrain: ground of the run.
         points: contact points.
-        every: look at every so many rows.
+        every: check only every n-th row.
     """
     part = log[::every]
     found = (0.0, '')
@@ -113,17 +113,15 @@ def deepest_points(
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
-    """Make sure that a picture can be written there, before the work that it is to show.
+    """Check that a plot can be written, before the work that it is to show.
 
     Raises:
-        ArgumentError: a kind of file that cannot be drawn, or matplotlib is missing.
+        ArgumentError: the file format is not supported, or matplotlib is missing.
     """
     try:
         from matplotlib.backend_bases import FigureCanvasBase
     except ImportError as error:
-        raise ArgumentError(
-            f'matplotlib is needed to draw {os.fspath(path)}; expected it to be installed'
-        ) from error
+        raise ArgumentError(f'matplotlib is required to draw {os.fspath(path)}; install it') from error
     kinds = FigureCanvasBase.get_supported_filetypes()
     kind = Path(path).suffix.lstrip('.').lower()
     if kind not in kinds:
@@ -133,13 +131,13 @@ def check_picture(path: str | os.PathLike[str]) -> None:
 def plot_run(log: Log, path: str | os.PathLike[str], terrain: Terrain | None = None, title: str = '') -> None:
     """Draw height of the base, forces and slip of the feet over time.
 
-    A robot with a fixed base has joint positions in place of the height, one without feet joint torques in
-    place of forces and slip.
+    For a robot with a fixed base, joint positions replace the height; without feet, joint torques replace
+    forces and slip.
 
     Args:
         log: of a run.
-        path: of the picture; its ending says which kind: png, pdf, svg. It is overwritten.
-        terrain: ground of the run, None is level ground at height zero.
+        path: of the plot; its extension selects the format: png, pdf, svg. It is overwritten.
+        terrain: ground of the run; None: level ground at height zero.
         title: written above.
 
     Raises:
@@ -185,7 +183,7 @@ def _draw_height(axes: Axes, log: Log, terrain: Terrain | None) -> None:
 
 
 def _level_below(log: Log, terrain: Terrain | None) -> float | None:
-    """Height of the ground below the start [m]; None where there is none, or where it is not level."""
+    """Height of the ground below the start [m]; None if there is none, or if it is not level."""
     if terrain is None:
         return 0.0
     x, y = log.q[0, :2]
@@ -196,7 +194,7 @@ def _level_below(log: Log, terrain: Terrain | None) -> float | None:
 
 
 def _widen(axes: Axes, least: float) -> None:
-    """Show at least so much of the y axis, else rounding fills the picture of a robot that stands still."""
+    """Set a smallest range of the y axis, or rounding errors would fill the plot of a robot at rest."""
     low, high = axes.get_ylim()
     if high - low < least:
         axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)

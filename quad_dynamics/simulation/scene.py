@@ -37,7 +37,7 @@ _FRICTIONS = {
 }
 
 
-# With so many shapes or more, those near the robot are gathered in each step.
+# With at least this many shapes, those near the robot are collected in each step.
 MANY_SHAPES = 8
 
 
@@ -138,7 +138,7 @@ class Scene:
         self.coulomb = view('drives')['coulomb']
 
     def log_to(self, rows: Floats | None, every: int = 1) -> None:
-        """Let the kernel write a row of (n, words) in every so many steps; None ends it."""
+        """Let the kernel log a row of (n, words) every few steps; None stops it."""
         log = self.header['log']
         log['every'] = every  # first: it may be too large, and then nothing else is changed
         self._rows = rows
@@ -148,7 +148,7 @@ class Scene:
         log['count'] = 0
 
     def grow_log(self) -> None:
-        """Make room for as many rows again, and some: a controller took steps of its own."""
+        """Allocate about twice as many rows: a controller took additional steps."""
         assert self._rows is not None
         count, log = self.log_count, self.header['log']
         rows = np.empty((2 * count + 1000, self._rows.shape[1]))

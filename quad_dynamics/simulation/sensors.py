@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensors: what a robot measures in a state, without errors and with them."""
+"""Sensor readings of a robot in a state, with and without errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quad_dynamics.simulation.settings import SensorSettings
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """What the sensors say at one time; of several times, everything has a leading axis.
+    """Sensor readings at one time; for several times, all fields have a leading axis.
 
     Attributes:
         time: simulated time [s].
@@ -67,7 +67,7 @@ def true_readings(
 
     Args:
         model: robot.
-        settings: where the IMU sits.
+        settings: placement of the IMU.
         time: [s].
         q: (nq,) configuration.
         u: (nv,) velocity.
@@ -118,7 +118,7 @@ class SensorSuite:
             dt: time step [s], in which drifting errors grow.
 
         Raises:
-            ArgumentError: the robot has no such link as the IMU's, or a bad seed.
+            ArgumentError: the link of the IMU is unknown, or the seed is invalid.
         """
         imu, encoders = settings.imu, settings.encoders
         torque, force, odometry = settings.joint_torque, settings.foot_force, settings.odometry
@@ -170,9 +170,9 @@ class SensorSuite:
         self._is_ready = True
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse what would have no effect: settings and seed are read once, when the suite is made."""
+        """Reject assignments that would have no effect: settings and seed are read once, at construction."""
         if hasattr(self, '_is_ready') and type(self) is SensorSuite:
-            raise AttributeError(f"'{name}' of a SensorSuite cannot be set; make another one")
+            raise AttributeError(f"'{name}' of a SensorSuite cannot be set; create a new one")
         super().__setattr__(name, value)
 
     def measure(self, truth: Readings, step: int) -> Readings:
@@ -206,7 +206,7 @@ class SensorSuite:
     def measure_legs(
         self, position: Floats, velocity: Floats, torque: Floats, foot_forces: Floats, step: int
     ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Readings of joints and feet alone, as `measure` gives them.
+        """Readings of joints and feet only, as `measure` returns them.
 
         Args:
             position: (nj,) true positions of the joints [rad or m].
@@ -226,7 +226,7 @@ class SensorSuite:
         )
 
     def measure_all(self, truth: Readings, steps: npt.ArrayLike) -> Readings:
-        """Readings with errors of several times, as `measure` gives them one by one.
+        """Readings with errors at several times, as `measure` returns them one by one.
 
         Args:
             truth: readings without errors, with a leading axis n.

@@ -22,47 +22,43 @@ _ZERO = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class ImuSettings(ParameterSet):
-    """The inertial measurement unit: where it sits, and its errors. Its axes are those of its link."""
+    """The inertial measurement unit: its placement and errors. Its axes are those of its link."""
 
-    link: str | None = param(None, 'link that carries it; none: the base', kind='text')
-    position: Vector3 = param(_ZERO, 'of the IMU in the frame of its link', unit='m')
+    link: str | None = param(None, 'link that carries the IMU; empty: the base', kind='text')
+    position: Vector3 = param(_ZERO, 'position of the IMU in the frame of its link', unit='m')
     acceleration_noise: float = param(
         0.0, 'standard deviation of each sample', unit='m/s^2', low=0.0, dynamic=True
     )
     acceleration_bias: float = param(
-        0.0, 'standard deviation of the constant error', unit='m/s^2', low=0.0, dynamic=True
+        0.0, 'standard deviation of the constant bias', unit='m/s^2', low=0.0, dynamic=True
     )
     acceleration_walk: float = param(
-        0.0, 'growth of the drifting error', unit='m/s^2/sqrt(s)', low=0.0, dynamic=True
+        0.0, 'random walk of the bias', unit='m/s^2/sqrt(s)', low=0.0, dynamic=True
     )
     angular_velocity_noise: float = param(
         0.0, 'standard deviation of each sample', unit='rad/s', low=0.0, dynamic=True
     )
     angular_velocity_bias: float = param(
-        0.0, 'standard deviation of the constant error', unit='rad/s', low=0.0, dynamic=True
+        0.0, 'standard deviation of the constant bias', unit='rad/s', low=0.0, dynamic=True
     )
     angular_velocity_walk: float = param(
-        0.0, 'growth of the drifting error', unit='rad/s/sqrt(s)', low=0.0, dynamic=True
+        0.0, 'random walk of the bias', unit='rad/s/sqrt(s)', low=0.0, dynamic=True
     )
     orientation_noise: float = param(
-        0.0, 'standard deviation of the turn about each axis', unit='rad', low=0.0, dynamic=True
+        0.0, 'standard deviation of the rotation about each axis', unit='rad', low=0.0, dynamic=True
     )
 
 
 @dataclass(frozen=True)
 class EncoderSettings(ParameterSet):
-    """Position and velocity of the joints; metres in place of radians for prismatic joints."""
+    """Position and velocity of the joints; metres instead of radians for prismatic joints."""
 
     position_noise: float = param(0.0, 'standard deviation of each sample', unit='rad', low=0.0, dynamic=True)
-    position_resolution: float = param(
-        0.0, 'positions are multiples of this', unit='rad', low=0.0, dynamic=True
-    )
+    position_resolution: float = param(0.0, 'resolution of positions', unit='rad', low=0.0, dynamic=True)
     velocity_noise: float = param(
         0.0, 'standard deviation of each sample', unit='rad/s', low=0.0, dynamic=True
     )
-    velocity_resolution: float = param(
-        0.0, 'velocities are multiples of this', unit='rad/s', low=0.0, dynamic=True
-    )
+    velocity_resolution: float = param(0.0, 'resolution of velocities', unit='rad/s', low=0.0, dynamic=True)
 
 
 @dataclass(frozen=True)
@@ -70,8 +66,8 @@ class JointTorqueSettings(ParameterSet):
     """Torque sensors of the joints."""
 
     noise: float = param(0.0, 'standard deviation of each sample', unit='N m', low=0.0, dynamic=True)
-    bias: float = param(0.0, 'standard deviation of the constant error', unit='N m', low=0.0, dynamic=True)
-    resolution: float = param(0.0, 'torques are multiples of this', unit='N m', low=0.0, dynamic=True)
+    bias: float = param(0.0, 'standard deviation of the constant bias', unit='N m', low=0.0, dynamic=True)
+    resolution: float = param(0.0, 'resolution of torques', unit='N m', low=0.0, dynamic=True)
 
 
 @dataclass(frozen=True)
@@ -80,27 +76,23 @@ class FootForceSettings(ParameterSet):
 
     noise: float = param(0.0, 'standard deviation of each sample and axis', unit='N', low=0.0, dynamic=True)
     bias: float = param(
-        0.0, 'standard deviation of the constant error of each axis', unit='N', low=0.0, dynamic=True
+        0.0, 'standard deviation of the constant bias of each axis', unit='N', low=0.0, dynamic=True
     )
-    resolution: float = param(0.0, 'forces are multiples of this', unit='N', low=0.0, dynamic=True)
+    resolution: float = param(0.0, 'resolution of forces', unit='N', low=0.0, dynamic=True)
 
 
 @dataclass(frozen=True)
 class OdometrySettings(ParameterSet):
-    """Odometry of the base. Position and yaw drift, as those of a robot without a map do (REP-105)."""
+    """Odometry of the base. Position and yaw drift, as usual without a map (REP-105)."""
 
     position_noise: float = param(
         0.0, 'standard deviation of each sample and axis', unit='m', low=0.0, dynamic=True
     )
-    position_walk: float = param(
-        0.0, 'growth of the drift of each axis', unit='m/sqrt(s)', low=0.0, dynamic=True
-    )
+    position_walk: float = param(0.0, 'random walk of each axis', unit='m/sqrt(s)', low=0.0, dynamic=True)
     orientation_noise: float = param(
-        0.0, 'standard deviation of the turn about each axis', unit='rad', low=0.0, dynamic=True
+        0.0, 'standard deviation of the rotation about each axis', unit='rad', low=0.0, dynamic=True
     )
-    yaw_walk: float = param(
-        0.0, 'growth of the drift about the vertical', unit='rad/sqrt(s)', low=0.0, dynamic=True
-    )
+    yaw_walk: float = param(0.0, 'random walk of the yaw angle', unit='rad/sqrt(s)', low=0.0, dynamic=True)
     linear_velocity_noise: float = param(
         0.0, 'standard deviation of each sample and axis', unit='m/s', low=0.0, dynamic=True
     )
@@ -111,7 +103,7 @@ class OdometrySettings(ParameterSet):
 
 @dataclass(frozen=True)
 class SensorSettings(ParameterSet):
-    """The errors of all sensors. Without any settings, sensors are perfect."""
+    """The errors of all sensors. By default, sensors are perfect."""
 
     imu: ImuSettings = group(ImuSettings, 'inertial measurement unit')
     encoders: EncoderSettings = group(EncoderSettings, 'position and velocity of the joints')
@@ -121,11 +113,11 @@ class SensorSettings(ParameterSet):
 
     @staticmethod
     def typical() -> SensorSettings:
-        """Errors of the size that sensors of a small quadruped have, sampled at 1 kHz.
+        """Typical errors of the sensors of a small quadruped, sampled at 1 kHz.
 
-        The IMU is a MEMS chip of the middle class (0.1 mg/sqrt(Hz), 0.005 deg/s/sqrt(Hz)), the encoders have
-        14 bits at the joint, torques come from motor currents, and feet have load cells. Odometry is exact:
-        its errors are those of an estimator, which depend on the robot and its gait.
+        The IMU is a mid-range MEMS chip (0.1 mg/sqrt(Hz), 0.005 deg/s/sqrt(Hz)), the encoders have 14 bits at
+        the joint, torques are computed from motor currents, and feet have load cells. Odometry is exact: its
+        errors would be those of an estimator, which depend on the robot and its gait.
         """
         return SensorSettings(
             imu=ImuSettings(
@@ -158,7 +150,7 @@ def _what_a_terrain_is(value: Any) -> str:
 
 @dataclass(frozen=True)
 class SimulatorSettings(ParameterSet):
-    """Everything that can be set about a simulation. It never changes; `replace` makes another one."""
+    """Settings of a simulation. They are immutable; `replace` returns a changed copy."""
 
     contact: str = param(
         'auto',
@@ -176,75 +168,78 @@ class SimulatorSettings(ParameterSet):
     )
     dt: float = param(1e-3, 'time step', unit='s', above=0.0)
     gravity: Vector3 | None = param(
-        None, "in world axes; none: the model's", kind='vector', size=3, unit='m/s^2'
+        None, "gravity in world axes; empty: the model's", kind='vector', size=3, unit='m/s^2'
     )
     mu: float = param(
-        0.5, 'Coulomb friction of terrain that does not give its own', unit='-', low=0.0, dynamic=True
+        0.5, 'Coulomb friction coefficient of terrain without its own', unit='-', low=0.0, dynamic=True
     )
     restitution: float = param(
-        0.0, 'of terrain that does not give its own', unit='-', low=0.0, high=1.0, dynamic=True
+        0.0, 'restitution of terrain without its own', unit='-', low=0.0, high=1.0, dynamic=True
     )
     friction: str = param(
         'cone',
-        'limit of tangential forces; pyramid: x and y separately',
+        'friction model; pyramid: x and y are limited separately',
         choices=('cone', 'pyramid'),
         dynamic=True,
     )
     max_sweeps: int = param(
         100,
-        'maximum number of Gauss-Seidel sweeps in one solution for the contacts',
+        'maximum number of Gauss-Seidel sweeps per contact solve',
         low=1,
         high=1_000_000,
         dynamic=True,
     )
     tolerance: float = param(
         1e-6,
-        'residual at which contacts have converged',
+        'residual at which the contact solver has converged',
         unit='m/s',
         above=0.0,
         dynamic=True,
     )
     correction: float = param(
-        0.8, 'share of a penetration that is removed in each step', unit='-', low=0.0, high=1.0, dynamic=True
+        0.8,
+        'share of a penetration that is corrected per time step',
+        unit='-',
+        low=0.0,
+        high=1.0,
+        dynamic=True,
     )
     stiffness: float = param(5e5, 'K of spring-damper contact', unit='N/m^1.5', above=0.0, dynamic=True)
     damping: float = param(5e3, 'D of spring-damper contact', unit='N s/m^1.5', above=0.0, dynamic=True)
     substeps: int | None = param(
         None,
-        'steps of spring-damper contact in each time step; none: chosen automatically',
+        'sub-steps of spring-damper contact per time step; none: chosen automatically',
         kind='integer',
         low=1,
         high=100_000,
         dynamic=True,
     )
-    integrator: str = param(
-        'semi_implicit', "method of integration; rk4 is for contact 'none'", choices=INTEGRATORS
-    )
+    integrator: str = param('semi_implicit', "integrator; rk4 requires contact 'none'", choices=INTEGRATORS)
     momentum_correction: bool = param(
-        True, 'keep linear and angular momentum exact in steps without contact forces', dynamic=True
+        True, 'conserve linear and angular momentum exactly in steps without contact forces', dynamic=True
     )
     forward_dynamics: str = param(
         'aba',
-        'aba: articulated-body algorithm; cholesky: mass matrix factored by LLT, by LDLT where LLT fails',
+        'aba: articulated-body algorithm; cholesky: LLT of the mass matrix, or LDLT if LLT fails',
         choices=FORWARD_DYNAMICS,
         dynamic=True,
     )
     joint_friction: str = param(
         'stick',
-        'stick: Coulomb friction that sticks; explicit: from the velocity before the step',
+        'stick: Coulomb friction with stiction; explicit: computed from the velocity before the step',
         choices=('stick', 'explicit', 'none'),
         dynamic=True,
     )
-    joint_limits: bool = param(True, 'joints stop at the ends of their range', dynamic=True)
+    joint_limits: bool = param(True, 'enforce joint position limits', dynamic=True)
     motor_limits: bool = param(
-        True, "torques are limited by effort and by the motor's torque-speed line", dynamic=True
+        True, "limit torques by the effort limit and the motor's torque-speed curve", dynamic=True
     )
-    latency: float = param(0.0, 'of commands', unit='s', low=0.0, high=1.0, dynamic=True)
-    sensors: SensorSettings = group(SensorSettings, 'errors of the sensors')
-    seed: int = param(0, 'of all noise', low=0, high=2**63 - 1)
+    latency: float = param(0.0, 'latency of commands', unit='s', low=0.0, high=1.0, dynamic=True)
+    sensors: SensorSettings = group(SensorSettings, 'sensor errors')
+    seed: int = param(0, 'random seed of all noise', low=0, high=2**63 - 1)
     energy_limit: float = param(
         1e4,
-        'kinetic energy for each kg of the robot above which the simulation has diverged',
+        'kinetic energy per kg of robot mass above which the simulation has diverged',
         unit='J/kg',
         above=0.0,
         infinite=True,
@@ -254,7 +249,7 @@ class SimulatorSettings(ParameterSet):
         if self.integrator == 'rk4' and self.contact not in ('auto', 'none'):
             return [
                 f"integrator is 'rk4' with contact {self.contact!r}; expected contact='none', "
-                "as rk4 has no contacts, or integrator='semi_implicit'"
+                "since rk4 does not support contacts, or integrator='semi_implicit'"
             ]
         return []
 
@@ -263,7 +258,7 @@ class SimulatorSettings(ParameterSet):
         """Read the settings below the key `simulator:` of a YAML file; docs/sensors.md has an example.
 
         Raises:
-            ArgumentError: the file cannot be read, or everything that is wrong with it.
+            ArgumentError: the file cannot be read or is invalid; lists all problems.
         """
         from quad_dynamics.simulation.settings_reader import read_settings
 

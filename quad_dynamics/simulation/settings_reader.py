@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the simulator from a YAML file and to one; all that is wrong with a file is said at once."""
+"""Reads and writes simulator settings as YAML; all problems of a file are reported at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_settings(path: str | os.PathLike[str]) -> SimulatorSettings:
         path: of the YAML file. Relative paths in it are relative to its folder.
 
     Raises:
-        ArgumentError: the file cannot be read, or everything that is wrong with it.
+        ArgumentError: the file cannot be read or is invalid; lists all problems.
     """
     file = Path(path)
     problems: list[str] = []
@@ -54,7 +54,7 @@ def write_settings(settings: SimulatorSettings) -> str:
     except yaml.YAMLError as error:
         terrain = show(settings.terrain)
         raise ArgumentError(
-            f'terrain is {terrain}, which YAML cannot hold; expected a name, a path or a mapping'
+            f'terrain is {terrain}, which cannot be written as YAML; expected a name, a path or a mapping'
         ) from error
 
 
@@ -75,14 +75,14 @@ def _load(file: Path, problems: list[str]) -> Any:
     except UnicodeDecodeError as error:
         problems.append(f'byte {error.start} is not valid UTF-8; is this a text file?')
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        problems.append(f'broken YAML: {" ".join(str(error).split())}')
+        problems.append(f'invalid YAML: {" ".join(str(error).split())}')
     else:
         return data
     return None
 
 
 def _section(data: Any, problems: list[str]) -> Mapping[str, Any] | None:
-    """What stands below the top key."""
+    """The contents below the top key."""
     if isinstance(data, dict) and TOP_KEY in data:
         section = {} if data[TOP_KEY] is None else data[TOP_KEY]
         if isinstance(section, dict):
@@ -97,7 +97,7 @@ def _section(data: Any, problems: list[str]) -> Mapping[str, Any] | None:
 
 
 def from_folder(terrain: Any, folder: Path) -> Any:
-    """The terrain with its paths taken relative to the folder; a plain word is the name of a terrain."""
+    """The terrain with its paths relative to the folder; a plain word is the name of a terrain."""
     if isinstance(terrain, str) and (Path(terrain).suffix or '/' in terrain or os.sep in terrain):
         return str(folder / terrain)
     if isinstance(terrain, Mapping):

@@ -56,30 +56,32 @@ class Simulator:
         sim.reset()
         sim.step(tau)
 
-    Simulators are independent of each other: each may run in a thread of its own, and `run` without a
-    controller uses a core of its own. One simulator belongs to one thread at a time; while it runs, methods
-    of another thread that change it wait, and what is read may be of the middle of a step.
+    Simulators are independent of each other: each may run in its own thread, and `run` without a controller
+    releases the interpreter's lock. A simulator belongs to one thread at a time. While it runs, methods
+    called from other threads that change it wait, and values that they read may be from within a step.
 
     Attributes:
         model: the robot, with the gravity of the settings.
-        settings: all that can be set.
+        settings: of the simulation.
         terrain: the ground.
-        contact_points: where the robot can touch it.
+        contact_points: points where the robot can touch the ground.
     """
 
     def __init__(self, model: Model, settings: SimulatorSettings | None = None, **changes: Any) -> None:
-        """Prepare a simulation; the robot stands as `reset` without arguments puts it.
+        """Prepare a simulation in the state of `reset` without arguments.
 
         Args:
             model: robot.
-            settings: of the simulation, None for the defaults.
+            settings: of the simulation; None: defaults.
             changes: fields of `SimulatorSettings`.
 
         Raises:
-            ArgumentError: what is wrong with the settings.
+            ArgumentError: the settings are invalid.
         """
         if not isinstance(model, Model):
-            raise ArgumentError(f'model is {type(model).__name__}; expected a Model, as load_model returns')
+            raise ArgumentError(
+                f'model is {type(model).__name__}; expected a Model, as returned by load_model'
+            )
         if settings is None:
             settings = SimulatorSettings()
         elif not isinstance(settings, SimulatorSettings):
@@ -107,31 +109,29 @@ class Simulator:
         return f"<Simulator of '{self.model.name}': contact {self.settings.contact}, t = {self.time:g} s>"
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse what would have no effect: settings are read once, when the simulator is made."""
+        """Reject assignments that would have no effect: settings are read once, at construction."""
         is_ours = type(self) is Simulator or name in _known_names()  # a subclass may have more
         if is_ours and not name.startswith('_') and getattr(self, '_is_ready', False):
             raise AttributeError(f"'{name}' of a simulator cannot be set; {_what_to_do(name)}")
         super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError(
-            'a Simulator cannot be copied; make another one, and hand it the snapshot of this one'
-        )
+        raise TypeError('a Simulator cannot be copied; create a new one and restore a snapshot of this one')
 
     # ---------------------------------------------------------------- state
 
     def reset(
         self, q: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None, seed: int | None = None
     ) -> None:
-        """Start anew at time zero, with no command, no forces, and no memory.
+        """Restart at time zero, without command, external forces or solver memory.
 
         Args:
-            q: (nq,) configuration; None puts the robot onto the ground in its standing pose.
-            u: (nv,) velocity, None is rest.
-            seed: of the noise from now on; None is the one of the settings.
+            q: (nq,) configuration; None: the standing pose on the ground.
+            u: (nv,) velocity; None: at rest.
+            seed: of the noise from now on; None: the one of the settings.
 
         Raises:
-            ArgumentError: a bad argument, or a start too deep in the ground (`DEEPEST_START`).
+            ArgumentError: an invalid argument, or a start too deep in the ground (`DEEPEST_START`).
         """
         if seed is not None:
             self.settings.replace(seed=seed)  # checks it
@@ -140,7 +140,7 @@ class Simulator:
         self._start(q, u, self.settings.seed if seed is None else seed, self._check_depth(q))
 
     def _start(self, q: Floats, u: Floats, seed: int, distances: Floats) -> None:
-        """Begin at time zero with a checked state, at these distances of the contact points to the ground."""
+        """Start at time zero with a checked state and the distances of its contact points to the ground."""
         suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
         with self._stepping:
             self._suite = suite
@@ -150,11 +150,11 @@ class Simulator:
             self._scene.point_memory['distance'] = distances
 
     def set_state(self, q: npt.ArrayLike | None = None, u: npt.ArrayLike | None = None) -> None:
-        """Put the robot elsewhere; time, commands and forces go on.
+        """Set the state; time, commands and external forces continue.
 
         Args:
-            q: (nq,) configuration, None leaves it.
-            u: (nv,) velocity, None leaves it.
+            q: (nq,) configuration; None: unchanged.
+            u: (nv,) velocity; None: unchanged.
 
         Raises:
             ArgumentError: as for `reset`.
@@ -170,14 +170,14 @@ class Simulator:
             self._scene.point_memory['distance'] = distances
 
     def standing(self) -> Floats:
-        """(nq,) the standing pose of the model, or the neutral one, on the ground and tilted with it."""
+        """(nq,) the standing (or neutral) pose of the model, placed on the ground and aligned with it."""
         return self.on_ground(self.model.standing if self.model.standing is not None else self.model.neutral)
 
     def on_ground(self, q: npt.ArrayLike) -> Floats:
-        """(nq,) a configuration with a level base above z = 0, tilted with the ground and put onto it.
+        """(nq,) a configuration with a level base above z = 0, aligned with the ground and placed on it.
 
         Args:
-            q: (nq,) configuration; of a fixed base it is returned as it is.
+            q: (nq,) configuration; returned unchanged for a fixed base.
 
         Raises:
             ArgumentError: a wrong shape, or a value that is not finite.
@@ -219,7 +219,7 @@ class Simulator:
 
     @property
     def tau(self) -> Floats:
-        """(nj,) torques that the motors gave in the last step, friction not counted [N m or N]."""
+        """(nj,) motor torques in the last step, without friction [N m or N]."""
         return self._scene.tau.copy()
 
     @property
@@ -295,7 +295,7 @@ class Simulator:
     # ---------------------------------------------------------------- sensors
 
     def truth(self) -> Readings:
-        """What perfect sensors would read now."""
+        """The current readings of perfect sensors."""
         scene = self._scene
         return true_readings(
             self.model,
@@ -310,11 +310,11 @@ class Simulator:
         )
 
     def sensors(self) -> Readings:
-        """What the sensors of the settings read now; reading twice in one step gives the same."""
+        """The current readings of the sensors; reading twice in one step returns the same values."""
         return self.measure(self.truth())
 
     def measure(self, truth: Readings) -> Readings:
-        """What the sensors of the settings read in this step, if that is the truth."""
+        """The readings of the sensors in this step for given true values."""
         return self._suite.measure(truth, self.step_count)
 
     # ---------------------------------------------------------------- inputs
@@ -336,7 +336,7 @@ class Simulator:
 
     @property
     def current_command(self) -> dict[str, Any]:
-        """The arguments of `command` that are in force, each (nj,) or None."""
+        """The current arguments of `command`, each (nj,) or None."""
         command = self._scene.command
         values: dict[str, Any] = {name: np.array(command[name]) for name in ('tau', 'kp', 'kd')}
         values['q'] = np.array(command['q']) if np.any(values['kp']) else None
@@ -344,12 +344,12 @@ class Simulator:
         return values
 
     def apply_force(self, link: str, wrench: npt.ArrayLike, duration: float) -> None:
-        """Let a wrench act on a link from now on.
+        """Apply a wrench to a link from now on.
 
         Args:
             link: name of the link.
             wrench: (6,) [force; moment] at the link's origin, in world axes, constant [N, N m].
-            duration: for how long [s]; within the last time step it acts with the mean over the step.
+            duration: of the wrench [s]; in the last time step its mean over the step is applied.
 
         Raises:
             ArgumentError: an unknown link, a wrong shape or value, or too many forces at once.
@@ -363,7 +363,7 @@ class Simulator:
         with self._stepping:
             free = np.flatnonzero(self._scene.forces['time_left'] <= 0.0)
             if not len(free):
-                raise ArgumentError(f'there are {MAX_FORCES} external forces already; expected fewer at once')
+                raise ArgumentError(f'there are already {MAX_FORCES} external forces; expected fewer at once')
             entry = self._scene.forces[free[0]]
             entry['lane'], entry['position'] = frame['place'], frame['position']
             entry['force'], entry['moment'] = numbers[:3], numbers[3:]
@@ -375,12 +375,12 @@ class Simulator:
         """Advance by one time step.
 
         Args:
-            tau: (nj,) joint torques from now on [N m or N]; None keeps the command that is in force, which is
-                none at all after a reset.
+            tau: (nj,) joint torques from now on [N m or N]; None keeps the current command (none after a
+                reset).
 
         Raises:
-            ArgumentError: a wrong shape, or a value that is not finite; nothing has happened then.
-            SimulationDiverged: the step cannot be believed; the state is the one before it.
+            ArgumentError: a wrong shape, or a value that is not finite; the state is unchanged.
+            SimulationDiverged: the step diverged; the state is the one before it.
         """
         status = self._run(self._address, self._words, 1, tau)
         if status:
@@ -400,7 +400,7 @@ class Simulator:
         log_every: int = 1,
         progress: bool | None = None,
     ) -> Log:
-        """Advance by a duration, and return what happened.
+        """Advance by a duration, and return the log.
 
         Args:
             controller: called before every step with the simulator; it returns joint torques (nj,), a
@@ -413,8 +413,8 @@ class Simulator:
                 second.
 
         Raises:
-            ArgumentError: a bad argument, or what the controller returned is none of these.
-            SimulationDiverged: as for `step`; what was logged before is in its attribute `log`.
+            ArgumentError: an invalid argument, or an invalid return value of the controller.
+            SimulationDiverged: as for `step`; its attribute `log` has the log up to then.
         """
         from tqdm import tqdm
 
@@ -445,13 +445,13 @@ class Simulator:
 
     @contextlib.contextmanager
     def _logging(self) -> Iterator[None]:
-        """What belongs to one run at a time: the log, which ends with the context.
+        """The log, which belongs to one run at a time and ends with the context.
 
         Raises:
-            ArgumentError: there is a run already.
+            ArgumentError: a run is already active.
         """
         if not self._running.acquire(blocking=False):
-            raise ArgumentError('run was called by the controller of a run; expected step, or nothing')
+            raise ArgumentError('run was called by the controller of a run; expected a call of step, or none')
         try:
             yield
         finally:
@@ -461,15 +461,15 @@ class Simulator:
     # ---------------------------------------------------------------- snapshots
 
     def snapshot(self) -> bytes:
-        """The complete state: from it, `restore` goes on bit for bit as from here."""
+        """The complete state; after `restore`, the simulation continues bit for bit as from here."""
         return pack_snapshot(self._fingerprint, self._suite.seed, self._scene.state)
 
     def restore(self, snapshot: bytes) -> None:
-        """Go back to a state that a simulator with the same robot and the same settings has given.
+        """Restore a snapshot of a simulator with the same robot and settings.
 
         Raises:
-            ArgumentError: it is no snapshot, one of another robot or of other settings, or it was edited;
-                nothing has happened then.
+            ArgumentError: it is not a snapshot, belongs to another robot or other settings, or was edited;
+                the state is unchanged.
         """
         seed, state = unpack_snapshot(snapshot, self._fingerprint, len(self._scene.state))
         check_state(self._scene, self.model, state)
@@ -487,7 +487,7 @@ class Simulator:
         rough = self.settings.integrator == 'rk4' and self.settings.joint_friction == 'stick'
         if rough and np.any(self._scene.coulomb > 0.0):
             raise ArgumentError(
-                "integrator is 'rk4', which cannot follow Coulomb friction that sticks; expected "
+                "integrator is 'rk4', which does not support stiction; expected "
                 "joint_friction='explicit' or 'none', or integrator='semi_implicit'"
             )
 
@@ -497,7 +497,7 @@ class Simulator:
         states.check()
         checked = states[name].copy()
         if checked.ndim != 1:
-            raise ArgumentError(f'{name} has shape {checked.shape}; expected that of a single state')
+            raise ArgumentError(f'{name} has shape {checked.shape}; expected a single state')
         if name == 'q' and self.model.floating_base:
             checked[3:7] /= np.linalg.norm(checked[3:7])
         return checked
@@ -524,7 +524,7 @@ class Simulator:
         return distance
 
     def _tilt(self, q: Floats) -> None:
-        """Turn the base, which is level in q, to the plane that fits the ground below the feet best."""
+        """Rotate the base, which is level in q, to the plane that best fits the ground below the feet."""
         feet = np.array([frame_pose(self.model, q, foot)[1] for foot in self.model.foot_names]).reshape(-1, 3)
         heights = np.asarray(self.terrain.height(feet[:, 0], feet[:, 1]))
         if len(feet) < 3 or not np.all(np.isfinite(heights)):
@@ -541,8 +541,8 @@ class Simulator:
             raise ArgumentError(f'duration is {duration!r}; expected a number of at least 0 [s]')
         if duration > _MOST_STEPS * self._dt:
             raise ArgumentError(
-                f'duration is {_short(duration)} s; expected at most {_MOST_STEPS * self._dt:g} s, which are '
-                f'{_MOST_STEPS:.0e} time steps'
+                f'duration is {_short(duration)} s; expected at most {_MOST_STEPS * self._dt:g} s '
+                f'({_MOST_STEPS:.0e} time steps)'
             )
         return round(float(duration) / self._dt)
 
@@ -565,10 +565,10 @@ class Simulator:
                     wanted = None
                 self.step(wanted)
             except ArgumentError as error:
-                raise ArgumentError(f'the controller returned a bad command: {error}') from error
+                raise ArgumentError(f'the controller returned an invalid command: {error}') from error
 
     def _run_unlocked(self, *arguments: Any) -> int:
-        """Call the kernel without the interpreter's lock; steps of other threads wait for the end."""
+        """Call the kernel without the interpreter's lock; steps from other threads wait."""
         with self._stepping:
             self._run = self._run_afterwards
             try:
@@ -586,11 +586,13 @@ class Simulator:
             return
         q, u = self.q, self.u
         what = {NOT_FINITE: 'a number that is not finite', TOO_ENERGETIC: 'an energy above energy_limit'}.get(
-            status, 'a turn of more than 1 rad in one time step'
+            status, 'a rotation of more than 1 rad in one time step'
         )
         hints = [f'a smaller dt than {self._dt:g} s']
         if self._is_indefinite():
-            hints.append('real inertial parameters (the mass matrix is not positive definite)')
+            hints.append(
+                'physically consistent inertial parameters (the mass matrix is not positive definite)'
+            )
         if self.settings.contact == 'spring_damper':
             hints.append(
                 'softer contact' if self.settings.substeps is None else 'softer contact, or substeps=None'
@@ -602,7 +604,7 @@ class Simulator:
         )
 
     def _is_indefinite(self) -> bool:
-        """Whether no real bodies have this mass matrix."""
+        """Whether the mass matrix is not positive definite."""
         try:
             np.linalg.cholesky(mass_matrix(self.model, self.q))
         except np.linalg.LinAlgError:
@@ -614,45 +616,45 @@ class Simulator:
 
 
 def _room(rows: int, words: int) -> Floats:
-    """Room for a log.
+    """Memory for a log.
 
     Raises:
-        ArgumentError: there is not so much.
+        ArgumentError: there is not enough memory.
     """
     try:
         return np.empty((rows, words))
     except (MemoryError, ValueError) as error:
         size = rows * words * 8 / 2**30
         raise ArgumentError(
-            f'duration asks for {rows} rows of the log, {size:.3g} GiB; expected fewer: a larger log_every'
+            f'duration requires {rows} rows of the log ({size:.3g} GiB); expected fewer: a larger log_every'
         ) from error
 
 
 @functools.cache
 def _known_names() -> tuple[str, ...]:
-    """Settings, and what a simulator has under a name of its own."""
+    """Names of settings and of attributes of a simulator."""
     own = [name for name in dir(Simulator) if not name.startswith('_')]
     return (*SimulatorSettings.parameters(), *own, 'model', 'settings', 'terrain', 'contact_points')
 
 
 def _what_to_do(name: str) -> str:
-    """What to do instead of setting an attribute."""
+    """Advice on what to do instead of setting an attribute."""
     if name in SimulatorSettings.parameters():
-        return f'make another one: Simulator(sim.model, sim.settings.replace({name}=...))'
+        return f'create a new one: Simulator(sim.model, sim.settings.replace({name}=...))'
     if name in ('q', 'u'):
         return f'use sim.set_state({name}=...)'
     near = [] if name in _known_names() else difflib.get_close_matches(name, _known_names(), n=1)
-    return f"did you mean '{near[0]}'?" if near else 'its methods change what can be changed'
+    return f"did you mean '{near[0]}'?" if near else 'use its methods to change it'
 
 
 def _short(value: object) -> str:
-    """A number of any length in a message."""
+    """A number, shortened for messages."""
     text = f'{value:g}' if isinstance(value, float) else repr(value)
     return text if len(text) <= 30 else f'{text[:27]}...'
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is a real number; True and False are none."""
+    """Whether it is a real number; booleans are not."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 

@@ -64,17 +64,19 @@ def unpack_snapshot(snapshot: bytes, print_: bytes, words: int) -> tuple[int, Fl
         raise ArgumentError(f'snapshot is {type(snapshot).__name__}; expected bytes from Simulator.snapshot')
     data = bytes(snapshot)
     if not data.startswith(_MAGIC) or len(data) < len(_MAGIC) + _HEAD.size:
-        raise ArgumentError('snapshot has an unknown beginning; expected bytes from Simulator.snapshot')
+        raise ArgumentError('snapshot has an unknown header; expected bytes from Simulator.snapshot')
     found, checksum, seed, count = _HEAD.unpack_from(data, len(_MAGIC))
     if found != print_:
         raise ArgumentError(
-            'snapshot is of another robot, terrain or settings; expected one of this simulator'
+            'snapshot belongs to another robot, terrain or settings; expected one of this simulator'
         )
     body = data[len(_MAGIC) + _HEAD.size :]
     if count != words or len(body) != 8 * words:
-        raise ArgumentError(f'snapshot has {len(body)} bytes of state; expected {8 * words}: it is cut off')
+        raise ArgumentError(f'snapshot has {len(body)} bytes of state; expected {8 * words} (truncated?)')
     if checksum != _checksum(seed, body):
-        raise ArgumentError('snapshot is damaged: its checksum is wrong; expected it as it was given')
+        raise ArgumentError(
+            'snapshot is damaged: wrong checksum; expected unmodified bytes from Simulator.snapshot'
+        )
     return seed, np.frombuffer(body, dtype='<f8').astype(np.float64)
 
 
@@ -91,7 +93,7 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
     elif not 0 <= int(counters['ldlt_steps']) <= step:
         wrong = 'the number of steps by LDLT'
     elif int(counters['has_gains']) not in (0, 1):
-        wrong = 'whether the command has gains'
+        wrong = 'the flag for gains'
     elif not _links_are_known(scene, _part(scene, state, 'forces')):
         wrong = 'the link of a force'
     elif model.floating_base and not _is_unit(_part(scene, state, 'q')[3:7]):
@@ -99,7 +101,9 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
     elif not np.isfinite(state).all():  # whole numbers that are not negative are finite ones
         wrong = _infinite(scene, state)
     if wrong:
-        raise ArgumentError(f'snapshot was edited: {wrong} is impossible; expected it as it was given')
+        raise ArgumentError(
+            f'snapshot was modified: {wrong} is invalid; expected unmodified bytes from Simulator.snapshot'
+        )
 
 
 def _part(scene: Scene, state: Floats, name: str) -> npt.NDArray[Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ground: a combination of solid shapes that never changes."""
+"""The ground: an immutable combination of solid shapes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WALL = 1e-9
 class Terrain:
     """The ground: solid shapes, which may overlap.
 
-    A point is in contact with one shape at a time, however many it is in. docs/terrain.md has the rules.
+    A point is in contact with one shape at a time, even where shapes overlap. docs/terrain.md has the rules.
 
     Attributes:
         shapes: Plane, Box, Stairs and HeightMap.
@@ -60,10 +60,10 @@ class Terrain:
 
     @classmethod
     def named(cls, name: str) -> Terrain:
-        """A terrain that has a name: 'flat', 'slope', 'stairs', 'boxes' or 'rough'.
+        """A named terrain: 'flat', 'slope', 'stairs', 'boxes' or 'rough'.
 
         Raises:
-            ArgumentError: there is none of this name.
+            ArgumentError: the name is unknown.
         """
         if not isinstance(name, str) or name not in NAMES:
             raise ArgumentError(unknown_name(str(name)))
@@ -71,15 +71,15 @@ class Terrain:
 
     @classmethod
     def load(cls, source: TerrainSource, folder: str | os.PathLike[str] = '.') -> Terrain:
-        """A terrain from whatever describes one.
+        """A terrain from any kind of description.
 
         Args:
             source: a name, the path of a YAML file, a mapping as in such a file, a terrain, a shape, or a
                 list of shapes, mappings and names.
-            folder: where relative paths start. Those in a YAML file start where the file is.
+            folder: base of relative paths. Paths in a YAML file are relative to the file.
 
         Raises:
-            ArgumentError: with everything that is wrong.
+            ArgumentError: the description is invalid; lists all problems.
         """
         if isinstance(source, Terrain):
             return source
@@ -90,7 +90,7 @@ class Terrain:
         if isinstance(source, (Mapping, list, tuple)):
             return cls(read_shapes(source, 'terrain', folder))
         raise ArgumentError(
-            f'terrain is of type {type(source).__name__}; '
+            f'terrain has type {type(source).__name__}; '
             'expected a name, a path, a mapping, a Terrain or shapes'
         )
 
@@ -116,7 +116,7 @@ class Terrain:
         """The array that the kernels read (see `quad_dynamics.kernels.terrain`).
 
         Args:
-            mu: friction of the shapes that do not give their own.
+            mu: friction of shapes without their own.
             restitution: likewise.
 
         Raises:
@@ -144,7 +144,7 @@ class Terrain:
     # ---- questions
 
     def height(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
-        """Height of the ground: of the highest surface above or below a point; -inf where there is none.
+        """Height of the ground: the highest surface at a point; -inf if there is none.
 
         Args:
             x: any shape [m].
@@ -160,10 +160,10 @@ class Terrain:
         return float(heights) if heights.ndim == 0 else heights
 
     def distance(self, points: npt.ArrayLike, radius: float = 0.0) -> tuple[Floats, Floats]:
-        """Distances of spheres from the ground, as the simulator sees them.
+        """Distances of spheres from the ground, as in the simulator.
 
         Args:
-            points: (..., 3) middles of spheres in the world [m].
+            points: (..., 3) centres of spheres in the world [m].
             radius: of the spheres [m].
 
         Returns:
@@ -183,7 +183,7 @@ class Terrain:
         check_finite('points', p)
         r = float(to_floats('radius', radius))
         if not 0.0 <= r < np.inf:
-            raise ArgumentError(f'radius is {radius!r}; expected a number of 0 or more')
+            raise ArgumentError(f'radius is {radius!r}; expected a number of at least 0')
         out = np.empty((*p.shape[:-1], K.GROUND_WORDS))
         K.ground_distances.run(p.size // 3, r, p, packed, out)
         return out
@@ -192,7 +192,7 @@ class Terrain:
         """Triangles for viewers.
 
         Args:
-            plane_size: edge of the square that stands for a plane, about its point [m].
+            plane_size: edge of the square that represents a plane, around its point [m].
 
         Returns:
             Vertices (n, 3) [m] and triangles (m, 3) of their indices, anticlockwise seen from outside.

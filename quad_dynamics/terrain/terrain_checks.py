@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what describes a terrain: each returns the value as it is kept, or raises `WrongValueError`."""
+"""Checks of terrain descriptions: each returns the value to keep, or raises `WrongValueError`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Check = Callable[[Any], Any]
 
 
 class WrongValueError(ValueError):
-    """A value is not what is expected; its text says what is."""
+    """An unexpected value; the text says what is expected."""
 
 
 def number(
@@ -46,7 +46,7 @@ def number(
 
 
 def optional(inner: Check) -> Check:
-    """A check that lets None pass."""
+    """A check that accepts None."""
     return lambda value: None if value is None else inner(value)
 
 
@@ -80,11 +80,11 @@ def lengths(value: Any) -> Vector3:
 
 
 def direction(value: Any) -> Vector3:
-    """Three numbers that are not all zero, made a unit vector."""
+    """Three numbers that are not all zero, normalised to a unit vector."""
     x, y, z = _three(value, '3 finite numbers')
     length = math.sqrt(x * x + y * y + z * z)
     if length < 1e-9:
-        raise WrongValueError('a direction other than zero')
+        raise WrongValueError('a nonzero direction')
     return x / length, y / length, z / length
 
 
@@ -97,13 +97,13 @@ def _three(value: Any, expected: str) -> Vector3:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a finite number of sane size (Python's True is an int, but no number)."""
+    """Whether it is a finite number of reasonable size; booleans are not numbers."""
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return real and abs(value) <= _LARGEST
 
 
 def show(value: Any) -> str:
-    """A value for a message, shortened; paths are shown whole."""
+    """A value for a message, shortened; paths are shown in full."""
     if isinstance(value, os.PathLike):
         return f"'{os.fspath(value)}'"
     text = ' '.join(repr(value).split())
@@ -111,7 +111,7 @@ def show(value: Any) -> str:
 
 
 def error_of(source: str, problems: Sequence[str]) -> ArgumentError:
-    """The error that says all that is wrong with something."""
+    """An error that lists all problems of a source."""
     if len(problems) == 1:
         return ArgumentError(f'{source}: {problems[0]}')
     lines = '\n'.join(f'  - {problem}' for problem in problems)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heights of a height map: from an array, a .npy file or a grey .png image."""
+"""Heights of a height map: from an array, a .npy file or a grayscale .png image."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _WHITE = {'I;16': 65535.0, 'I;16B': 65535.0, 'I;16L': 65535.0, 'I': 65535.0}  # 
 
 
 def read_heights(source: Any) -> Floats:
-    """The numbers of a map (rows, columns), not scaled yet.
+    """The unscaled values of a map (rows, columns).
 
     Args:
         source: an array of at least 2 x 2 numbers, or the path of a .npy or .png file.
 
     Raises:
-        WrongValueError: it is not that.
+        WrongValueError: it is something else.
     """
     if isinstance(source, (str, os.PathLike)):
         values = _read_file(Path(source))
     elif isinstance(source, np.ma.MaskedArray) and np.any(source.mask):
-        raise WrongValueError('no holes, but some of its values are masked')
+        raise WrongValueError('no masked values')
     else:
         try:
             values = np.asarray(source)
         except ValueError:
-            raise WrongValueError('rows of equally many numbers') from None
+            raise WrongValueError('rows of equal length') from None
     if values.dtype.kind not in 'fiu' or values.ndim != 2:
         raise WrongValueError(
-            f'a 2-dimensional array of numbers; this has the shape {values.shape} of {values.dtype}'
+            f'a 2-dimensional array of numbers; it has shape {values.shape} and type {values.dtype}'
         )
     if min(values.shape) < 2 or values.size > _MOST_POINTS:
         raise WrongValueError(f'at least 2 x 2 and at most {_MOST_POINTS} points; it has {_by(values.shape)}')
@@ -48,8 +48,10 @@ def read_heights(source: Any) -> Floats:
     holes = np.argwhere(~np.isfinite(heights))
     if len(holes):
         row, column = (int(k) for k in holes[0])
-        more = f' and {len(holes) - 1} more places' if len(holes) > 1 else ''
-        raise WrongValueError(f'no holes; it is {heights[row, column]} at row {row}, column {column}{more}')
+        more = f' and {len(holes) - 1} more' if len(holes) > 1 else ''
+        raise WrongValueError(
+            f'finite heights; it is {heights[row, column]} at row {row}, column {column}{more}'
+        )
     return heights
 
 
@@ -57,10 +59,10 @@ def _read_file(path: Path) -> npt.NDArray[Any]:
     readers = {'.npy': _read_npy, '.png': _read_png}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise WrongValueError('an array, or a file that ends in .npy or .png')
+        raise WrongValueError('an array, or a .npy or .png file')
     problem = why_unreadable(path, f'a {path.suffix} file', _MOST_BYTES)
     if problem:
-        raise WrongValueError(f'a file that can be read; {path}: {problem}')
+        raise WrongValueError(f'a readable file; {path}: {problem}')
     return reader(path)
 
 
@@ -81,7 +83,7 @@ def _read_png(path: Path) -> Floats:
         from PIL import Image
     except ImportError:
         fix = "install it with 'pip install pillow', or store the heights as .npy"
-        raise WrongValueError(f'the package pillow, which is not installed, to read a .png; {fix}') from None
+        raise WrongValueError(f'the package pillow to read a .png file; {fix}') from None
     try:
         with warnings.catch_warnings(), Image.open(path, formats=('PNG',)) as image:
             warnings.simplefilter('error', Image.DecompressionBombWarning)
@@ -104,13 +106,13 @@ def _grey_values(image: Any) -> Floats:
         pixels = np.asarray(image.convert('RGBA'))
         transparent = pixels[..., 3] < 255
         if np.any(pixels[..., :3] != pixels[..., :1]):
-            raise WrongValueError('a grey image; this one has colours')
+            raise WrongValueError('a grayscale image; this one has colours')
         grey = pixels[..., 0] / 255.0
     if np.any(transparent):
         y, x = (int(k) for k in np.argwhere(transparent)[0])
         n = np.count_nonzero(transparent)
         raise WrongValueError(
-            f'no holes; {n} pixels are transparent, the first at row {y}, column {x} of the image'
+            f'an opaque image; {n} pixels are transparent, the first at row {y}, column {x}'
         )
     return grey
 

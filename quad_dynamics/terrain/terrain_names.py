@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terrains that have a name. They are level about the origin, and the same every time."""
+"""Named terrains. They are level around the origin, and deterministic."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ NAMES: Mapping[str, Callable[[], tuple[Shape, ...]]] = {
 
 
 def unknown_name(name: str) -> str:
-    """A sentence about a name that no terrain has."""
+    """A message about an unknown name."""
     near = get_close_matches(name.lower(), NAMES, 1)
     hint = f"did you mean '{near[0]}'? " if near else ''
     shown = name if len(name) <= 80 else name[:77] + '...'
-    return f"there is no terrain '{shown}'; {hint}known are {', '.join(NAMES)}"
+    return f"unknown terrain '{shown}'; {hint}expected one of {', '.join(NAMES)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads terrains from YAML files, mappings and lists; all that is wrong is said at once, with its place."""
+"""Reads terrains from YAML files, mappings and lists; all problems are reported at once, with location."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_file(path: Path) -> tuple[Shape, ...]:
     """Read the shapes of a YAML file.
 
     Raises:
-        ArgumentError: with everything that is wrong.
+        ArgumentError: the terrain is invalid; lists all problems.
     """
     source = str(path)
     problem = why_unreadable(path, 'a YAML file', _MOST_BYTES)
@@ -39,7 +39,7 @@ def read_file(path: Path) -> tuple[Shape, ...]:
     except UnicodeDecodeError as error:
         raise error_of(source, [f'byte {error.start} is not valid UTF-8; is this a text file?']) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise error_of(source, [f'broken YAML: {" ".join(str(error).split())}']) from error
+        raise error_of(source, [f'invalid YAML: {" ".join(str(error).split())}']) from error
     if not isinstance(data, dict) or TOP_KEY not in data:
         raise error_of(source, [f"the file has no top key '{TOP_KEY}:'"])
     return read_shapes(data, source, path.parent, twice)
@@ -48,16 +48,16 @@ def read_file(path: Path) -> tuple[Shape, ...]:
 def read_shapes(
     data: Any, source: str, folder: str | os.PathLike[str], problems: list[str] | None = None
 ) -> tuple[Shape, ...]:
-    """Make shapes of a mapping or a list, as a YAML file holds them.
+    """Make shapes from a mapping or a list, as in a YAML file.
 
     Args:
         data: a mapping with the key `terrain:`, the mapping of one shape, or a list of shapes.
-        source: how to call it in messages.
-        folder: where relative paths of height maps start.
-        problems: what is known to be wrong already.
+        source: its name in messages.
+        folder: base of relative paths of height maps.
+        problems: problems found so far.
 
     Raises:
-        ArgumentError: with everything that is wrong.
+        ArgumentError: the terrain is invalid; lists all problems.
     """
     reader = _Reader(Path(folder), problems or [])
     shapes = reader.read(data)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shapes that a terrain is made of. They are solid, never change, and are checked when they are made.
+"""The shapes of a terrain. They are solid, immutable, and validated at construction.
 
-Positions are in the world, angles in radians. `mu` is the friction of a shape and `restitution` its bounce;
-None stands for the simulator's.
+Positions are in the world, angles in radians. `mu` and `restitution` are the contact parameters of a shape;
+None: those of the simulator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quad_dynamics.terrain.terrain_checks import Check, WrongValueError, show
 from quad_dynamics.terrain.terrain_heights import read_heights
 
 _SURFACE: dict[str, Check] = {
-    'mu': checks.optional(checks.number(low=0.0, what='a friction of 0 or more')),
+    'mu': checks.optional(checks.number(low=0.0, what='a friction coefficient of at least 0')),
     'restitution': checks.optional(checks.number(low=0.0, high=1.0, what='a restitution from 0 to 1')),
 }
 _LENGTH = checks.number(above=0.0, what='a number above 0')
@@ -32,7 +32,7 @@ _LENGTH = checks.number(above=0.0, what='a number above 0')
 
 @dataclass(frozen=True)
 class Shape:
-    """What all shapes have in common.
+    """Common base of all shapes.
 
     Attributes:
         mu: friction coefficient [-].
@@ -57,14 +57,14 @@ class Shape:
 
     @classmethod
     def check(cls, values: Mapping[str, Any], where: str = '') -> tuple[dict[str, Any], list[str]]:
-        """Check the values that a shape is made of.
+        """Check the arguments of a shape.
 
         Args:
             values: by the name of the argument.
-            where: what to put before the name in messages.
+            where: prefix of the name in messages.
 
         Returns:
-            The values as they are kept, and a sentence for each that is wrong.
+            The values to keep, and a message for each invalid one.
         """
         kept, problems = {}, []
         for name, value in values.items():
@@ -81,12 +81,12 @@ class Shape:
 
 @dataclass(frozen=True)
 class Plane(Shape):
-    """Everything below a plane. Its slope is given by a normal, or by roll and pitch; one of both.
+    """Everything below a plane. Its slope is given either by a normal, or by roll and pitch.
 
     Attributes:
         normal: (3,) points out of the ground; any length, kept as a unit vector.
         roll: turn of the level plane about x [rad].
-        pitch: turn about y [rad]: above 0, the plane falls towards +x.
+        pitch: rotation about y [rad]; if positive, the plane descends towards +x.
         point: (3,) any point of the plane [m].
     """
 
@@ -105,10 +105,10 @@ class Plane(Shape):
 
     @classmethod
     def check(cls, values: Mapping[str, Any], where: str = '') -> tuple[dict[str, Any], list[str]]:
-        """As for all shapes; besides, a normal and angles exclude each other."""
+        """As for all shapes; in addition, a normal and angles are mutually exclusive."""
         kept, problems = super().check(values, where)
         if kept.get('normal') is not None and (kept.get('roll') or kept.get('pitch')):
-            problems.append(f'{where}normal is given, and roll or pitch as well; expected one of both')
+            problems.append(f'{where}normal is given together with roll or pitch; expected one or the other')
         return kept, problems
 
     @property
@@ -130,8 +130,8 @@ class Box(Shape):
 
     Attributes:
         size: (3,) lengths of its edges [m].
-        position: (3,) of its middle [m].
-        rpy: (3,) its turns about the fixed axes x, y, z, as in a URDF [rad].
+        position: (3,) of its centre [m].
+        rpy: (3,) rotations about the fixed axes x, y, z, as in a URDF [rad].
     """
 
     checks: ClassVar[Mapping[str, Check]] = {
@@ -157,9 +157,9 @@ class Box(Shape):
 
 @dataclass(frozen=True)
 class Stairs(Shape):
-    """Stairs that go up in their direction x, and down again behind the landing if wanted.
+    """Stairs that ascend along their x axis, and optionally descend after the landing.
 
-    Every step is a box that reaches below all higher ones, so that there are no seams between steps.
+    Every step is a box that extends below all higher ones, so that there are no seams between steps.
 
     Attributes:
         rise: height of a step [m].
@@ -215,8 +215,8 @@ class HeightMap(Shape):
 
     Attributes:
         heights: (rows, columns) above `position` [m]; heights[0, 0] is at the lowest x and y, columns run
-            along x, rows along y. When it is made: also the path of a .npy file, or of a grey .png image,
-            whose values go from 0 (black) to 1 (white) and whose first row is the far side, the highest y.
+            along x, rows along y. The constructor also accepts the path of a .npy file or a grayscale .png
+            image, whose values range from 0 (black) to 1 (white) and whose first row has the highest y.
         spacing: distance between neighbouring points [m].
         position: (3,) of the middle of the grid, at height zero [m].
         yaw: turn about the vertical [rad].

@@ -190,7 +190,7 @@ def test_every_number_of_a_snapshot(qd: Any, model: Any) -> None:
                 sim.restore(edited(good, change))
                 sim.step()
             except qd.ArgumentError as error:
-                assert 'snapshot was edited' in str(error)
+                assert 'snapshot was modified' in str(error)
                 refused += 1
             except qd.SimulationDiverged:
                 pass
@@ -215,7 +215,7 @@ def test_whole_numbers_of_a_snapshot(sim: Any, at: int, value: int, message: str
     def change(state: np.ndarray, ints: np.ndarray) -> None:
         ints[at] = value
 
-    with pytest.raises(ValueError, match=f'snapshot was edited: .*{message}'):
+    with pytest.raises(ValueError, match=f'snapshot was modified: .*{message}'):
         sim.restore(edited(good, change))
     assert sim.snapshot() == good
     with pytest.raises(ValueError, match='seed'):

@@ -187,7 +187,7 @@ def test_unfinished_bag_says_what_it_is(storage: str, tmp_path: Path) -> None:
 
 
 def test_refused(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match='exists already'):
+    with pytest.raises(ArgumentError, match='already exists'):
         BagWriter(tmp_path, 'mcap')
     with pytest.raises(ArgumentError, match=r"storage is 'mcup'.*mcap"):
         BagWriter(tmp_path / 'bag', 'mcup')
@@ -272,7 +272,7 @@ def test_good_bag_is_left_alone(storage: str, tmp_path: Path, capsys: pytest.Cap
     write(folder, storage, made_messages(30)).close({'lost_messages': '3'})
     before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
     assert main(['repair', str(folder)]) == 0
-    assert 'nothing to repair; it holds 30 messages of 3 topics' in capsys.readouterr().out
+    assert 'nothing to repair; 30 messages of 3 topics' in capsys.readouterr().out
     assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
 
 
@@ -304,14 +304,14 @@ def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(['repair', str(path)]) == 1
         return capsys.readouterr().err
 
-    assert f'{tmp_path}/none is not there; expected the folder of a bag' in complaint(tmp_path / 'none')
-    assert 'holds no *.mcap and no *.db3' in complaint(tmp_path)
+    assert f'{tmp_path}/none not found; expected the folder of a bag' in complaint(tmp_path / 'none')
+    assert 'contains no *.mcap and no *.db3' in complaint(tmp_path)
     (tmp_path / 'file').write_text('x')
     assert 'is a file; expected the folder' in complaint(tmp_path / 'file')
     (tmp_path / 'a.mcap').write_text('this is no bag at all')
-    assert 'a.mcap is no MCAP file' in complaint(tmp_path)
+    assert 'a.mcap is not an MCAP file' in complaint(tmp_path)
     (tmp_path / 'a.mcap').rename(tmp_path / 'a.db3')
-    assert 'a.db3 is no SQLite file' in complaint(tmp_path)
+    assert 'a.db3 is not an SQLite file' in complaint(tmp_path)
     assert (tmp_path / 'a.db3').read_text() == 'this is no bag at all'
 
 
@@ -323,8 +323,8 @@ def test_repair_needs_no_ros(tmp_path: Path) -> None:
     script += f'sys.exit(main(["repair", {str(tmp_path / "bag")!r}, "--keep"]))'
     done = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert 'bag_0.mcap has no end; 5 messages saved' in done.stdout
-    assert 'repaired; it holds 5 messages of 3 topics, 0.000 s' in done.stdout
+    assert 'bag_0.mcap is unfinished; 5 messages recovered' in done.stdout
+    assert 'repaired; 5 messages of 3 topics, 0.000 s' in done.stdout
     assert (tmp_path / 'bag' / 'bag_0.mcap.bak').exists()
     assert len(read(tmp_path / 'bag')) == 5
 
@@ -377,7 +377,7 @@ def test_cut_mcap(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         path.write_bytes(whole[:size])
         expected = _whole_mcap_messages(whole[:size])
         if not expected:
-            with pytest.raises(ArgumentError, match=r'no messages can be saved|is empty'):
+            with pytest.raises(ArgumentError, match=r'no messages could be recovered|is empty'):
                 repair(folder)
             assert path.read_bytes() == whole[:size]
             continue
@@ -417,7 +417,7 @@ def test_cut_sqlite(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         try:
             repair(folder)
         except ArgumentError as error:
-            assert 'no messages can be saved' in str(error)
+            assert 'no messages could be recovered' in str(error)
             assert not [one for one in messages if one[2] in whole[:size]]
             continue
         found = read(folder, types=i % 5 == 0)
@@ -464,7 +464,7 @@ def test_log_of_sqlite_is_taken(tmp_path: Path) -> None:
         try:
             repair(copy)
         except ArgumentError as error:
-            assert 'no messages can be saved' in str(error)
+            assert 'no messages could be recovered' in str(error)
             assert size < len(log) // 3
             continue
         found = read(copy)
@@ -530,7 +530,7 @@ def test_a_bag_that_is_being_written_is_refused(
         before, number = path.read_bytes(), path.stat().st_ino
         assert main(['repair', str(folder)]) == 1
         error = capsys.readouterr().err
-        assert f'{path}: database is locked: somebody still writes or reads it' in error
+        assert f'{path}: database is locked: it is still in use' in error
         assert (path.read_bytes(), path.stat().st_ino) == (before, number)
         assert not (folder / 'metadata.yaml').exists()
     if writes:
@@ -551,7 +551,7 @@ def test_damage_inside(tmp_path: Path) -> None:
     result = repair(folder)
     [line] = result.found
     assert line.startswith(
-        'bag_0.mcap has 1 damaged chunk (byte 42); 40 messages saved, 40 of them from damaged'
+        'bag_0.mcap has 1 damaged chunk (byte 42); 40 messages recovered, 40 of them from damaged'
     )
     assert line.endswith('; the old file is kept as bag_0.mcap.bak')
     assert read(folder) == messages

@@ -94,7 +94,7 @@ def test_numbers_below_a_path_are_one_place() -> None:
     assert walked.place('twist.covariance').end == walked.end
     with pytest.raises(KeyError):
         walked.place('nothing')
-    with pytest.raises(CdrError, match='side by side'):
+    with pytest.raises(CdrError, match='contiguous'):
         walked.place('header')
 
 

@@ -62,7 +62,7 @@ def test_four_bytes_in_the_first_chunk(
     assert main(['repair', str(folder)]) == 0
     output = capsys.readouterr().out
     assert 'has 1 damaged chunk' in output
-    assert '200 messages saved' in output
+    assert '200 messages recovered' in output
     found = bags.readings(bags.data_file(folder))
     assert {name: len(one) for name, one in found.items()} == dict.fromkeys(found, 200)
     suspect = repair_count(folder)
@@ -120,7 +120,7 @@ def test_nothing_saved_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture
         content = path.read_bytes()[:100] + random.Random(0).randbytes(20000)
         path.write_bytes(content)
         assert main(['repair', str(tmp_path / name)]) == 1
-        assert 'no messages can be saved, it is left as it is' in capsys.readouterr().err
+        assert 'no messages could be recovered, the bag is unchanged' in capsys.readouterr().err
         assert path.read_bytes() == content
 
 
@@ -129,7 +129,7 @@ def test_one_file_of_two_is_lost(tmp_path: Path) -> None:
     bags.WRITERS['mcap, mcap library'](tmp_path / 'bag', bags.made_messages(30))
     (tmp_path / 'bag' / 'bag_1.mcap').write_bytes(b'\x89MCAP0\r\n' + bytes(100))
     result = repair(tmp_path / 'bag')
-    assert any('is not part of the bag any more' in line for line in result.found)
+    assert any('is no longer part of the bag' in line for line in result.found)
     assert result.contents.count == 30
     assert not repair(tmp_path / 'bag').found
 
@@ -140,7 +140,7 @@ def test_a_bag_that_is_being_recorded_is_left_alone(tmp_path: Path) -> None:
     number = bag.add_topic(Topic('/topic_0', bags.KIND, '', bags.DEFINITION, bags.DIGEST))
     bag.write([(1, number, 1, 1, bags.made_messages(1)[0][2])])
     before = bags.data_file(tmp_path / 'bag').read_bytes()
-    with pytest.raises(ArgumentError, match=r'bag_0\.mcap: somebody still writes it; expected'):
+    with pytest.raises(ArgumentError, match=r'bag_0\.mcap is still being written; expected'):
         repair(tmp_path / 'bag')
     assert bags.data_file(tmp_path / 'bag').read_bytes() == before
     bag.close({})

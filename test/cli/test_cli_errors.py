@@ -34,10 +34,10 @@ TYPOS = [
 ]
 
 REFUSED = [
-    (['--robot', 'nobody'], '--robot: nobody: there is no such file, and no bundled robot of this name'),
+    (['--robot', 'nobody'], '--robot: nobody: no such file or bundled robot'),
     (['--robot', 'mini_cheetha'], "did you mean 'mini_cheetah'?"),
     (['--robot', 'wrong.urdf'], '--robot: wrong.urdf: '),
-    (['--terrain', 'stiars'], "--terrain: there is no terrain 'stiars'; did you mean 'stairs'?"),
+    (['--terrain', 'stiars'], "--terrain: unknown terrain 'stiars'; did you mean 'stairs'?"),
     (['--terrain', 'none.yaml'], '--terrain: none.yaml: '),
     (['--contact', 'implse'], "contact is 'implse' (did you mean 'impulse'?)"),
     (['--mode', 'stnd'], "mode is 'stnd' (did you mean 'stand'?)"),
@@ -49,16 +49,16 @@ REFUSED = [
     (['--host', '192.0.2.1'], '--host 192.0.2.1: '),  # an address that no machine has (RFC 5737)
     (['--namespace', 'a-b'], "--namespace 'a-b': "),
     (['--duration', '-1'], '--duration: -1 is not a number above 0'),
-    (['--record', 'there'], '--record: there exists already'),
-    (['--record', 'file/bag'], '--record: file/bag cannot be made: Not a directory'),
-    (['--play', 'nothing'], '--play: nothing is not there; expected the folder of a bag'),
+    (['--record', 'there'], '--record: there already exists'),
+    (['--record', 'file/bag'], '--record: cannot create file/bag: Not a directory'),
+    (['--play', 'nothing'], '--play: nothing not found; expected the folder of a bag'),
     (['--identification', '--excitation', 'nothing'], '--excitation: nothing cannot be read'),
-    (['--params-file', 'none.yaml'], 'there is no file none.yaml'),
+    (['--params-file', 'none.yaml'], 'none.yaml not found'),
     (['--params-file', 'broken.yaml'], '--params-file broken.yaml: '),
     (['--params-file', 'typo.yaml'], "sim_node: unknown parameter 'muu' (did you mean 'mu'?)"),
     (['-p', 'mu'], '-p mu: expected NODE.NAME=VALUE'),
-    (['-p', 'sim_node.mu={'], "-p sim_node.mu={: '{' is not a value"),
-    (['-p', 'sim_nod.mu=1'], "there is no node 'sim_nod' (did you mean 'sim_node'?)"),
+    (['-p', 'sim_node.mu={'], "-p sim_node.mu={: '{' is not valid YAML"),
+    (['-p', 'sim_nod.mu=1'], "unknown node 'sim_nod' (did you mean 'sim_node'?)"),
     (['-p', 'sim_node.mu=-1'], 'parameters of sim_node: mu is -1; expected a number of at least 0'),
     (['-p', 'sim_node.dt=fast'], "parameters of sim_node: dt is 'fast'; expected a number above 0"),
     (['-p', 'force_node.rise_tme=2'], "unknown parameter 'rise_tme' (did you mean 'rise_time'?)"),
@@ -158,10 +158,10 @@ def test_quiet_leaves_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     screen.say('sim_node', '[INFO] hello')
     assert capsys.readouterr().out == ''
     screen.say('sim_node', '[WARN] too late')
-    screen.say('', 'sim_node died; it is started again')
+    screen.say('', 'sim_node died; restarting it')
     assert capsys.readouterr().out.splitlines() == [
         '[sim_node] [WARN] too late',
-        'sim_node died; it is started again',
+        'sim_node died; restarting it',
     ]
 
 

@@ -188,12 +188,12 @@ def test_nothing_is_overwritten(bags: Path, tmp_path: Path, capsys: pytest.Captu
     [
         (['--topic', 'odom'], "--topic is 'odom'; expected NAME=TOPIC"),
         (['--topic', 'odum=/x'], "unknown key 'odum'"),
-        (['--topic', 'kp=a'], "--topic kp is 'a'; expected a number"),
+        (['--topic', 'kp=a'], "--topic kp is 'a'; expected one number"),
         (['--topic', 'joint_states=nowhere'], 'nowhere'),
         (['--free', 'joint3'], "unknown word 'joint3'"),
         (['--free', 'payload'], 'the base is fixed'),
         (['--mode', 'forces'], "mode is 'forces'"),
-        (['--no-validation', '--validate', 'x'], 'exclude each other'),
+        (['--no-validation', '--validate', 'x'], 'are mutually exclusive'),
         (['--tie-legs'], 'leg'),
     ],
 )

@@ -49,8 +49,8 @@ def test_bundled_robot(capsys: pytest.CaptureFixture[str]) -> None:
     assert '  RL   RL_foot  link         RL_hip_joint, RL_thigh_joint, RL_calf_joint' in lines
     assert 'Contact points (16, from the robot description; m)' in lines
     assert '  base height 0.2815 m' in lines
-    assert 'Doubts (1; problems with --strict)' in lines
-    assert lines[-1] == '✓ no problems, 1 doubt'
+    assert 'Warnings (1; errors with --strict)' in lines
+    assert lines[-1] == '✓ no problems, 1 warning'
     assert '\x1b' not in out, 'no colour into a file'
 
 
@@ -103,8 +103,8 @@ def test_every_problem_and_doubt_at_once(tmp_path: Path, capsys: pytest.CaptureF
         "  - joint 'j' (line 5): axis is zero (0 0 0); expected a direction",
         "  - link 'arm' (line 3): mass is -1; expected > 0",
         '',
-        'Doubts (1; problems with --strict)',
-        "  - joints without <limit> are taken as unlimited: joint 'j' (line 5)",
+        'Warnings (1; errors with --strict)',
+        "  - joints without <limit> are treated as unlimited: joint 'j' (line 5)",
         '',
     ]
 
@@ -120,7 +120,7 @@ def test_description_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_unknown_robot(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = inspect('nobody', capsys=capsys)
     assert code == 1
-    assert 'bundled are: go2, mini_cheetah, mini_cheetah_leg, two_link_arm' in out
+    assert 'bundled robots: go2, mini_cheetah, mini_cheetah_leg, two_link_arm' in out
 
 
 def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,7 +189,7 @@ def test_full_disk(arguments: list[str]) -> None:
             command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
         )
     assert done.returncode == 1
-    assert done.stderr == 'error: the output cannot be written: No space left on device\n'
+    assert done.stderr == 'error: cannot write the output: No space left on device\n'
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,8 @@ def test_a_killed_recorder_goes_on_in_another_bag(ros_domain: int, tmp_path: Pat
     finally:
         code, output = sim.end(patience=40.0)
     assert code == 0, output
-    assert 'record died (signal SIGKILL); it is started again' in output
-    assert f'quad_dynamics repair {tmp_path / "bag"} adds it' in output
+    assert 'record died (signal SIGKILL); restarting it' in output
+    assert f'is unfinished (run: quad_dynamics repair {tmp_path / "bag"})' in output
     assert repair(tmp_path / 'bag').contents.count > 100
     for name in ('bag', 'bag_2'):
         with Reader(tmp_path / name) as reader:
@@ -150,4 +150,4 @@ def test_what_always_dies_is_given_up(ros_domain: int) -> None:
     output, _ = sim.process.communicate(timeout=10.0)
     assert sim.process.returncode == 1
     assert 'died 5 times within' in output
-    assert 'it is started again' in output
+    assert 'restarting it' in output

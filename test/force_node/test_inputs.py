@@ -101,14 +101,14 @@ def test_old_samples(model: Any) -> None:
     feed(inputs, 110 * MS, feet=False)
     assert inputs.missing == ''
     assert inputs.state().foot_forces is None  # nobody measures them any more
-    with pytest.raises(ArgumentError, match=r'odom has the stamp 0.100 s'):
+    with pytest.raises(ArgumentError, match=r'odom has stamp 0.100 s'):
         inputs.odometry(100 * MS, np.eye(7)[6], np.zeros(6))
-    with pytest.raises(ArgumentError, match=r'odom has the stamp 9.000 s'):
+    with pytest.raises(ArgumentError, match=r'odom has stamp 9.000 s'):
         inputs.odometry(9000 * MS, np.eye(7)[6], np.zeros(6))
-    with pytest.raises(ArgumentError, match=r'odom has the stamp 0.100 s'):
+    with pytest.raises(ArgumentError, match=r'odom has stamp 0.100 s'):
         inputs.odometry(100 * MS, np.eye(7)[6], np.zeros(6))  # two that stray, but not in the same way
     inputs.odometry(112 * MS, np.eye(7)[6], np.zeros(6))
-    with pytest.raises(ArgumentError, match=r'odom has the stamp 0.900 s'):
+    with pytest.raises(ArgumentError, match=r'odom has stamp 0.900 s'):
         inputs.odometry(900 * MS, np.eye(7)[6], np.zeros(6))
     inputs.odometry(904 * MS, np.eye(7)[6], np.zeros(6))  # time has gone on
     assert inputs.odom_stamp == 904 * MS
@@ -123,13 +123,13 @@ def test_lock_step_waits_for_everything(model: Any) -> None:
     feed(inputs, 0)
     assert inputs.missing == ''
     feed(inputs, 2 * MS, odom=False, feet=False)
-    assert inputs.missing == 'no odom of this stamp yet'
+    assert inputs.missing == 'no odom with this stamp yet'
     feed(inputs, 2 * MS, feet=False)
-    assert inputs.missing == f'no foot_forces of {model.foot_names[0]} of this stamp yet'
+    assert inputs.missing == f'no foot_forces of {model.foot_names[0]} with this stamp yet'
     feed(inputs, 2 * MS)
     assert inputs.missing == ''
     inputs.forget()
-    assert inputs.missing == 'no odom of this stamp yet'
+    assert inputs.missing == 'no odom with this stamp yet'
 
 
 def test_a_fixed_base_needs_joint_states_only() -> None:
@@ -204,7 +204,7 @@ def test_a_late_trajectory_is_joined_on_its_way(model: Any) -> None:
 def test_a_trajectory_that_has_passed_is_refused(model: Any) -> None:
     names, points = model.joint_names[:1], [point(0.5, [0.1]), point(1.0, [0.2])]
     for start in (11.0, 5.0):
-        with pytest.raises(ArgumentError, match=rf'begins at {start:g} s .* all of its points have passed'):
+        with pytest.raises(ArgumentError, match=rf'starts at {start:g} s .* all of its points have passed'):
             read_targets(trajectory(names, points, start=start), model, 12.0, np.zeros(12))
     assert read_targets(trajectory(names, points, start=11.25), model, 12.0, np.zeros(12)).start == 11.25
     # one point, at once, with the stamp of the newest state
@@ -227,7 +227,7 @@ def test_a_trajectory_that_has_passed_is_refused(model: Any) -> None:
         ({'points': [point(1.0, [0.0, 0.0], [], [1.0, 1.0])]}, 'accelerations without velocities'),
         ({'points': [point(1.0, [0.0, 0.0]), point(1.0, [0.0, 0.0])]}, 'of point 1 is 1 s; expected more'),
         ({'points': [point(-1.0, [0.0, 0.0])]}, 'of point 0 is -1 s; expected at least 0'),
-        ({'header': Message(stamp=Message(sec=1_700_000_000, nanosec=0))}, r'begins at 1\.7e\+09 s'),
+        ({'header': Message(stamp=Message(sec=1_700_000_000, nanosec=0))}, r'starts at 1\.7e\+09 s'),
     ],
     ids=lambda value: value[:24] if isinstance(value, str) else '',
 )
@@ -243,5 +243,5 @@ def test_bad_targets_name_the_culprit(model: Any, change: dict[str, Any], expect
 def test_targets_in_another_mode_are_refused(model: Any) -> None:
     plant = Plant(model, mode='gravity')
     plant.run(0.01)
-    with pytest.raises(ArgumentError, match="joint_targets came in mode 'gravity'"):
+    with pytest.raises(ArgumentError, match="joint_targets received in mode 'gravity'"):
         plant.supervisor.targets(trajectory(model.joint_names[:1], [point(1.0, [0.1])]))

@@ -54,8 +54,8 @@ BAD_JOINT_STATES = {
     "position of 'FR_hip_joint' is nan": joint_states(position=np.where(np.arange(12) == 3, np.nan, 0.0)),
     "lacks ['RR_calf_joint']": joint_states(names=[*NAMES[:-1], 'tail_joint']),
     'position has 11 numbers': joint_states(position=np.zeros(11)),
-    'joint_states has the stamp 0.000 s': joint_states(stamp=0),
-    'joint_states has the stamp 2000000000.000 s': joint_states(stamp=2_000_000_000),
+    'joint_states has stamp 0.000 s': joint_states(stamp=0),
+    'joint_states has stamp 2000000000.000 s': joint_states(stamp=2_000_000_000),
     '(truncated)': joint_states()[:-20],
     '(garbage)': b'\x00\x01\x00\x00' + b'\xff' * 60,
 }
@@ -156,7 +156,7 @@ def _velocities_are_checked(graph: Graph, odom: list[Any]) -> None:
     def says(text: str) -> Any:
         return lambda: text in graph.force.get('last_fault', '')
 
-    ask(says("cmd_vel came in mode 'stand'"), 'that it does not walk', 0.2)
+    ask(says("cmd_vel received in mode 'stand'"), 'that it does not walk', 0.2)
     assert graph.set_mode('whole_body').successful
     graph.wait(lambda: graph.force['message'] == 'whole_body stand (trot)', 5.0, 'stands')
     ask(says('cmd_vel: linear.x is nan'), 'what is not finite', float('nan'))
@@ -287,7 +287,7 @@ def test_torques_alone_as_effort_controllers_take_them(ros_domain: int) -> None:
     ('parameter', 'expected'),
     [
         ('mode:=fly', "mode is 'fly'"),
-        ('robot:=nobody', 'parameter robot: nobody: there is no such file'),
+        ('robot:=nobody', 'parameter robot: nobody: no such file'),
         ('output:=float64_multi_array', "feedback is 'drive'; expected 'node'"),
         ('kp:=[1.0, 2.0]', 'kp has 2 numbers'),
         ('stat_timeout:=0.2', "unknown parameter 'stat_timeout' (did you mean 'state_timeout'?)"),

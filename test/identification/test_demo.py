@@ -179,11 +179,11 @@ def test_it_finds_what_was_hidden(shown: tuple[Path, str]) -> None:
     assert abs(found.total_mass - robot().total_mass - secret.mass) < 0.03 * secret.mass
     assert np.allclose(found.coulomb, secret.coulomb, rtol=0.15)
     assert re.search(r'payload mass +kg +0 +0\.\d{4} +0\.\d{4} +\S+ to \S+ +[+-]\d+\.\d % +inside', output)
-    count = re.search(r'(\d+) of 28 hidden values are inside their 95 % interval', output)
+    count = re.search(r'(\d+) of 28 hidden values lie inside their 95 % interval', output)
     assert count is not None
     # 95 % of 28 are 26.6; five or more outside have a probability of 1 %
     assert int(count[1]) >= 24
-    outside = re.findall(r'is outside of its interval', output)
+    outside = re.findall(r'is outside its interval', output)
     assert len(outside) == 28 - int(count[1])
     assert f'opened {(folder / "identified" / "report.html").as_uri()}' in output
 

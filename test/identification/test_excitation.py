@@ -445,7 +445,7 @@ def test_bag_is_what_force_node_takes(tmp_path: Path, storage: str) -> None:
     targets = read_targets(_as_message(read), model, 7.0, model.standing)
     assert targets.start == 7.0
     assert targets.times[0] == 2.0
-    with pytest.raises(ArgumentError, match='exists already'):
+    with pytest.raises(ArgumentError, match='already exists'):
         write_trajectory(wanted, tmp_path / 'bag', storage)
     with pytest.raises(ArgumentError, match='cannot be read'):
         read_trajectory(tmp_path / 'nothing')
@@ -512,7 +512,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert read_trajectory(bag).time[0] == 2.0
     assert Path(plot).stat().st_size > 10_000
     assert main(arguments) == 1
-    assert 'exists already; expected a path where nothing is yet' in capsys.readouterr().err
+    assert 'already exists; expected a new path' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -521,10 +521,10 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (['--leg', 'XX'], "has no leg 'XX'"),
         (['--criterion', 'best'], "criterion is 'best'"),
         (['--robot', 'nobody'], 'nobody'),
-        (['--fixed-base', '--whole'], 'expected one of them'),
+        (['--fixed-base', '--whole'], 'expected one of the two'),
         (['--robot', str(robots_folder() / ARMS['panda']), '--whole'], 'cannot stand on three feet'),
         (['--duration', '1'], 'at least one period'),
-        (['--output', '/no/such/folder/bag'], 'in a folder that does not exist'),
+        (['--output', '/no/such/folder/bag'], 'does not exist'),
     ],
 )
 def test_wrong_usage_is_told(capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:

@@ -148,9 +148,9 @@ def test_an_experiment_says_when_it_is_not_the_time(tmp_path: Path) -> None:
         made.stop()
     assert made.start() == 'recording'
     assert made.state == RECORDING
-    with pytest.raises(ArgumentError, match='recording already'):
+    with pytest.raises(ArgumentError, match='already recording'):
         made.start()
-    with pytest.raises(ArgumentError, match='no joint_states came while it recorded'):
+    with pytest.raises(ArgumentError, match='no joint_states arrived during the recording'):
         made.stop()
     assert made.state == FAILED
     assert made.start() == 'recording'  # it can be tried again
@@ -161,7 +161,7 @@ def test_an_experiment_says_when_it_is_not_the_time(tmp_path: Path) -> None:
     ('settings', 'expected'),
     [
         ({'bag': '/no/such/bag'}, '/no/such/bag'),
-        ({'output': '/no/such/folder/here'}, 'in a folder that does not exist'),
+        ({'output': '/no/such/folder/here'}, 'does not exist'),
         ({'free': ['wings']}, 'wings'),
     ],
 )

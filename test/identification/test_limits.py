@@ -138,7 +138,7 @@ def test_mass_on_the_command_line(text: str, low: float, high: float) -> None:
 
 @pytest.mark.parametrize('text', ['heavy', '-3', '5+-7', '0', '1e400', 'nan'])
 def test_no_mass(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match='is no mass; expected kg'):
+    with pytest.raises(argparse.ArgumentTypeError, match='is not a mass; expected a value'):
         _mass(text)
 
 

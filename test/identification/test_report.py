@@ -322,7 +322,7 @@ def test_summary() -> None:
     assert re.search(r'mass 8\.912 -> 9\.\d+ kg; 13 of 13 bodies are physically consistent', text)
     assert re.search(r'the base has 0\.\d+ ± 0\.\d+ kg more than the model says', text)
     assert re.search(r'FL_hip_joint +0\.0100 -> 0\.0\d+ ± 0\.\d+ +0\.200 -> ', text)
-    assert re.search(r'all joints: [\d.]+ % -> [\d.]+ %; no parameters do better than [\d.]+ %', text)
+    assert re.search(r'all joints: [\d.]+ % -> [\d.]+ %; the floor is [\d.]+ %', text)
     assert '12 of 12 joints are closer' in text
     assert 'FL_calf.Ixy <needs> a fast hip' in text
     assert 'ols' in text
@@ -481,7 +481,7 @@ def test_rows_that_do_not_count_are_shown() -> None:
     validation = validate(equations, whole.solution, 'walk_2')
     text = summary_of(dataclasses.replace(whole, validation=validation))
     assert re.search(
-        r'12\.\d % of the rows do not count \(near rest, at a stop, saturated\); over all rows', text
+        r'12\.\d % of the rows are left out \(near rest, at a stop, saturated\); over all rows', text
     )
 
 

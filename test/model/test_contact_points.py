@@ -267,23 +267,23 @@ def test_published_meshes_against_assimp(kind: str) -> None:
 
 
 BROKEN = {
-    'missing.stl': (None, 'is not found'),
-    'empty.stl': (b'', 'is broken'),
+    'missing.stl': (None, 'was not found'),
+    'empty.stl': (b'', 'is invalid'),
     'no_triangles.stl': (binary_stl([]), 'has no vertices'),
-    'short.stl': (binary_stl(octahedron())[:-9], 'is broken'),
-    'words.stl': (b'solid thing\nvertex one two three\n', 'is broken'),
+    'short.stl': (binary_stl(octahedron())[:-9], 'is invalid'),
+    'words.stl': (b'solid thing\nvertex one two three\n', 'is invalid'),
     'nan.stl': (ascii_stl(octahedron()).replace(b'vertex 0.5 ', b'vertex nan ', 1), 'not finite'),
-    'index.obj': (b'v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 7\n', 'is broken'),
+    'index.obj': (b'v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 7\n', 'is invalid'),
     'empty.obj': (b'# nothing\n', 'has no vertices'),
-    'broken.dae': (b'<COLLADA><asset>', 'is broken'),
-    'bomb.dae': (b'<!DOCTYPE a [<!ENTITY b "bbb">]><COLLADA>&b;</COLLADA>', 'is broken'),
+    'broken.dae': (b'<COLLADA><asset>', 'is invalid'),
+    'bomb.dae': (b'<!DOCTYPE a [<!ENTITY b "bbb">]><COLLADA>&b;</COLLADA>', 'is invalid'),
     'loop.dae': (
         dae(octahedron()).replace(b'<node>', b'<node id="n">' + 3 * b'<instance_node url="#n"/>'),
         'more than 10000 nodes',
     ),
-    'rotate.dae': (dae(octahedron(), node='<rotate>0 0 1</rotate>'), 'is broken'),
+    'rotate.dae': (dae(octahedron(), node='<rotate>0 0 1</rotate>'), 'is invalid'),
     'bare.dae': (b'<COLLADA/>', 'has no vertices'),
-    'picture.png': (b'\x89PNG', 'is of no known kind'),
+    'picture.png': (b'\x89PNG', 'has an unsupported format'),
 }
 
 
@@ -314,7 +314,7 @@ def test_readable_mesh_does_not_warn(tmp_path: Path) -> None:
 def test_too_long_mesh_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / 'a.stl').write_bytes(binary_stl(octahedron()))
     monkeypatch.setattr('quad_dynamics.model.meshes.MOST_BYTES', 100)
-    with pytest.raises(MeshError, match='longer than 100 bytes'):
+    with pytest.raises(MeshError, match='larger than 100 bytes'):
         read_vertices(tmp_path / 'a.stl')
 
 
@@ -367,7 +367,7 @@ def test_package_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for refused in ['/etc/passwd', '../../../a.stl', 'http://example.org/a.stl', 'package://robot/../a.stl']:
         with pytest.raises(MeshError, match=r'package|scheme'):
             find_mesh(refused, urdf)
-    with pytest.raises(MeshError, match='is not found'):
+    with pytest.raises(MeshError, match='was not found'):
         find_mesh('package://robot/none.stl', '')
 
 

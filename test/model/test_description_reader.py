@@ -78,7 +78,7 @@ REFUSED: dict[str, tuple[Any, list[str]]] = {
     ),
     'point_radius': (
         {'contact_points': [{'link': 'FL_foot', 'radius': -1}]},
-        ['quad_dynamics.contact_points[0].radius is -1; expected no negative number'],
+        ['quad_dynamics.contact_points[0].radius is -1; expected a number >= 0'],
     ),
     'point_names': (
         {'contact_points': [{'link': 'FL_foot', 'name': 'a'}, {'link': 'FL_calf', 'name': 'a'}]},
@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[Any, list[str]]] = {
     ),
     'rotor_of_nobody': (
         {'rotors': {'knee': ROTOR}},
-        [f"quad_dynamics.rotors: 'knee' matches no movable joint; there are: {JOINTS}"],
+        [f"quad_dynamics.rotors: 'knee' matches no movable joint; the robot has: {JOINTS}"],
     ),
     'rotor_twice': (
         {'rotors': {'*_calf_joint': {'gear': 1}, 'FL_c*': {'gear': 1}}},
@@ -102,11 +102,11 @@ REFUSED: dict[str, tuple[Any, list[str]]] = {
     ),
     'rotor_gear_zero': (
         {'rotors': {'FL_calf_joint': {'gear': 0}}},
-        ['quad_dynamics.rotors.FL_calf_joint.gear is 0.0; expected a ratio other than 0'],
+        ['quad_dynamics.rotors.FL_calf_joint.gear is 0.0; expected a nonzero ratio'],
     ),
     'rotor_mass': (
         {'rotors': {'FL_calf_joint': ROTOR | {'mass': -1}}},
-        ['quad_dynamics.rotors.FL_calf_joint.mass is -1; expected no negative number'],
+        ['quad_dynamics.rotors.FL_calf_joint.mass is -1; expected a number >= 0'],
     ),
     'rotor_inertia_count': (
         {'rotors': {'FL_calf_joint': ROTOR | {'inertia': [1, 2]}}},
@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[Any, list[str]]] = {
         [
             "quad_dynamics.rotors: rotor of joint 'FL_calf_joint': inertia is not symmetric about "
             'the spin axis (0 1 0 in '
-            'the parent link); it misses by 25.0%'
+            'the parent link); it deviates by 25.0%'
         ],
     ),
     'rotor_negative': (
@@ -134,7 +134,7 @@ REFUSED: dict[str, tuple[Any, list[str]]] = {
     ),
     'rotor_axis': (
         {'rotors': {'FL_calf_joint': ROTOR | {'axis': [0, 0, 0]}}},
-        ['quad_dynamics.rotors.FL_calf_joint.axis is [0.0, 0.0, 0.0]; expected a direction other than zero'],
+        ['quad_dynamics.rotors.FL_calf_joint.axis is [0.0, 0.0, 0.0]; expected a nonzero direction'],
     ),
     'rotor_nan': (
         {'rotors': {'FL_calf_joint': ROTOR | {'gear': float('nan')}}},
@@ -162,7 +162,10 @@ REFUSED: dict[str, tuple[Any, list[str]]] = {
     ),
     'standing_outside_limits': (
         {'standing': {'joints': {'FL_calf_joint': 3}}},
-        ['quad_dynamics.standing.joints: FL_calf_joint is 3; expected within its limits -2.705 to 2.705'],
+        [
+            'quad_dynamics.standing.joints: FL_calf_joint is 3; expected a value within its limits -2.705 to '
+            '2.705'
+        ],
     ),
     'standing_text': (
         {'standing': {'joints': {'FL_calf_joint': 'bent'}}},
@@ -253,12 +256,12 @@ def test_description_file_beside_the_urdf(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
-        ('a: [1', 'd.yaml: broken YAML: while parsing a flow sequence'),
+        ('a: [1', 'd.yaml: invalid YAML: while parsing a flow sequence'),
         (
             'quad_dynamics: {feet: !!python/name:os.system }',
-            'd.yaml: broken YAML: could not determine a constructor',
+            'd.yaml: invalid YAML: could not determine a constructor',
         ),
-        ('a: &x [1]\nquad_dynamics: {feet: *x}', r'broken YAML: aliases \(\*name\) are not supported'),
+        ('a: &x [1]\nquad_dynamics: {feet: *x}', r'invalid YAML: aliases \(\*name\) are not supported'),
         ('x: 1', "the file has no top key 'quad_dynamics:'"),
         ('- 1', "the file has no top key 'quad_dynamics:'"),
         ('a: \udcff', r'd\.yaml: byte 3 is not valid UTF-8; is this a text file\?'),
@@ -279,20 +282,17 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
             'quad_dynamics:\n  feet: [FL_foot]\n  rotors:\n    FL_hip_joint:\n      gear: 6\n      gear: 7\n'
             '  "feet": []\n',
             [
-                "line 7: the key 'feet' stands in line 2 already; expected once",
-                "line 6: the key 'gear' stands in line 5 already; expected once",
+                "line 7: the key 'feet' is already in line 2; expected once",
+                "line 6: the key 'gear' is already in line 5; expected once",
             ],
         ),
         (
             'quad_dynamics: {}\nquad_dynamics: {}\nquad_dynamics: {}\n',
-            [
-                f"line {line}: the key 'quad_dynamics' stands in line 1 already; expected once"
-                for line in (2, 3)
-            ],
+            [f"line {line}: the key 'quad_dynamics' is already in line 1; expected once" for line in (2, 3)],
         ),
         (
             'quad_dynamics: {standing: {base_height: 1, base_height: 2}}',
-            ["line 1: the key 'base_height' stands in line 1 already; expected once"],
+            ["line 1: the key 'base_height' is already in line 1; expected once"],
         ),
     ],
     ids=['nested', 'top', 'one_line'],
@@ -326,7 +326,7 @@ def test_missing_file_and_wrong_type(tmp_path: Path, monkeypatch: pytest.MonkeyP
         with pytest.raises(ModelError) as caught:
             load(path)
         assert caught.value.problems == (f'{path}: {message}',)
-    with pytest.raises(ArgumentError, match='description is of type int; expected a path or a mapping'):
+    with pytest.raises(ArgumentError, match='description has type int; expected a path or a mapping'):
         load(3)
 
 

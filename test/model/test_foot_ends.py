@@ -196,7 +196,7 @@ def test_a_standing_pose_that_tilts_is_announced() -> None:
     # the front calves, 0.18 m long, are turned by 0.4 rad: from 0.7 to 0.3 rad off the vertical
     higher = 1e3 * 0.18 * (np.cos(0.3) - np.cos(0.7))
     assert f'RL_calf_foot {higher:.1f} mm' in doubt
-    assert 'it tilts by' in doubt
+    assert 'the robot tilts by' in doubt
 
 
 def test_a_robot_that_falls_over_is_announced() -> None:
@@ -209,7 +209,7 @@ def test_an_inertia_far_too_large_is_announced() -> None:
     """Published files have 100 kg m^2 on links of some grams."""
     model = load(plain.quadruped(solid(CAPSULE, '0 0 -0.09'), calf_mass=inertial(0.2, 100.0, -0.1)))
     [doubt] = contact_doubts(model)
-    assert 'far too large for the robot' in doubt
+    assert 'too large for the robot' in doubt
     assert 'FL_calf (27.4 m)' in doubt  # sqrt(1.5 * 100 / 0.2)
 
 

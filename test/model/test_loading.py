@@ -177,7 +177,7 @@ def test_axis_is_normalised() -> None:
 
 def test_source_of_a_wrong_type() -> None:
     with pytest.raises(
-        ArgumentError, match='source is of type int; expected a bundled name, a path or URDF text'
+        ArgumentError, match='source has type int; expected a bundled name, a path or URDF text'
     ):
         load_model(3)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="floating_base is 'yes'; expected True, False or None"):
@@ -274,7 +274,7 @@ def test_xacro_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path = tmp_path / 'r.xacro'
     path.write_text('<robot/>')
     with pytest.raises(
-        ModelError, match="needs the package xacro, which is not installed; install it with 'pip install"
+        ModelError, match="requires xacro, which is not installed; install it with 'pip install"
     ):
         load_model(path)
 

@@ -48,17 +48,17 @@ def links(old: str, new: str) -> tuple[str, str]:
 # id: (text to replace, its replacement, problems expected)
 CASES: dict[str, tuple[str, str, list[str]]] = {
     # ---- XML
-    'broken_xml': ('</robot>', '', ['broken XML: no element found: line 14, column 0']),
+    'broken_xml': ('</robot>', '', ['invalid XML: no element found: line 14, column 0']),
     'mismatched_tag': (
         '</joint>\n</robot>',
         '</link>\n</robot>',
-        ['broken XML: mismatched tag: line 12, column 77'],
+        ['invalid XML: mismatched tag: line 12, column 77'],
     ),
     'entity_bomb': (
         '<robot',
         ENTITIES,
         [
-            'line 1: document type declarations (<!DOCTYPE) are refused, because entities can fill '
+            'line 1: document type declarations (<!DOCTYPE) are rejected, because entities can fill '
             'the memory or '
             'read files'
         ],
@@ -67,7 +67,7 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         '<robot',
         '<!DOCTYPE r SYSTEM "file:///etc/passwd">\n<robot',
         [
-            'line 1: document type declarations (<!DOCTYPE) are refused, because entities can fill '
+            'line 1: document type declarations (<!DOCTYPE) are rejected, because entities can fill '
             'the memory or '
             'read files'
         ],
@@ -75,7 +75,7 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     'undeclared_entity': (
         '<link name="tool"/>',
         '<link name="&x;"/>',
-        ['broken XML: undefined entity: line 7, column 2'],
+        ['invalid XML: undefined entity: line 7, column 2'],
     ),
     'endless_nesting': (
         '<link name="tool"/>',
@@ -115,7 +115,7 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     'foreign_parent': (
         '<parent link="arm"/>',
         '<parent link="xyz"/>',
-        ["joint 'mount' (line 12): parent link 'xyz' does not exist; there are: arm, base, tool"],
+        ["joint 'mount' (line 12): parent link 'xyz' does not exist; the robot has: arm, base, tool"],
     ),
     'no_parent': ('<parent link="base"/>', '', [f'{ELBOW} has no <parent>; expected one']),
     'two_children': (
@@ -127,7 +127,7 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     'two_roots': (
         '<link name="tool"/>',
         '<link name="tool"/><link name="stray"/>',
-        ["the robot has 2 roots (links that are no child of a joint): 'base', 'stray'; expected one"],
+        ["the robot has 2 root links (not the child of any joint): 'base', 'stray'; expected one"],
     ),
     'loop': (
         '</robot>',
@@ -140,7 +140,7 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         [
             "link 'arm' is the child of two joints, 'elbow' and 'mount'; expected one (closed loops "
             'are not supported)',
-            "the robot has 2 roots (links that are no child of a joint): 'base', 'tool'; expected one",
+            "the robot has 2 root links (not the child of any joint): 'base', 'tool'; expected one",
         ],
     ),
     'two_parent_joints': (
@@ -284,22 +284,22 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     'negative_velocity': (
         'velocity="2"',
         'velocity="-2"',
-        [f'{ELBOW}: limit velocity is -2; expected no negative number'],
+        [f'{ELBOW}: limit velocity is -2; expected a number >= 0'],
     ),
     'negative_effort': (
         'effort="3"',
         'effort="-3"',
-        [f'{ELBOW}: limit effort is -3; expected no negative number'],
+        [f'{ELBOW}: limit effort is -3; expected a number >= 0'],
     ),
     'negative_damping': (
         'damping="0.1"',
         'damping="-1"',
-        [f'{ELBOW}: dynamics damping is -1; expected no negative number'],
+        [f'{ELBOW}: dynamics damping is -1; expected a number >= 0'],
     ),
     'negative_friction': (
         'friction="0.2"',
         'friction="-1"',
-        [f'{ELBOW}: dynamics friction is -1; expected no negative number'],
+        [f'{ELBOW}: dynamics friction is -1; expected a number >= 0'],
     ),
     'two_limits': (
         '<limit',
@@ -319,7 +319,7 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     'two_shapes': (
         '<box size="1 2 3"/>',
         '<box size="1 2 3"/><sphere radius="1"/>',
-        [f'{ARM}: collision: <geometry> must hold exactly one shape; found <box>, <sphere>'],
+        [f'{ARM}: collision: <geometry> must contain exactly one shape; found <box>, <sphere>'],
     ),
     'unknown_shape': (
         '<box size="1 2 3"/>',
@@ -329,9 +329,9 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     'negative_size': ('size="1 2 3"', 'size="1 -2 3"', [f'{ARM}: collision: box has the negative size -2']),
 }
 
-UNUSABLE = 'paths that are not followed (1), so that meshes or textures are missing: '
-COSMETIC = 'faults of visuals and materials (1), which change neither dynamics nor contact: '
-ALIKE = 'elements that are given several times, all alike (1): '
+UNUSABLE = 'invalid paths (1), so that meshes or textures are missing: '
+COSMETIC = 'errors of visuals and materials (1), which affect neither dynamics nor contact: '
+ALIKE = 'identical elements that are given several times (1): '
 VISUAL = '<visual><geometry><mesh filename="package://good/meshes/arm.stl"/></geometry></visual>'
 # What changes neither dynamics nor contact. id: (text to replace, its replacement, end of the one doubt)
 HARMLESS: dict[str, tuple[str, str, list[str]]] = {
@@ -389,7 +389,7 @@ HARMLESS: dict[str, tuple[str, str, list[str]]] = {
         'package://good/meshes/arm.stl',
         'http://example.com/a.stl',
         [
-            f"{ARM}: visual: mesh path 'http://example.com/a.stl' has the scheme http:; expected "
+            f"{ARM}: visual: mesh path 'http://example.com/a.stl' has the unsupported scheme http:; expected "
             f'package://, model:// '
             'or a relative path'
         ],
@@ -450,32 +450,32 @@ HARMLESS: dict[str, tuple[str, str, list[str]]] = {
     'two_inertials_alike': (LINK_MASS, LINK_MASS + MASS, [f'{ALIKE}<inertial> in {ARM}']),
     'singular_moving_body': (
         *links('izz="0.1"', 'izz="0"'),
-        ['links whose inertia is singular, as that of a point mass or a rod: arm'],
+        ['links with singular inertia, like a point mass or a rod: arm'],
     ),
     'unknown_attribute': (
         'effort="3"',
         'effort="3" current="5"',
-        ['attributes that URDF does not have (1) are ignored: current of <limit>'],
+        ['unknown attributes (1) are ignored: current of <limit>'],
     ),
     'misspelt_attribute': (
         'xyz="0 0 1"',
         'xzy="0 0 1"',
-        ['attributes that URDF does not have (1) are ignored: xzy of <origin> (meant: xyz?)'],
+        ['unknown attributes (1) are ignored: xzy of <origin> (meant: xyz?)'],
     ),
     'robot_without_name': (
         '<robot name="good">',
         '<robot name=" ">',
-        ["the robot has no name; it is called 'robot'"],
+        ["the robot has no name; using 'robot'"],
     ),
     'late_declaration': (
         '<robot name="good">',
         '<!-- by me -->\n \n<?xml version="1.0" encoding="utf-8"?>\n<robot name="good">',
-        ['the XML declaration is not at the beginning; it was passed over'],
+        ['the XML declaration is not at the start of the file; it was ignored'],
     ),
     'comment_in_a_comment': (
         '<link name="tool"/>',
         '<!-- <!-- a -- b --> <link name="tool"/> <!--- --->',
-        ['comments hold two dashes, which XML forbids; they were read as comments'],
+        ['comments contain two dashes, which XML forbids; they were accepted'],
     ),
 }
 
@@ -526,7 +526,7 @@ def test_malformed(case: str) -> None:
 
 
 ABSOLUTE = "is an absolute path outside the robot's package; expected package://NAME/path"
-ELSEWHERE = 'which stands for another folder; expected package://, model:// or a relative path'
+ELSEWHERE = 'which denotes another folder; expected package://, model:// or a relative path'
 SCHEME = 'expected package://, model:// or a relative path'
 MESHES = {
     'file:/etc/passwd': ABSOLUTE,
@@ -534,8 +534,8 @@ MESHES = {
     ' file:/etc/passwd': ABSOLUTE,
     'file%3A/etc/passwd': ABSOLUTE,
     'C:/secret.stl': ABSOLUTE,
-    'data:model/stl;base64,AA': f'has the scheme data:; {SCHEME}',
-    'javascript:alert(1)': f'has the scheme javascript:; {SCHEME}',
+    'data:model/stl;base64,AA': f'has the unsupported scheme data:; {SCHEME}',
+    'javascript:alert(1)': f'has the unsupported scheme javascript:; {SCHEME}',
     'package:good/../../x': "leaves the package 'good'; expected a path inside it",
     '~/secret.stl': f'starts with ~, {ELSEWHERE}',
     '%7Eroot/secret.stl': f'starts with ~, {ELSEWHERE}',
@@ -656,7 +656,7 @@ def test_floating_base_without_mass() -> None:
 
 def test_huge_text_is_refused() -> None:
     text = GOOD.replace('</robot>', '<!--' + 'x' * (33 * 1024 * 1024) + '--></robot>')
-    assert problems_of(text) == (f'the text has {len(text)} characters; at most {32 * 1024 * 1024} are read',)
+    assert problems_of(text) == (f'the text has {len(text)} characters; expected at most {32 * 1024 * 1024}',)
 
 
 def test_too_many_elements_are_refused() -> None:
@@ -666,7 +666,7 @@ def test_too_many_elements_are_refused() -> None:
 
 def test_too_many_links_are_refused() -> None:
     text = GOOD.replace('</robot>', '<link name="x"/>' * 3000 + '</robot>')
-    assert problems_of(text) == ('the robot has 3003 links; at most 2000 are read',)
+    assert problems_of(text) == ('the robot has 3003 links; expected at most 2000',)
 
 
 def test_long_chain_does_not_recurse() -> None:
@@ -717,7 +717,7 @@ def test_file_with_xacro_is_told_its_name(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         load_model(path)
     (problem,) = caught.value.problems
-    assert problem == "this looks like xacro: let its name end with .xacro (line 10 has '${min}')"
+    assert problem == "this looks like xacro: rename it to .xacro (line 10 has '${min}')"
 
 
 def test_what_only_resembles_xacro_loads() -> None:
@@ -742,9 +742,7 @@ def test_utf16_and_latin1_files(tmp_path: Path) -> None:
 
 
 def test_missing_file() -> None:
-    with pytest.raises(
-        ModelError, match='no such file, and no bundled robot of this name; bundled are: go2, mini_cheetah'
-    ):
+    with pytest.raises(ModelError, match='no such file or bundled robot; bundled robots: go2, mini_cheetah'):
         load_model('no_such_robot')
 
 
@@ -753,7 +751,7 @@ def test_missing_file() -> None:
     ['mini-cheetah', 'MINI_CHEETAH', 'minicheeta', 'robots/mini_cheetah.urdf', 'mini_cheetah.urdf.xacro'],
 )
 def test_near_miss_of_a_bundled_name(name: str) -> None:
-    with pytest.raises(ModelError, match=r'did you mean .mini_cheetah.\? bundled are: go2, mini_'):
+    with pytest.raises(ModelError, match=r'did you mean .mini_cheetah.\? bundled robots: go2, mini_'):
         load_model(name)
 
 
@@ -811,8 +809,8 @@ def test_mesh_beside_a_lone_file(tmp_path: Path) -> None:
 DOUBTS: dict[str, tuple[str, str, str]] = {
     'triangle': (
         *links('izz="0.1"', 'izz="0.3"'),
-        'the inertia of some links violates the triangle inequality, as that of no real body does; it is '
-        'used as it stands (largest principal moment over sum of the others, at most 1 for a real body): '
+        'the inertia of some links violates the triangle inequality, which is physically impossible; it is '
+        'used unchanged (largest principal moment over the sum of the others; at most 1 for a real body): '
         'arm (1.500)',
     ),
     'massless': (
@@ -820,55 +818,55 @@ DOUBTS: dict[str, tuple[str, str, str]] = {
         '<link name="tool"><inertial><mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" '
         'iyz="0" izz="0"/>'
         '</inertial></link>',
-        'links with mass 0 and inertia 0 were taken as massless: tool',
+        'links with mass 0 and inertia 0 are treated as massless: tool',
     ),
     'point_mass': (
         '<link name="tool"/>',
         '<link name="tool"><inertial><mass value="1"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" '
         'iyz="0" izz="0"/>'
         '</inertial></link>',
-        'links whose inertia is singular, as that of a point mass or a rod: tool',
+        'links with singular inertia, like a point mass or a rod: tool',
     ),
     'rounding_noise': (  # a point mass that an exporter turned
         '<link name="tool"/>',
         '<link name="tool"><inertial><mass value="1.3"/><inertia ixx="0" ixy="0" ixz="2.4e-35" iyy="0" '
         'iyz="0" izz="0"/></inertial></link>',
-        'links whose inertia is singular, as that of a point mass or a rod: tool',
+        'links with singular inertia, like a point mass or a rod: tool',
     ),
     'long_axis': (
         '<axis xyz="0 1 0"/>',
         '<axis xyz="0 2 0"/>',
-        f'joint axes that are not of length 1 were normalised: {ELBOW} (length 2)',
+        f'joint axes that are not unit vectors were normalised: {ELBOW} (length 2)',
     ),
     'no_limit': (
         '<limit lower="-1" upper="1" velocity="2" effort="3"/>',
         '',
-        f'joints without <limit> are taken as unlimited: {ELBOW}',
+        f'joints without <limit> are treated as unlimited: {ELBOW}',
     ),
     'no_bounds': (
         'lower="-1" upper="1" ',
         '',
-        f'joints whose <limit> has neither lower nor upper are taken as unlimited: {ELBOW}',
+        f'joints whose <limit> has neither lower nor upper are treated as unlimited: {ELBOW}',
     ),
     'no_lower': (
         'lower="-1" ',
         '',
-        f'joints whose <limit> lacks lower or upper: 0 is taken for it, as URDF says: {ELBOW}',
+        f'joints whose <limit> lacks lower or upper, which defaults to 0 as specified by URDF: {ELBOW}',
     ),
     'no_effort': (
         ' effort="3"',
         '',
-        f'joints whose <limit> lacks effort are taken as unlimited in it: {ELBOW}: limit',
+        f'joints whose <limit> lacks effort are treated as unlimited in effort: {ELBOW}: limit',
     ),
     'zero_effort': (
         'effort="3"',
         'effort="0"',
-        f'joints whose effort limit is 0, which forbids all use of them: {ELBOW}: limit',
+        f'joints whose effort limit is 0, so that they cannot be used: {ELBOW}: limit',
     ),
     'zero_velocity': (
         'velocity="2"',
         'velocity="0"',
-        f'joints whose velocity limit is 0 are taken as unlimited in it: {ELBOW}: limit',
+        f'joints whose velocity limit is 0 are treated as unlimited in velocity: {ELBOW}: limit',
     ),
     'misspelt': (
         '<link name="tool"/>',
@@ -878,19 +876,19 @@ DOUBTS: dict[str, tuple[str, str, str]] = {
     'mimic_of_nobody': (
         '<axis',
         '<mimic joint="nobody"/><axis',
-        f'mimic joints are taken as independent joints: {ELBOW} '
-        "(mimics 'nobody', which is no other joint of the robot)",
+        f'mimic joints are treated as independent joints: {ELBOW} '
+        "(mimics 'nobody', which is not another joint of the robot)",
     ),
     'mimic_of_itself': (
         '<axis',
         '<mimic joint="elbow"/><axis',
-        f'mimic joints are taken as independent joints: {ELBOW} '
-        "(mimics 'elbow', which is no other joint of the robot)",
+        f'mimic joints are treated as independent joints: {ELBOW} '
+        "(mimics 'elbow', which is not another joint of the robot)",
     ),
     'mimic': (
         '<joint name="mount" type="fixed">',
         '<joint name="mount" type="continuous"><mimic joint="elbow"/>',
-        "mimic joints are taken as independent joints: joint 'mount' (line 12)",
+        "mimic joints are treated as independent joints: joint 'mount' (line 12)",
     ),
 }
 

@@ -14,7 +14,7 @@ from quad_dynamics.model.meshes import MeshError, read_vertices
 LONG = b'1' * 2_000_000
 CORNERS = b'v 0 0 1\nv 0 1 0\nv 1 0 0\n'
 FACES = b'f 1 2 3\n' * 5000
-WORD = 'is broken: it has a number of 2000000 characters; expected at most 64'
+WORD = 'is invalid: it has a number of 2000000 characters; expected at most 64'
 
 
 @pytest.mark.parametrize(

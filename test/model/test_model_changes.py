@@ -364,7 +364,7 @@ def test_writing_a_moment_without_mass_is_refused() -> None:
     model = load('two_link_arm')
     pi = model.pi.copy()
     pi[0] = 0.0
-    with pytest.raises(ArgumentError, match="body 'link1' has mass 0 but a first moment"):
+    with pytest.raises(ArgumentError, match="body 'link1' has mass 0 but a nonzero first moment"):
         model.with_pi(pi, check=False).to_urdf()
 
 

@@ -112,7 +112,7 @@ def test_absolute_path_of_another_machine(tmp_path: Path) -> None:
         shape = f'<collision><geometry><mesh filename="{name}"/></geometry></collision>'
         path.write_text(robot(link('base', 1.0), link('arm', 1.0, extra=shape), joint('j', 'base', 'arm')))
         (doubt,) = load(path).warnings
-        assert doubt.startswith("absolute paths that lead out of the robot's package (1); the files in it")
+        assert doubt.startswith("absolute paths outside the robot's package (1); files in the package")
         assert find_mesh(name, str(path)) == mesh
     for name in ('/etc/passwd', '/home/../dog/meshes/arm.stl', '/meshes/../meshes/arm.stl'):
         with pytest.raises(MeshError):
@@ -135,7 +135,7 @@ def test_odd_inertia_of_a_fixed_link(mass: float, inertia: str, shown: str) -> N
     )  # fmt: skip
     model = load(text)
     (doubt,) = model.warnings
-    assert doubt.startswith('links whose own inertia no body has')
+    assert doubt.startswith('links with invalid inertia')
     assert doubt.endswith(f': foot ({shown})')
     assert_like_pinocchio(model, text)
     assert (load(model.to_urdf()).pi == model.pi).all()
@@ -176,8 +176,7 @@ def test_links_without_mass_at_the_end_are_held() -> None:
     model = load(text)
     assert model.joint_names == ('elbow', 'wrist')
     assert model.warnings == (
-        'joints that move nothing but links without mass (2) are held where they are nearest to 0: '
-        'knuckle, end',
+        'joints that move only massless links (2) are fixed at the position closest to 0: knuckle, end',
     )
     assert_like_pinocchio(model, text)
     assert model.to_urdf() == text
@@ -213,9 +212,7 @@ def test_point_masses(floating: bool) -> None:
         joint('ja', 'base', 'a'), joint('jb', 'a', 'b'), joint('jc', 'base', 'c', 'prismatic'),
     )  # fmt: skip
     model = load(text, floating_base=floating)
-    assert model.warnings == (
-        'links whose inertia is singular, as that of a point mass or a rod: base, a, b, c',
-    )
+    assert model.warnings == ('links with singular inertia, like a point mass or a rod: base, a, b, c',)
     assert_like_pinocchio(model, text)
     q = np.concatenate([[0.0] * 6, [1.0], [0.3, -0.2, 0.1]]) if floating else np.array([0.3, -0.2, 0.1])
     u = np.linspace(-1.0, 1.0, model.nv)
@@ -248,7 +245,7 @@ def test_a_robot_that_floats_in_a_world() -> None:
     assert model.to_urdf() == text
     assert load(text, floating_base=False).nv == 1
     moved = load(text.replace('<child link="base"/>', '<child link="base"/><origin xyz="0 0 1"/>'))
-    assert moved.warnings == ('the origin of the joint that the robot floats by is not used: world',)
+    assert moved.warnings == ('the origin of the floating joint is ignored: world',)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_own_package_by_the_name_of_its_folder(tmp_path: Path) -> None:
     own = tmp_path / 'parts' / 'xacro' / 'own.xacro'
     own.write_text(ROBOT)
     assert load(own).total_mass == 2.0
-    assert "package 'parts', which the file needs, is not found" in problems_of(path)[0]
+    assert "package 'parts', required by the file, was not found" in problems_of(path)[0]
 
 
 def test_missing_package_says_where_it_was_looked_for(tmp_path: Path) -> None:
@@ -110,16 +110,16 @@ def test_missing_package_says_where_it_was_looked_for(tmp_path: Path) -> None:
         tmp_path / 'a' / 'robot_description', tmp_path / 'parts', ROBOT.replace('find parts', 'find x')
     )
     assert problems_of(path) == (
-        "package 'x', which the file needs, is not found; searched: the 8 folders above robot.xacro, "
+        "package 'x', required by the file, was not found; searched: the 8 folders above robot.xacro, "
         f'packages below {tmp_path}, AMENT_PREFIX_PATH (not set), ROS_PACKAGE_PATH (not set); put it beside '
-        'the package of the file, or the folder that holds it into ROS_PACKAGE_PATH',
+        'the package of the file, or add its parent folder to ROS_PACKAGE_PATH',
     )
 
 
 def test_missing_package_of_a_plugin_does_no_harm(tmp_path: Path) -> None:
     text = ROBOT.replace('</robot>', '<gazebo><p>$(find no_such)/config/x.yaml</p></gazebo></robot>')
     path = make(tmp_path / 'robot_description', tmp_path / 'parts', text)
-    with pytest.warns(ModelWarning, match='packages that the file names are not found.*: no_such$'):
+    with pytest.warns(ModelWarning, match='packages named in the file were not found.*: no_such$'):
         model = load_model(path)
     assert model.total_mass == 2.0
     assert 'package://no_such/config/x.yaml' in model.to_urdf()
@@ -132,8 +132,8 @@ def test_arguments(tmp_path: Path) -> None:
     assert load(path, xacro_args={'mass': 7}).total_mass == 7.0
     assert load(path).total_mass == 2.0, 'arguments of one call are not those of the next'
     assert problems_of(path, xacro_args={'mas': '1', 'x': '2'}) == (
-        "the file takes no xacro argument 'mas'; did you mean 'mass'? it takes: mass",
-        "the file takes no xacro argument 'x'; it takes: mass",
+        "the file has no xacro argument 'mas'; did you mean 'mass'? it has: mass",
+        "the file has no xacro argument 'x'; it has: mass",
     )
 
 
@@ -156,7 +156,7 @@ def test_arguments_of_a_wrong_kind(tmp_path: Path, given: Any) -> None:
 
 
 def test_arguments_of_a_file_that_is_no_xacro() -> None:
-    with pytest.raises(ArgumentError, match=r'mini_cheetah is no \.xacro file'):
+    with pytest.raises(ArgumentError, match=r'mini_cheetah is not a \.xacro file'):
         load_model('mini_cheetah', xacro_args={'a': 'b'})
 
 

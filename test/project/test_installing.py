@@ -45,7 +45,7 @@ def test_without_any_ros_wheels_are_an_answer(lacking: Any, capsys: pytest.Captu
     found = findings(capsys)
     assert WHEELS in found['ROS']
     assert WHEELS in found['messages']
-    with pytest.raises(RosMissing, match='source a ROS 2, or get its wheels'):
+    with pytest.raises(RosMissing, match='source a ROS 2 installation, or install its wheels'):
         require_ros()
 
 
@@ -65,8 +65,8 @@ def test_beside_a_sourced_ros_no_wheels_are_advised(
     found = findings(capsys)
     assert WHEELS not in ''.join(found.values())
     advice = {
-        'python3.8': f'is for python3.8 and this is {sys.executable}',
-        '': 'it has no rclpy: sudo apt install ros-jazzy-rclpy',
+        'python3.8': f'needs python3.8; this is {sys.executable}',
+        '': 'has no rclpy: sudo apt install ros-jazzy-rclpy',
     }
     assert advice.get(version, 'source it again') in found['ROS']
     assert found['messages'].endswith('sudo apt install ros-jazzy-nav-msgs')
@@ -81,7 +81,7 @@ def test_wheels_beside_a_sourced_ros_are_announced(
 ) -> None:
     monkeypatch.setenv('ROS_DISTRO', 'humble')
     monkeypatch.setattr('importlib.metadata.version', lambda name: '7.1')
-    assert 'installed beside ROS 2 humble: use an environment without them' in findings(capsys)['ROS']
+    assert 'installed beside ROS 2 humble; use an environment without the wheels' in findings(capsys)['ROS']
 
 
 def test_command_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -425,9 +425,9 @@ def test_what_is_between_fields_is_cleaned(kind: str) -> None:
 def test_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is told before ROS starts."""
     assert main(['record', '-o', str(tmp_path)]) == 1
-    assert f'{tmp_path} exists already' in capsys.readouterr().err
+    assert f'{tmp_path} already exists' in capsys.readouterr().err
     assert main(['play', str(tmp_path / 'none')]) == 1
-    assert 'none is not there; expected the folder of a bag' in capsys.readouterr().err
+    assert 'none not found; expected the folder of a bag' in capsys.readouterr().err
     BagWriter(tmp_path / 'cut', 'mcap')
     assert main(['play', str(tmp_path / 'cut')]) == 1
     assert f'try: quad_dynamics repair {tmp_path / "cut"}' in capsys.readouterr().err

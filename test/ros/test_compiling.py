@@ -53,4 +53,4 @@ def test_diagnostics_say_what_is_compiled(tmp_path: Path, monkeypatch: pytest.Mo
 def test_line_of_the_command_shows_it() -> None:
     status = Status()
     status._heard['sim_node'] = time.monotonic(), 'compiling simulate', {'compiling': 'simulate'}
-    assert status.line() == 'sim_node: compiling simulate | force_node starts'
+    assert status.line() == 'sim_node: compiling simulate | force_node is starting'

@@ -104,6 +104,6 @@ def test_axes_must_not_change_within_a_recording(node: Node, model: Any) -> None
     send(node, 'foot_forces/FL_foot', wrench('odom', np.ones(3)))
     send(node, 'foot_forces/FL_foot', wrench('FL_foot', np.ones(3), 1_010_000_000))
     assert recording.counts == {'force/FL_foot': 1}
-    assert 'in the axes of FL_foot now; expected those of the world' in diagnostics.last_fault
+    assert 'now in the axes of FL_foot; expected those of the world' in diagnostics.last_fault
     send(node, 'foot_forces/FR_foot', wrench('elsewhere', np.ones(3)))
     assert "header.frame_id is 'elsewhere'; expected 'odom' or 'FR_foot'" in diagnostics.last_fault

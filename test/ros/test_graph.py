@@ -207,7 +207,7 @@ def test_a_robot_stands_without_its_planner() -> None:
     deaths = Deaths()
     spec = by_name(graph({'walk': True}))['planner_node']
     what, text = deaths.judge(spec, -9)
-    assert (what, text) == (Next.RESTART, 'planner_node died (signal SIGKILL); it is started again')
+    assert (what, text) == (Next.RESTART, 'planner_node died (signal SIGKILL); restarting it')
 
 
 @pytest.mark.usefixtures('no_ros')
@@ -266,7 +266,7 @@ def test_identification_from_a_bag() -> None:
     assert spec.parameters == {'robot': 'go2', 'bag': 'run', 'output': 'found', 'autostart': True}
     assert set(spec.parameters) <= set(IdentificationSettings.parameters())
     for name in ('record', 'excitation', 'sim_robot'):
-        with pytest.raises(ArgumentError, match=f'bag and {name} exclude each other'):
+        with pytest.raises(ArgumentError, match=f'bag and {name} are mutually exclusive'):
             graph({'bag': 'run', name: 'x'})
 
 
@@ -276,7 +276,7 @@ def test_parameters_of_nodes() -> None:
     assert specs['sim_node'].parameters['mu'] == 0.9
     assert specs['sim_node'].parameters['terrain'] == 'stairs'
     assert 'mu' not in specs['force_node'].parameters
-    with pytest.raises(ArgumentError, match=r"no node 'sim'.*did you mean 'sim_node'"):
+    with pytest.raises(ArgumentError, match=r"unknown node 'sim'.*did you mean 'sim_node'"):
         graph({}, {'sim': {'mu': 0.9}})
 
 
@@ -288,7 +288,7 @@ def test_parameters_of_nodes() -> None:
         ({'real_time_factor': -1.0}, 'real_time_factor is -1.0; expected'),
         ({'headless': 'maybe'}, "headless is 'maybe'; expected true or false"),
         ({'port': 70_000}, 'port is 70000; expected'),
-        ({'params_file': '/no/such.yaml'}, 'there is no file /no/such.yaml'),
+        ({'params_file': '/no/such.yaml'}, '/no/such.yaml not found'),
     ],
 )
 def test_wrong_options(given: dict[str, Any], message: str) -> None:
@@ -436,7 +436,7 @@ def run_to_end(spec: NodeSpec) -> tuple[Supervisor, list[str]]:
     supervisor.start()
     deadline = time.monotonic() + 20.0
     try:
-        while time.monotonic() < deadline and not supervisor.failed and not any('ended' in x for x in said):
+        while time.monotonic() < deadline and not supervisor.failed and not any('exited' in x for x in said):
             supervisor.look()
             time.sleep(0.02)
         supervisor.look()
@@ -452,16 +452,16 @@ RECORD = NodeSpec('r', module='x', arguments=['record'], is_node=False, needed=F
 @pytest.mark.parametrize(
     ('spec', 'code', 'what', 'text'),
     [
-        (NodeSpec('sim_node'), 1, Next.RESTART, 'sim_node died (exit code 1); it is started again'),
-        (NodeSpec('sim_node'), 0, Next.RESTART, 'sim_node died (exit code 0); it is started again'),
+        (NodeSpec('sim_node'), 1, Next.RESTART, 'sim_node died (exit code 1); restarting it'),
+        (NodeSpec('sim_node'), 0, Next.RESTART, 'sim_node died (exit code 0); restarting it'),
         (NodeSpec('sim_node'), 2, Next.END, 'sim_node refused to start'),
-        (VIEWER, -9, Next.RESTART, 'viewer_node died (signal SIGKILL); it is started again'),
-        (VIEWER, 2, Next.DO_WITHOUT, 'viewer_node refused to start; everything else goes on without it'),
-        (VIEWER, 3, Next.GO_ON, 'viewer_node cannot work here (see its message); everything else goes on'),
-        (RECORD, 0, Next.GO_ON, 'record has ended'),
-        (RECORD, 1, Next.DO_WITHOUT, 'record ended with exit code 1; everything else goes on without it'),
-        (RECORD, -9, Next.RESTART, 'record died (signal SIGKILL); it is started again'),
-        (replace(RECORD, needed=True), 2, Next.END, 'record ended with exit code 2'),
+        (VIEWER, -9, Next.RESTART, 'viewer_node died (signal SIGKILL); restarting it'),
+        (VIEWER, 2, Next.DO_WITHOUT, 'viewer_node refused to start; continuing without it'),
+        (VIEWER, 3, Next.GO_ON, 'viewer_node cannot run here (see its message); continuing without it'),
+        (RECORD, 0, Next.GO_ON, 'record has exited'),
+        (RECORD, 1, Next.DO_WITHOUT, 'record exited with exit code 1; continuing without it'),
+        (RECORD, -9, Next.RESTART, 'record died (signal SIGKILL); restarting it'),
+        (replace(RECORD, needed=True), 2, Next.END, 'record exited with exit code 2'),
     ],
 )
 def test_what_follows_an_end(spec: NodeSpec, code: int, what: Next, text: str) -> None:
@@ -479,7 +479,7 @@ def test_what_follows_many_ends() -> None:
         assert text.startswith(f'{spec.name} died 5 times within 20 s, the last time with exit code 1')
 
 
-@pytest.mark.parametrize(('needed', 'failed'), [(True, 'record ended with exit code 1'), (False, '')])
+@pytest.mark.parametrize(('needed', 'failed'), [(True, 'record exited with exit code 1'), (False, '')])
 def test_a_recorder_that_dies(needed: bool, failed: str) -> None:
     spec = replace(RECORD, module='no_such_module', needed=needed)
     supervisor, said = run_to_end(spec)
@@ -494,7 +494,7 @@ def test_what_may_end_is_not_started_again() -> None:
     assert not supervisor.failed
     assert not supervisor.losses
     assert supervisor.restarts == 0
-    assert sum('has ended' in line for line in said) == 1
+    assert sum('has exited' in line for line in said) == 1
 
 
 def test_an_end_takes_bounded_time(tmp_path: Path) -> None:
@@ -513,7 +513,7 @@ def test_an_end_takes_bounded_time(tmp_path: Path) -> None:
     begin = time.monotonic()
     supervisor.stop()
     assert 1.0 < time.monotonic() - begin < 10.0
-    assert said[-1] == 'deaf does not end; it is killed'
+    assert said[-1] == 'deaf does not stop; killing it'
 
 
 NODE = """
@@ -564,7 +564,7 @@ def test_a_node_that_does_not_end_is_ended(ros_domain: int, holds_the_interprete
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=10.0)
     assert process.returncode == 1
-    assert ('Timeout (0:00:01)' if holds_the_interpreter else 'it did not end within 0.5 s') in errors
+    assert ('Timeout (0:00:01)' if holds_the_interpreter else 'shutdown took longer than 0.5 s') in errors
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)

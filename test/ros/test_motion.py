@@ -36,7 +36,7 @@ class Said:
 @pytest.mark.parametrize(
     ('values', 'lacks'),
     [
-        ({}, 'force_node is silent'),
+        ({}, 'force_node does not report'),
         ({'message': 'compiling'}, 'force_node: compiling'),
         ({**READY, 'message': 'damping: no odom yet'}, 'force_node: damping: no odom yet'),
         ({**READY, 'mode': 'stand', 'message': 'stand hold'}, 'force_node is in mode stand; expected'),
@@ -79,10 +79,10 @@ def test_it_waits_until_the_motion_is_over() -> None:
     [
         (
             [{**READY, 'faults.bad_input': '3', 'last_fault': "joint_targets: unknown joint 'x'"}],
-            "force_node refused the trajectory: joint_targets: unknown joint 'x'",
+            "force_node rejected the trajectory: joint_targets: unknown joint 'x'",
         ),
         ([FOLLOWS, {'message': 'damping until ~/recover: fallen'}], 'the motion was interrupted: .*fallen'),
-        ([FOLLOWS, {}], 'the motion was interrupted: force_node is silent'),
+        ([FOLLOWS, {}], 'the motion was interrupted: force_node does not report'),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_said(later: list[dict[str, str]], message: str) -> None:
@@ -98,7 +98,9 @@ def test_another_mode_is_said_at_once() -> None:
     motion = FollowedMotion(Said(message='stand hold', mode='stand', phase='hold'))
     with pytest.raises(ArgumentError, match='force_node is in mode stand; expected computed_torque'):
         motion.wait_until_ready(60.0, never)
-    with pytest.raises(ArgumentError, match=r'nobody is ready .* after 0.1 s: force_node is silent'):
+    with pytest.raises(
+        ArgumentError, match=r'force_node is not ready .* after 0.1 s: force_node does not report'
+    ):
         FollowedMotion(Said()).wait_until_ready(0.1, never)
 
 
@@ -157,7 +159,7 @@ def test_play_says_what_is_refused(ros_domain: int, motion: Path) -> None:
     ):
         code, text = play()
         assert code == 1, text
-        assert "error: force_node refused the trajectory: joint_targets: unknown joint 'joint1'" in text
+        assert "error: force_node rejected the trajectory: joint_targets: unknown joint 'joint1'" in text
         listener.set('force_node', 'mode', 'stand')
         code, text = play()
         assert code == 1, text

@@ -63,7 +63,7 @@ def test_arguments_outside_of_those_for_ros_are_refused() -> None:
         [sys.executable, '-m', 'force_node', '--robot', 'go2'], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "unknown argument '--robot'; parameters are given as --ros-args -p name:=value" in done.stderr
+    assert "unknown argument '--robot'; set parameters with --ros-args -p name:=value" in done.stderr
 
 
 # ---------------------------------------------------------------- quality of service
@@ -120,7 +120,7 @@ def test_quality_of_service_follows_parameters(ros_domain: int) -> None:
             'qos_overrides./joint_torqes.publisher.depth:=7',
             r"no such publisher \(did you mean '/joint_torques'\?\)",
         ),
-        ('qos_overrides./odom.publisher.depth:=7', 'there is no such publisher'),
+        ('qos_overrides./odom.publisher.depth:=7', 'no such publisher'),
         (
             'qos_overrides./odom.subscription.relibility:=reliable',
             r"unknown policy \(did you mean 'reliability'\?\)",
@@ -173,7 +173,7 @@ def test_two_simulations_are_announced_once(ros_domain: int) -> None:
         probe() as ear,
     ):
         ear.until(
-            lambda: 'expected this node alone' in ear.value('sim_node', 'message'), 'they see each other'
+            lambda: 'expected only this node' in ear.value('sim_node', 'message'), 'they see each other'
         )
         ear.until(lambda: 'publishers of joint_states' in ear.value('force_node', 'message'), 'it sees both')
         ear.listen(2.5)  # in which there would be warnings every second
@@ -185,4 +185,4 @@ def test_two_simulations_are_announced_once(ros_domain: int) -> None:
         assert '/joint_states has 2 publishers (/sim_node, /sim_node); expected one' in warnings[0]
         assert f'ROS domain {ros_domain}' in warnings[0]
     assert [line for line in outputs[2].splitlines() if 'WARN' in line and 'bad' in line] == []
-    assert outputs[2].count('expected a little later') == 0
+    assert outputs[2].count('expected a slightly later stamp') == 0

@@ -162,7 +162,9 @@ def test_halves_are_paired_by_their_stamps() -> None:
     assert reader.take_contacts(pairs[2][1]) is None
     reader.take_motion(pairs[3][0])
     assert reader.take_contacts(pairs[3][1]) is not None
-    assert reader.unmatched == ['contact_plan of 1.040 s has no motion_plan; expected one of the same stamp']
+    assert reader.unmatched == [
+        'contact_plan of 1.040 s has no motion_plan; expected one with the same stamp'
+    ]
     for k in range(20):  # nobody sends the other half
         reader.take_motion(sent(trot(), 2 * STAMP + k)[0])
     assert 'motion_plan of 2.000 s has no contact_plan' in reader.unmatched[1]
@@ -233,7 +235,7 @@ def other_frame(message: Any) -> None:
         (set_nan, "motion_plan: transforms of 'FR_foot' in point 2 have nan; expected finite numbers"),
         (set_infinite, "motion_plan: accelerations of 'com' in point 1 have inf"),
         (no_quaternion, "the quaternion of 'control_frame' in point 1 has length"),
-        (upside_down, "the z axis of 'control_frame' has the vertical part -1"),
+        (upside_down, "the z axis of 'control_frame' has vertical component -1"),
         (lambda m: m.points[1].velocities.pop(), 'motion_plan: point 1 has 5 velocities; expected 6'),
         (lambda m: m.points.clear(), 'motion_plan has 6 joints and 0 points'),
         (lambda m: m.points.__delitem__(slice(1, None)), 'motion_plan has 1 points; expected 2 to 1000'),
@@ -267,7 +269,7 @@ def same_time(message: Any) -> None:
 @pytest.mark.parametrize(
     ('change', 'text'),
     [
-        (half_down, "contact_plan: position of 'FR_foot' in point 2 is 0.5; expected 1 for a foot that is"),
+        (half_down, "contact_plan: position of 'FR_foot' in point 2 is 0.5; expected 1 for a foot in"),
         (pulled, "contact_plan: effort of 'FR_foot' in point 2 is -3 N; expected at least 0"),
         (same_time, 'contact_plan: time_from_start of point 2 is 0.1 s; expected more than 0.1 s'),
         (lambda m: m.points[0].effort.pop(), 'contact_plan: point 0 has 3 effort; expected 4'),

@@ -331,9 +331,9 @@ def test_missing_meshes_are_logged_and_in_the_diagnostics(
             rclpy.spin_once(listener, timeout_sec=0.1)
         [status] = [status for status in heard[-1].status if 'sim_node' in status.name]
         assert status.level == b'\x01'
-        assert 'contact is doubtful' in status.message
+        assert 'contact points are questionable' in status.message
         values = {item.key: item.value for item in status.values}
-        assert "calf.stl' of link 'FL_calf' is not found" in values['contact_doubts']
+        assert "calf.stl' of link 'FL_calf' was not found" in values['contact_doubts']
     finally:
         listener.destroy_node()
         node.close()

@@ -48,7 +48,7 @@ def test_names() -> None:
 
 @pytest.mark.parametrize('name', ['stiars', 'Flat', 'moon', '', 'x' * 5000, 'stairs\0'])
 def test_unknown_name(name: str) -> None:
-    with pytest.raises(ArgumentError, match='there is no terrain') as error:
+    with pytest.raises(ArgumentError, match='unknown terrain') as error:
         Terrain.load(name)
     assert all(known in str(error.value) for known in Terrain.names())
     assert len(str(error.value)) < 300
@@ -92,26 +92,26 @@ def test_everything_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:
     expected = [
         "unknown key 'extra' beside 'terrain:'",
         'terrain[0].size is [1, 0, 1]; expected 3 numbers above 0',
-        'terrain[0].mu is -0.1; expected a friction of 0 or more',
+        'terrain[0].mu is -0.1; expected a friction coefficient of at least 0',
         'terrain[0].restitution is 1.5; expected a restitution from 0 to 1',
         "terrain[0]: unknown key 'colour'; known keys are shape, size, position, rpy, mu, restitution",
         "terrain[1]: shape is 'bxo'; expected one of plane, box, stairs, height_map",
         "terrain[2]: the key 'shape' is missing",
         "terrain[3]: unknown key 'positon'; did you mean 'position'?",
         'terrain[3]: size is missing',
-        'terrain[4].normal is [0, 0, 0]; expected a direction other than zero',
+        'terrain[4].normal is [0, 0, 0]; expected a nonzero direction',
         'terrain[4].point is [nan, 0, 0]; expected 3 finite numbers',
-        'terrain[5].normal is given, and roll or pitch as well',
+        'terrain[5].normal is given together with roll or pitch',
         'terrain[6].run is inf; expected a number above 0',
         'terrain[6].steps is 0; expected a whole number from 1 to 1000',
         'terrain[6].width is True; expected a number above 0',
-        'no holes; it is nan at row 1, column 1',
+        'finite heights; it is nan at row 1, column 1',
         'terrain[7].spacing is 0; expected a number above 0',
         'at least 2 x 2',
         "terrain[8].yaw is 'left'; expected a finite number",
         'missing.npy: cannot be read: No such file or directory',
-        'rows of equally many numbers',
-        "terrain[11]: there is no terrain 'marsh'",
+        'rows of equal length',
+        "terrain[11]: unknown terrain 'marsh'",
         'terrain[12] is 7; expected a shape',
     ]
     assert [sentence for sentence in expected if sentence not in text] == []
@@ -121,11 +121,11 @@ def test_everything_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        ('terrain: [', 'broken YAML'),
+        ('terrain: [', 'invalid YAML'),
         ('ground: []', "no top key 'terrain:'"),
         ('', "no top key 'terrain:'"),
-        ('terrain:\n- {shape: plane, mu: 1, mu: 2}', "the key 'mu' stands"),
-        ('terrain: &a [*a]', 'broken YAML'),
+        ('terrain:\n- {shape: plane, mu: 1, mu: 2}', "the key 'mu' is already"),
+        ('terrain: &a [*a]', 'invalid YAML'),
         (b'\xff\xfe\x00', 'not valid UTF-8'),
         ('terrain: []', 'at least one shape'),
     ],
@@ -192,19 +192,19 @@ def bad_images(folder: Path) -> dict[str, tuple[str, str]]:
         np.savez(file, a=np.zeros((2, 2)))
     (folder / 'map.tif').write_bytes(b'II*')
     return {
-        'alpha.png': ('no holes', '1 pixels are transparent, the first at row 1, column 2'),
-        'marked.png': ('no holes', 'the first at row 3, column 1'),
-        'colour.png': ('a grey image', 'has colours'),
+        'alpha.png': ('an opaque image', '1 pixels are transparent, the first at row 1, column 2'),
+        'marked.png': ('an opaque image', 'the first at row 3, column 1'),
+        'colour.png': ('a grayscale image', 'has colours'),
         'thin.png': ('at least 2 x 2', 'it has 1 x 4'),
         'other.png': ('a PNG image', 'cannot identify'),
         'broken.png': ('a PNG image', ''),
-        'holes.npy': ('no holes', 'inf at row 0, column 1'),
+        'holes.npy': ('finite heights', 'inf at row 0, column 1'),
         'cube.npy': ('a 2-dimensional array', '(3, 3, 3)'),
         'words.npy': ('array of numbers', '<U1'),
         'objects.npy': ('a .npy file with numbers', ''),
         'empty.npy': ('a .npy file with numbers', ''),
         'archive.npy': ('a .npy file with one array', ''),
-        'map.tif': ('ends in .npy or .png', ''),
+        'map.tif': ('a .npy or .png file', ''),
     }
 
 

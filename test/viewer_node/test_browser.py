@@ -68,7 +68,7 @@ def test_robot_is_seen_and_buttons_act(tmp_path: Path) -> None:
         browser.open(address)
         until(lambda: 'Reset' in browser.text(), 'the page')
         until(lambda: browser.evaluate('document.title') == 'quad_dynamics', 'the title')
-        until(lambda: 'sim_node: nothing heard yet' in browser.text(), 'the status')
+        until(lambda: 'sim_node: no diagnostics yet' in browser.text(), 'the status')
         without = scene(browser)
         assert dark_share(browser) < 1e-3
         with Process('sim_node', initial_pose='standing'):
@@ -96,7 +96,7 @@ def test_arrow_keys_drive(tmp_path: Path) -> None:
         listener.node.create_subscription(
             Twist, 'cmd_vel', lambda t: twists.append((t.linear.x, t.linear.y, t.angular.z)), COMMAND
         )
-        until(lambda: 'Arrow keys drive' in browser.text(), 'the walk controls', listener)
+        until(lambda: 'Hold arrow keys to drive' in browser.text(), 'the walk controls', listener)
         until(lambda: browser.evaluate('window.quadDynamicsDrives'), 'the keys to drive', listener)
         # 30 % of the largest velocities
         for name, shift, expected in (

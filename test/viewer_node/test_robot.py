@@ -211,7 +211,7 @@ def test_collision_shape_stands_in_for_a_mesh_that_is_missing(tmp_path: Path) ->
     made = body_meshes(load(write_box(tmp_path, shapes), floating_base=True))
     assert looks(made) == [((1.0, 2.0, 3.0), TEAL)]
     assert len(made.problems) == 1
-    assert made.note == '1 mesh cannot be shown (nowhere.stl); teal shapes stand in'
+    assert made.note == '1 mesh cannot be shown (nowhere.stl); teal shapes are shown instead'
 
 
 def test_each_link_has_its_own_stand_in(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_each_link_has_its_own_stand_in(tmp_path: Path) -> None:
     first, second = (BodyMeshes({0: made.glb[body]}, 1.0, ()) for body in (0, 1))
     assert [color for _, color in looks(first)] == [tuple(linear(GREY))]
     assert looks(second) == [((1.0, 2.0, 3.0), TEAL)]
-    assert made.note == '2 meshes cannot be shown (b.dae, y.obj); teal shapes stand in'
+    assert made.note == '2 meshes cannot be shown (b.dae, y.obj); teal shapes are shown instead'
 
 
 def test_link_of_which_nothing_can_be_shown_is_a_box_of_its_inertia(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_collada_without_its_reader_says_what_to_install(
 ) -> None:
     (tmp_path / 'box.dae').write_text('<COLLADA/>')
     monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
-    with pytest.raises(MeshError, match=r'without pycollada; install it with: .*pip install pycollada'):
+    with pytest.raises(MeshError, match=r'needs pycollada; install it with: .*pip install pycollada'):
         read_mesh('box.dae', str(tmp_path / 'box.urdf'))
 
 

@@ -28,7 +28,7 @@ def test_real_time_factor_is_measured_and_begins_anew() -> None:
     assert status.real_time_factor == pytest.approx(0.5)
     status.tick(0.0, 3.4)
     assert status.real_time_factor is None
-    assert status.lines(3.4) == [Line('0.00 s'), Line('sim_node: nothing heard yet', 'warning')]
+    assert status.lines(3.4) == [Line('0.00 s'), Line('sim_node: no diagnostics yet', 'warning')]
 
 
 def test_node_that_ends_is_told_from_one_that_has_not_begun() -> None:
@@ -36,9 +36,9 @@ def test_node_that_ends_is_told_from_one_that_has_not_begun() -> None:
     assert status.hear(said('other', 0, 'running'), 10.0) == []
     assert status.hear(said('/robot/sim_node', 0, 'running'), 10.0) == ['sim_node']
     assert status.lines(11.0) == [Line('sim_node: running')]
-    assert status.lines(17.0) == [Line('sim_node is silent for 7 s: has it ended?', 'error')]
-    status.hear(said('robot/sim_node', 1, 'no commands: the drives damp'), 18.0)
-    assert status.lines(18.0) == [Line('sim_node: no commands: the drives damp', 'warning')]
+    assert status.lines(17.0) == [Line('sim_node: no diagnostics for 7 s; is it still running?', 'error')]
+    status.hear(said('robot/sim_node', 1, 'no commands: the drives are damping'), 18.0)
+    assert status.lines(18.0) == [Line('sim_node: no commands: the drives are damping', 'warning')]
 
 
 def test_node_that_compiles_is_neither_silent_nor_wrong() -> None:
@@ -62,7 +62,9 @@ def test_a_node_that_need_not_be_there_is_shown_once_it_has_spoken() -> None:
     assert status.lines(0.0) == [Line('force_node: stand hold')]
     status.hear(said('planner_node', 0, 'walk (trot)'), 1.0)
     assert status.lines(1.0)[-1] == Line('planner_node: walk (trot)')
-    assert status.lines(9.0)[-1] == Line('planner_node is silent for 8 s: has it ended?', 'error')
+    assert status.lines(9.0)[-1] == Line(
+        'planner_node: no diagnostics for 8 s; is it still running?', 'error'
+    )
 
 
 def test_advice_after_a_fall_depends_on_how_the_robot_lies() -> None:
@@ -72,11 +74,11 @@ def test_advice_after_a_fall_depends_on_how_the_robot_lies() -> None:
     assert status.latched('force_node', 1.0) == 'fallen'
     assert status.latched('force_node', 9.0) == ''  # old news
     for tilt, starts in (
-        (3.1, 'The robot lies on its side or back. Recover cannot'),
+        (3.1, 'The robot lies on its side or back and cannot'),
         (0.2, 'The controller has'),
     ):
         line = advice(tilt)
         assert line.tone == 'advice'
         assert line.text.startswith(starts)
-        assert 'Reset puts' in line.text
+        assert 'initial pose' in line.text
     assert advice(math.nan) == advice(0.0)

@@ -102,7 +102,7 @@ def test_ends_cleanly_and_soon(number: int) -> None:
 @pytest.mark.parametrize(
     ('parameters', 'text'),
     [
-        ({'robot': 'nix'}, 'parameter robot: nix: there is no such file'),
+        ({'robot': 'nix'}, 'parameter robot: nix: no such file'),
         ({'port': 70000}, 'parameter port is 70000; expected a whole number from 0 to 65535'),
         ({'host': '192.0.2.1', 'port': 0}, "host '192.0.2.1'"),
     ],
@@ -123,7 +123,7 @@ def test_port_that_is_taken_is_named() -> None:
         command = [sys.executable, '-m', 'viewer_node', '--ros-args', '-p', f'port:={port}']
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == CANNOT_SERVE == 3
-    assert f'port {port} of 127.0.0.1 is taken; choose another with --port' in done.stderr
+    assert f'port {port} of 127.0.0.1 is in use; choose another with --port' in done.stderr
     assert done.stderr.count('\n') == 1
 
 
@@ -194,10 +194,10 @@ def test_silence_is_said_and_ends_when_somebody_speaks() -> None:
     with Process('viewer_node', port=0) as viewer, probe() as listener:
         with PageClient(address(viewer)) as client:
             wait(lambda: 'no robot yet' in shown(client), 'that there is no robot')
-            assert 'sim_node: nothing heard yet' in shown(client)
+            assert 'sim_node: no diagnostics yet' in shown(client)
             press(client, 'Reset')  # of a node that is not there
             wait(
-                lambda: 'is not there' in str(client.of_type('NotificationShowMessage') or client.messages),
+                lambda: 'not available' in str(client.of_type('NotificationShowMessage') or client.messages),
                 'it',
             )
             for _ in range(2):  # the simulation comes, is killed, and comes again
@@ -293,7 +293,7 @@ def test_page_tells_of_compiling_and_of_a_fall_and_reset_recovers() -> None:
             wait(lambda: client.of_type('GuiFolderMessage'), 'the page')
             say('sim_node', 0, 'compiling simulate, 3 s so far', compiling='simulate')
             wait(lambda: 'sim_node: compiling simulate' in shown(client), 'that it compiles', listener)
-            assert 'This happens once' in shown(client)
+            assert 'This happens only once' in shown(client)
             assert folders_shown(client) == [False]
             subscription = node.create_subscription(Twist, 'cmd_vel', lambda _: None, COMMAND)
             wait(lambda: folders_shown(client) == [False, True], 'the walk controls', listener)
@@ -308,9 +308,9 @@ def test_page_tells_of_compiling_and_of_a_fall_and_reset_recovers() -> None:
 
             wait(lambda: 'recover' in press_and_listen(), 'the controller to recover after the reset')
             assert calls[0] == 'reset'
-            assert 'Recover lets it go on from here, Reset puts the robot back' in shown(client)
+            assert 'Recover resumes from here, Reset returns' in shown(client)
             wait(
-                lambda: 'still: fallen; Reset puts the robot back to its start' in str(client.messages),
+                lambda: 'still: fallen; use Reset to return to the initial pose' in str(client.messages),
                 'what can be done',
                 listener,
             )
@@ -414,7 +414,7 @@ def test_every_message_of_markers_counts_though_several_come_between_two_refresh
     callbacks['markers'](b'nonsense')
     assert [(each.id, each.action) for each in streams.markers('markers')] == [(1, 0), (2, 0), (1, 2)]
     assert len(faults) == 1
-    assert 'markers: 8 bytes that cannot be read' in faults[0]
+    assert 'markers: cannot read a message of 8 bytes' in faults[0]
     assert streams.markers('markers') == []
 
 

@@ -4,10 +4,10 @@
 | module | what it does |
 |---|---|
 | `names` | the modes, and what they mean |
-| `settings` | everything that can be set about them |
+| `settings` | their settings |
 | `laws` | the law of each mode |
-| `supervisor` | asks the law of the mode, takes its commands, and damps when something is wrong |
-| `commanded_walker` | mode whole_body: a walker whose commands grow old |
-| `passthrough` | mode passthrough: sends commands on, within limits |
+| `supervisor` | runs the law of the mode, takes its commands, and damps if there is a fault |
+| `commanded_walker` | mode whole_body: a walker whose commands expire |
+| `passthrough` | mode passthrough: forwards commands, within limits |
 | `joint_targets` | trajectories for mode computed_torque |
 """

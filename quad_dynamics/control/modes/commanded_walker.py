@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A walker that is told velocities, or plans of another process, and stops when they do not come."""
+"""A walker that follows velocities or external plans, and stops when they cease."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class CommandedWalker:
     """Stands up, stands, and walks at the velocity of the last command; stops when it is too old.
 
-    Time is that of the states: also how old a command is.
+    All times, including the age of a command, are in the time of the states.
     """
 
     def __init__(self, model: Model, settings: ModeSettings) -> None:
@@ -34,7 +34,7 @@ class CommandedWalker:
         return self._walker.phase
 
     def start(self, state: RobotState) -> None:
-        """Get up from here, or stand; commands that were meant for another time are forgotten."""
+        """Get up from the current pose, or stand; earlier commands are discarded."""
         self._velocity.stop()
         self._walker.start(state)
         self._velocity.watch(state.time)
@@ -42,13 +42,13 @@ class CommandedWalker:
     def command(self, vx: float, vy: float, wz: float) -> str:
         """Take a velocity; its time is that of the last state.
 
-        Where plans come from another node, velocities are for that node: without plans the robot stands.
+        With external plans, velocities are for the other node: without plans the robot stands.
 
         Returns:
             '' for a velocity that is within limits, else what was limited.
 
         Raises:
-            ArgumentError: a value that is not finite; the command is as before then.
+            ArgumentError: a value is not finite; the command is unchanged.
         """
         return '' if self._is_led else self._velocity.take(vx, vy, wz)
 
@@ -62,12 +62,12 @@ class CommandedWalker:
         return self._walker.update(state)
 
     def change(self, settings: ModeSettings) -> None:
-        """Take other settings of walking, and another timeout."""
+        """Change the settings of walking, and the timeout."""
         self._walker.change(settings)
         self._velocity.timeout = settings.cmd_timeout
 
     def details(self) -> dict[str, Any]:
-        """What a user wants to know about walking, by name."""
+        """Diagnostic values of walking, by name."""
         walker, counts, plan = self._walker, self._walker.counts, self._walker.plan
         command = (0.0, 0.0, 0.0) if plan is None else plan.command
         return {
@@ -84,9 +84,9 @@ class CommandedWalker:
 
 
 def _make_walker(model: Model, settings: ModeSettings) -> Walker:
-    # Here, for all other modes work without a solver.
+    # Imported here, because all other modes work without a solver.
     try:
         from quad_dynamics.control.walker import Walker
     except ImportError as error:
-        raise ArgumentError(f'{error}; expected the solver of whole-body control to be installed') from error
+        raise ArgumentError(f'{error}; install the solver of whole-body control') from error
     return Walker(model, settings)

@@ -14,9 +14,9 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 from quad_dynamics.parameters.parameter import nearest
 
-# More would take longer to prepare than the drives wait for a command.
+# More would take longer to prepare than the command timeout of the drives.
 MOST_POINTS = 3000
-# How far in the future a trajectory may begin: farther away, its stamp is of another clock [s].
+# How far in the future a trajectory may start; beyond that, its stamp is from another clock [s].
 LATEST_START = 60.0
 
 
@@ -25,11 +25,11 @@ class Targets:
     """A trajectory of all joints.
 
     Attributes:
-        start: when it begins, in the time of states; it may have begun already [s].
+        start: start time, in the time of states; it may have passed [s].
         times: (N,) since then [s].
         q: (N, nj) positions.
-        qd: (N, nj) velocities; None: as the positions say.
-        qdd: (N, nj) accelerations; None: as the rest says.
+        qd: (N, nj) velocities; None: computed from the positions.
+        qdd: (N, nj) accelerations; None: computed from the rest.
     """
 
     start: float
@@ -42,17 +42,17 @@ class Targets:
 def read_targets(message: Any, model: Model, now: float, here: Floats) -> Targets:
     """Targets from a trajectory_msgs/JointTrajectory.
 
-    It begins at its stamp, or now if that is zero. What has passed of one that comes late is left out. Joints
-    that it does not name are held where they are.
+    It starts at its stamp, or now if that is zero. If it arrives late, the part that has passed is skipped.
+    Joints that it does not name are held in place.
 
     Args:
         message: with `header.stamp`, `joint_names` and `points`.
         model: robot.
-        now: time of the newest state [s].
+        now: time of the latest state [s].
         here: (nj,) positions of the joints now.
 
     Raises:
-        ArgumentError: what is wrong with it, by joint and point.
+        ArgumentError: the trajectory is invalid; the message names joint and point.
     """
     columns = _columns(list(message.joint_names), model)
     points = list(message.points)
@@ -64,7 +64,7 @@ def read_targets(message: Any, model: Model, now: float, here: Floats) -> Target
     }
     positions = values['positions']
     if positions is None:
-        raise ArgumentError('joint_targets has no positions; expected one for each joint in each point')
+        raise ArgumentError('joint_targets has no positions; expected one per joint in each point')
     _check_range(positions, columns, model)
     start = _start(message.header.stamp, now, float(times[-1]))
     q = np.tile(here, (len(points), 1))
@@ -101,7 +101,7 @@ def _times(points: Sequence[Any]) -> Floats:
         i = int(late[0]) + 1
         raise ArgumentError(
             f'joint_targets: time_from_start of point {i} is {times[i]:g} s; expected more than '
-            f'{times[i - 1]:g} s, that of the point before'
+            f'{times[i - 1]:g} s, the time of the previous point'
         )
     return times
 
@@ -114,7 +114,7 @@ def _values(points: Sequence[Any], name: str, columns: list[int], model: Model) 
     for i, size in enumerate(sizes):
         if size != len(columns):
             raise ArgumentError(
-                f'joint_targets: point {i} has {size} {name}; expected {len(columns)}, as many as joints'
+                f'joint_targets: point {i} has {size} {name}; expected {len(columns)}, one per joint'
             )
     values = np.array([getattr(point, name) for point in points], dtype=np.float64)
     if not np.isfinite(values).all():
@@ -146,14 +146,14 @@ def _filled(values: Floats | None, columns: list[int], nj: int) -> Floats | None
 
 
 def _start(stamp: Any, now: float, duration: float) -> float:
-    # as the time of states is made from their stamps, so that equal stamps are equal times
+    # Computed like the time of states, so that equal stamps give equal times.
     start = (stamp.sec * 10**9 + stamp.nanosec) * 1e-9
     if start == 0.0:
         return now
     is_over = start < now and start + duration <= now
     if is_over or start > now + LATEST_START:
         raise ArgumentError(
-            f'joint_targets begins at {start:g} s and takes {duration:g} s, but it is {now:g} s'
+            f'joint_targets starts at {start:g} s and lasts {duration:g} s, but the time is {now:g} s'
             f'{": all of its points have passed" if is_over else ""}; expected a stamp in the time of '
             'joint_states, or zero for now'
         )

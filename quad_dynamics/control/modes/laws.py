@@ -30,7 +30,7 @@ _LAWS: dict[str, Callable[[Model, ModeSettings], ModeLaw]] = {
 
 
 def make_laws(model: Model, settings: ModeSettings) -> tuple[dict[str, ModeLaw], dict[str, str]]:
-    """All laws that a robot can have, and for the other modes why it cannot have them."""
+    """All laws that a robot supports, and for the other modes the reason why not."""
     laws: dict[str, ModeLaw] = {}
     refused: dict[str, str] = {}
     for mode in names.MODES:

@@ -12,10 +12,10 @@ WHOLE_BODY = 'whole_body'
 
 MEANINGS = {
     STAND: 'get up and stand',
-    GRAVITY: 'carry the weight',
+    GRAVITY: 'compensate gravity',
     COMPUTED_TORQUE: 'follow joint_targets',
-    DAMPING: 'come to rest',
-    PASSTHROUGH: 'send joint_commands on, within limits',
-    WHOLE_BODY: 'get up, stand, and walk as cmd_vel says',
+    DAMPING: 'damp the joints',
+    PASSTHROUGH: 'forward joint_commands, within limits',
+    WHOLE_BODY: 'get up, stand, and walk on cmd_vel',
 }
 MODES = tuple(MEANINGS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of somebody else, sent on as they are; what limits them is the guard."""
+"""Forwards external commands; the guard limits them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quad_dynamics.model.model import Model
 
 
 class Passthrough:
-    """Sends the last command on; damps when it is too old."""
+    """Forwards the last command; damps when it is too old."""
 
     def __init__(self, model: Model, settings: ModeSettings) -> None:
         self._damping = Damping(model)
@@ -24,7 +24,7 @@ class Passthrough:
         self.phase = 'no command'
 
     def start(self, state: RobotState) -> None:
-        """Forget commands that were meant for another time."""
+        """Discard earlier commands."""
         self._command, self.phase = None, 'no command'
         self._time = state.time
 
@@ -41,5 +41,5 @@ class Passthrough:
         return self._damping.update(state) if self._command is None else self._command
 
     def change(self, settings: ModeSettings) -> None:
-        """Take another timeout."""
+        """Change the timeout."""
         self._timeout = settings.command_timeout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a robot that takes commands: those of walking, and these."""
+"""Settings of a robot that takes commands, in addition to those of walking."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from quad_dynamics.parameters.parameter import param
 
 @dataclass(frozen=True)
 class CommandedSettings(WalkerSettings):
-    """Everything that can be set about a robot that walks at velocities which come again and again."""
+    """Settings of a robot that walks at velocities commanded repeatedly."""
 
     # More cautious than `Walker` alone.
-    mu: float = param(0.4, 'friction that the feet may count on', unit='-', low=0.0, high=5.0, dynamic=True)
+    mu: float = param(
+        0.4, 'friction coefficient assumed for the feet', unit='-', low=0.0, high=5.0, dynamic=True
+    )
     cmd_timeout: float = param(
         0.2,
-        'without cmd_vel after which the robot stops and stands, in the time of joint_states',
+        'time without cmd_vel after which the robot stops and stands, in the time of joint_states',
         unit='s',
         low=0.01,
         high=60.0,
@@ -28,7 +30,7 @@ class CommandedSettings(WalkerSettings):
 
 @dataclass(frozen=True)
 class ModeSettings(CommandedSettings):
-    """Everything that can be set about the modes."""
+    """Settings of the modes."""
 
     mode: str = param(
         STAND,
@@ -38,7 +40,7 @@ class ModeSettings(CommandedSettings):
     )
     command_timeout: float = param(
         0.25,
-        'without joint_commands after which passthrough damps the joints, in the time of joint_states',
+        'time without joint_commands after which passthrough damps the joints, in the time of joint_states',
         unit='s',
         low=0.01,
         high=10.0,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides what the joints are to do: by the law of the mode, or by damping when something is wrong.
+"""Computes setpoints of the joints: by the law of the mode, or damping if there is a fault.
 
-`Supervision` guards the law; `Supervisor` adds modes, and the commands that each of them takes.
+`Supervision` guards the law; `Supervisor` adds modes and their commands.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from quad_dynamics.planning.motion_plan import MotionPlan
 
 
 class Supervisor(Supervision):
-    """The laws of all modes, and what keeps them safe.
+    """The laws of all modes, with supervision.
 
     Attributes:
         estimator: of the forces on the feet.
     """
 
     def __init__(self, model: Model, settings: ModeSettings, on_fault: FaultHandler | None = None) -> None:
-        """Make all laws, and run each once, which compiles what it needs.
+        """Make all laws, and run each once to compile its kernels.
 
         Args:
             model: robot.
-            settings: all that can be set.
-            on_fault: gets kind and text of each fault.
+            settings: of control and modes.
+            on_fault: called with kind and text of each fault.
 
         Raises:
-            ArgumentError: settings that do not suit the robot.
+            ArgumentError: the settings are invalid for the robot.
         """
         super().__init__(model, None, settings, on_fault)
         self._laws, self._refused = make_laws(model, settings)
@@ -59,7 +59,7 @@ class Supervisor(Supervision):
 
     @property
     def mode(self) -> str:
-        """Which law controls the robot."""
+        """The mode, which selects the law that controls the robot."""
         return self._mode
 
     def _set_mode(self, mode: str) -> None:
@@ -68,7 +68,7 @@ class Supervisor(Supervision):
 
     @property
     def phase(self) -> str:
-        """What the law is doing, or why it is not asked."""
+        """The phase of the law, or why it is not running."""
         if self.faults.latched:
             return 'latched'
         if self.waiting_for:
@@ -76,15 +76,15 @@ class Supervisor(Supervision):
         return self._laws[self._mode].phase
 
     def details(self) -> dict[str, Any]:
-        """What the law of the mode says about itself, by name."""
+        """Diagnostic values of the law, by name."""
         law = self._laws[self._mode]
         return law.details() if isinstance(law, CommandedWalker) else {}
 
     def change(self, settings: ModeSettings) -> None:
-        """Take other settings; another mode begins at the next state.
+        """Change settings; another mode starts at the next state.
 
         Raises:
-            ArgumentError: they do not suit the robot; nothing has changed then.
+            ArgumentError: the settings are invalid for the robot; nothing has changed.
         """
         self._check_mode(settings.mode)
         guard = Guard(self._model, settings)
@@ -98,14 +98,13 @@ class Supervisor(Supervision):
     def _check_mode(self, mode: str) -> None:
         if mode not in self._laws:
             raise ArgumentError(
-                f'parameter mode is {mode!r}: {self._refused[mode]}, or one of the modes '
-                f'{", ".join(self._laws)}'
+                f'parameter mode is {mode!r}: {self._refused[mode]}; available modes: {", ".join(self._laws)}'
             )
 
     # ---------------------------------------------------------------- states
 
     def _notice(self, state: RobotState) -> None:
-        """Feed the observer; what goes wrong with it is no reason to let the robot fall."""
+        """Update the observer; its errors must not make the robot fall."""
         try:
             self.estimator.update(state)
         except Exception as error:  # whatever it is
@@ -129,7 +128,7 @@ class Supervisor(Supervision):
             message: a JointTrajectory.
 
         Raises:
-            ArgumentError: what is wrong with them, or that this is not the time for them.
+            ArgumentError: they are invalid, or the robot is not ready for them.
         """
         law = self._expecting('joint_targets', COMPUTED_TORQUE)
         assert isinstance(law, ComputedTorque)
@@ -142,17 +141,17 @@ class Supervisor(Supervision):
         """Take a command for passthrough: torques and targets, each (nj,) or None.
 
         Raises:
-            ArgumentError: this is not the time for it.
+            ArgumentError: the robot is not ready for it.
         """
         law = self._expecting('joint_commands', PASSTHROUGH)
         assert isinstance(law, Passthrough)
         law.command(Setpoint(np.zeros(self._model.nj) if tau is None else tau, q, qd))
 
     def velocity(self, vx: float, vy: float, wz: float) -> None:
-        """Take a velocity for walking [m/s, m/s, rad/s]; zero means nothing to a robot that does not walk.
+        """Take a walking velocity [m/s, m/s, rad/s]; zero is ignored by a robot that does not walk.
 
         Raises:
-            ArgumentError: a value that is not finite, or this is not the time for it.
+            ArgumentError: a value is not finite, or the robot is not ready for it.
         """
         if vx == vy == wz == 0.0 and (self._mode != WHOLE_BODY or self._must_start):
             return
@@ -163,23 +162,23 @@ class Supervisor(Supervision):
             self.faults.note('limited_cmd_vel', limited)
 
     def follow(self, plan: MotionPlan) -> None:
-        """Take a motion plan for mode whole_body; a robot that is in another mode may need it later."""
+        """Take a motion plan for mode whole_body; in another mode it may be needed later."""
         law = self._laws.get(WHOLE_BODY)
         if isinstance(law, CommandedWalker):
             law.follow(plan)
 
     def _expecting(self, topic: str, mode: str) -> ModeLaw:
         if self._mode != mode:
-            raise ArgumentError(f"{topic} came in mode '{self._mode}'; expected mode '{mode}'")
+            raise ArgumentError(f"{topic} received in mode '{self._mode}'; expected mode '{mode}'")
         if self._must_start:
-            reason = self.faults.latched or self.waiting_for or 'the mode has not begun'
-            raise ArgumentError(f'{topic} came too early ({reason}); expected a robot that is under control')
+            reason = self.faults.latched or self.waiting_for or 'the mode has not started'
+            raise ArgumentError(f'{topic} rejected ({reason}); expected a robot that is under control')
         return self._laws[mode]
 
     # ---------------------------------------------------------------- warm-up
 
     def _warm_up(self) -> None:
-        """Run everything once, so that the first state takes no longer than the thousandth."""
+        """Run everything once, so that the first state takes no longer than later ones."""
         model = self._model
         q = np.array(model.neutral if model.standing is None else model.standing)
         feet = np.tile(model.total_mass * 9.81 / 4.0 * np.array([0.0, 0.0, 1.0]), (len(model.foot_names), 1))
