@@ -9,6 +9,7 @@ from pathlib import Path
 import identification_worlds as worlds
 import numpy as np
 import pytest
+from identification_data import Levels, equations_of, make_samples, robot
 from identification_worlds import World
 
 from benchmarks.plausibility import run
@@ -18,6 +19,7 @@ from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.pipeline import IdentifySettings, identify
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.solvers.solve import solve
+from quad_dynamics.identification.validation.plausibility import uncarried
 from quad_dynamics.identification.validation.validation import pooled
 
 # Logs from which robots of 0.8 and of 3 times the true mass came without a word.
@@ -113,3 +115,17 @@ def test_a_log_without_rows_that_count_is_refused(n: int) -> None:
     nothing = NormalEquations(np.eye(columns.size), np.zeros(columns.size), 1.0, n)
     with pytest.raises(ArgumentError, match='no row of any sample'):
         solve([nothing] * 3, None, columns, make_freedom(columns))
+
+
+@pytest.mark.parametrize('factor', [1.0, 1.25, 0.75])
+def test_feet_that_carry_another_weight_are_announced(factor: float) -> None:
+    """Friction alone is free: the mass stays that of the model, whatever the feet carry."""
+    model = robot('mini_cheetah')
+    samples, _ = make_samples(model.with_pi(factor * model.pi), 0, 1.0, 100.0)
+    columns = make_columns(model)
+    equations = equations_of(samples, columns, Levels())
+    solution = solve(equations.accumulate(3), equations, columns, make_freedom(columns, ['friction']))
+    told = uncarried(equations, solution)
+    assert bool(told) == (factor != 1.0)
+    for text in told:
+        assert float(text.split()[3]) == pytest.approx(factor * model.total_mass, rel=0.03)

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.plausible import Limits, immobile_mass
 from quad_dynamics.identification.solvers.solution import Solution
 
 _MOST = 0.15  # change of the whole mass that is not worth a warning
 _WORTH = 0.08  # part of the robot that the data must ask for beyond a limit
 _SHOWN = 4  # limits that are named
+_UNCARRIED = 0.12  # part of the weight by which feet may carry another
+_LOOKED_AT = 2000  # samples, at most
 
 
 def implausible(solution: Solution, limits: Limits | None) -> list[str]:
@@ -39,3 +44,38 @@ def implausible(solution: Solution, limits: Limits | None) -> list[str]:
             'inertia alone'
         )
     return found
+
+
+def uncarried(equations: Equations, solution: Solution) -> list[str]:
+    """A sentence where the feet carry more or less than the robot that was found; bases that float only.
+
+    Where freeing inertia does not help, as in trots with many impacts, a payload stays unknown, and biases of
+    the force sensors stand for it. The sum of the forces as measured shows it all the same: what it is over
+    weight and acceleration of the robot, by least squares over samples.
+
+    Args:
+        equations: of the training data.
+        solution: what was found.
+    """
+    if equations.mode not in ('forces', 'base'):
+        return []
+    samples, pi, x = equations.samples, solution.columns.slices['pi'], solution.x.copy()
+    x[solution.columns.slices['bias']] = 0.0
+    every, done = max(1, -(-len(samples) // _LOOKED_AT)), 0
+    left, whole = 0.0, 0.0
+    for rows in samples.chunks():
+        picked = rows[(-done) % every :: every]
+        done += len(rows)
+        Y, y = (each[:, :3] for each in equations.raw(picked))
+        known = Y[..., pi] @ (solution.x + solution.columns.known)[pi]
+        left += float(np.sum(known * (y - Y @ x)))
+        whole += float(np.sum(known**2))
+    ratio = left / max(whole, 1e-300)
+    if abs(ratio) <= _UNCARRIED:
+        return []
+    mass = float(solution.x[pi][::10].sum()) + immobile_mass(solution.columns)
+    return [
+        f'the feet carry {mass * (1.0 + ratio):.4g} kg, but the robot that was found has {mass:.4g} kg: it '
+        'carries something that this motion does not identify, or foot forces have a bias or a wrong scale. '
+        'Weigh the robot, and give --mass'
+    ]
