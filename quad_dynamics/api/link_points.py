@@ -11,7 +11,7 @@ from quad_dynamics.api.validation import packed_form, vector
 from quad_dynamics.array_types import Floats
 from quad_dynamics.compiler.registry import Kernel
 from quad_dynamics.kernels.frames import frame_jacobian, frame_motion, frame_pose
-from quad_dynamics.model.layout import LinkFrame
+from quad_dynamics.memory.layout import LinkFrame
 from quad_dynamics.model.model import Model
 
 

@@ -18,7 +18,7 @@ from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from quad_dynamics.model.packing import Packed
+    from quad_dynamics.memory.packing import Packed
 
 
 # A contact point: the name of a link, or a link and a position in its frame [m].

@@ -12,11 +12,11 @@ from numpy import empty
 from quad_dynamics.api.validation import States, check_finite, mixed_form, to_floats
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels.normal_equations import accumulate as _accumulate
-from quad_dynamics.kernels.regressor import FRICTION_COLUMNS, ROTOR_COLUMNS
-from quad_dynamics.kernels.regressor import regressor as _regressor
+from quad_dynamics.kernels.regression.normal_equations import accumulate as _accumulate
+from quad_dynamics.kernels.regression.regressor import FRICTION_COLUMNS, ROTOR_COLUMNS
+from quad_dynamics.kernels.regression.regressor import regressor as _regressor
+from quad_dynamics.memory.packing import Packed
 from quad_dynamics.model.model import Model
-from quad_dynamics.model.packing import Packed
 
 
 def regressor(

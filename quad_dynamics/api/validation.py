@@ -21,7 +21,7 @@ from quad_dynamics.model.model import Model
 
 if TYPE_CHECKING:
     from quad_dynamics.compiler.registry import Kernel
-    from quad_dynamics.model.packing import Packed
+    from quad_dynamics.memory.packing import Packed
 
 
 _FLOAT64 = np.dtype(np.float64)

@@ -108,7 +108,7 @@ def cache_directory() -> Path:
 def sources() -> list[Path]:
     """The files that compiled kernels are made from."""
     kernels = [path for name in ('compiler', 'kernels') for path in sorted((_PACKAGE / name).rglob('*.py'))]
-    return [*kernels, _PACKAGE / 'model' / 'layout.py']
+    return [*kernels, _PACKAGE / 'memory' / 'layout.py']
 
 
 def _hash_sources() -> str:

@@ -8,8 +8,8 @@ analyse the formulas, whose hundreds of operations would take it seconds, and a 
 return tuples, loop over a literal range, in short use all of Python, at no cost.
 
 A placeholder is a float, an int, or four floats at once (`LANES` of them, in one vector register: see
-`quad_dynamics.model.layout` for what stands in the lanes). A formula looks the same for all of them, and runs
-on plain Python numbers too. Numbers in memory are reached through addresses: see
+`quad_dynamics.memory.layout` for what stands in the lanes). A formula looks the same for all of them, and
+runs on plain Python numbers too. Numbers in memory are reached through addresses: see
 `quad_dynamics.compiler.arrays`.
 """
 

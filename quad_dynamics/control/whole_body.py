@@ -9,7 +9,7 @@ matters most to what matters least (Bellicoso, Jenelten, Gehring, Hutter 2018; E
 3. the centre of mass, the orientation of the base and the feet that swing accelerate as wanted,
 4. forces are near those that share the weight evenly.
 
-The first is eliminated (`kernels/whole_body.py`): three unknowns a leg remain, and torques are affine in
+The first is eliminated (`kernels/whole_body/`): three unknowns a leg remain, and torques are affine in
 them. The second are inequalities of both quadratic programs that follow. The third is the cost of the first
 program, with weights, because two point feet cannot do everything at once. The second program keeps what the
 first has reached exactly, and chooses among the forces that are left.

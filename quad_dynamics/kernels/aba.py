@@ -42,7 +42,7 @@ from quad_dynamics.kernels.tree import (
     velocity_wrench,
 )
 from quad_dynamics.kernels.validation import good_configuration, good_vector, has_shape
-from quad_dynamics.model.layout import Pack, Robot
+from quad_dynamics.memory.layout import Pack, Robot
 
 
 @kernel(Robot, INT, OBJECT, OBJECT, OBJECT, LINKS, OPTIONAL_ITEMS, INT, VECTORS)

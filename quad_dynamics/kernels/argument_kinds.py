@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from quad_dynamics.compiler.arguments import array, each, table, tuple_of
-from quad_dynamics.model.layout import LinkFrame
+from quad_dynamics.memory.layout import LinkFrame
 
 FRAME = table(lambda: LinkFrame.words)  # of a link, as `Packed.frame` makes it
 FRAMES = each(FRAME)

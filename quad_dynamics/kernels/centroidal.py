@@ -32,7 +32,7 @@ from quad_dynamics.kernels.tree import (
     rigid_inertia,
 )
 from quad_dynamics.kernels.validation import good_configuration, good_vector
-from quad_dynamics.model.layout import Body, Pack, Robot
+from quad_dynamics.memory.layout import Body, Pack, Robot
 
 
 @kernel(Robot, INT, OBJECT, array(lambda states: 3 * states), array(lambda states, nv: 6 * states * nv))

@@ -22,7 +22,7 @@ from quad_dynamics.kernels.ldlt import factor_ldlt, solve_ldlt
 from quad_dynamics.kernels.rnea import FRICTION, accelerate_bodies, store_wrenches, sum_inward, write_forces
 from quad_dynamics.kernels.tree import base_rows, friction, move_bodies, place_bodies
 from quad_dynamics.kernels.validation import good_configuration, good_vector, has_shape
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.memory.layout import Robot
 
 
 @kernel(INT, array(lambda n: n * n))

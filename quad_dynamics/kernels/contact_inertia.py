@@ -60,7 +60,7 @@ from quad_dynamics.kernels.tree import (
     rigid_inertia,
 )
 from quad_dynamics.kernels.validation import good_configuration, good_vector
-from quad_dynamics.model.layout import Body, LinkFrame, Pack, Robot
+from quad_dynamics.memory.layout import Body, LinkFrame, Pack, Robot
 
 ROWS = 3  # of a group
 

@@ -21,7 +21,7 @@ from quad_dynamics.kernels.rnea import accelerate_bodies, store_wrenches, sum_in
 from quad_dynamics.kernels.spatial import add, cross, scale, sub
 from quad_dynamics.kernels.tree import body_of, link_frame, move_bodies, place_bodies
 from quad_dynamics.kernels.validation import good_configuration, good_vector
-from quad_dynamics.model.layout import Body, LinkFrame, Robot
+from quad_dynamics.memory.layout import Body, LinkFrame, Robot
 
 # Order of the results.
 M, H, P_WF, R_WF, V_WF, J_F, DJ_F_U, P_WG, J_G, DJ_G_U, A_G, DA_G_U = range(12)

@@ -39,7 +39,7 @@ from quad_dynamics.kernels.tree import (
     store_own_inertia,
 )
 from quad_dynamics.kernels.validation import good_configuration, good_vector
-from quad_dynamics.model.layout import Body, Pack, Robot
+from quad_dynamics.memory.layout import Body, Pack, Robot
 
 
 @kernel(Robot, INT, OBJECT, OBJECT, MATRICES)

@@ -32,7 +32,7 @@ from quad_dynamics.kernels.tree import (
     store_own_inertia,
 )
 from quad_dynamics.kernels.validation import good_configuration
-from quad_dynamics.model.layout import Body, MixedBody, Pack, Robot
+from quad_dynamics.memory.layout import Body, MixedBody, Pack, Robot
 
 
 @kernel(Robot, INT, OBJECT, MATRICES)

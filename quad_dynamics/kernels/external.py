@@ -14,7 +14,7 @@ from quad_dynamics.compiler.types import Bool, Int, Object, Vec3
 from quad_dynamics.kernels.spatial import add, cross
 from quad_dynamics.kernels.tree import body_of, link_frame, position_of_point
 from quad_dynamics.kernels.validation import good_vector
-from quad_dynamics.model.layout import Body, Robot
+from quad_dynamics.memory.layout import Body, Robot
 
 
 @routine

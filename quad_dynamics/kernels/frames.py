@@ -25,7 +25,7 @@ from quad_dynamics.kernels.tree import (
     position_of_point,
 )
 from quad_dynamics.kernels.validation import good_configuration, good_vector
-from quad_dynamics.model.layout import Body, LinkFrame, Pack, Robot
+from quad_dynamics.memory.layout import Body, LinkFrame, Pack, Robot
 
 
 @kernel(Robot, INT, OBJECT, FRAME, array(lambda states: 9 * states), array(lambda states: 3 * states))

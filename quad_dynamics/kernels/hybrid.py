@@ -37,7 +37,7 @@ from quad_dynamics.kernels.tree import (
     place_bodies,
 )
 from quad_dynamics.kernels.validation import good_configuration, good_vector, has_shape
-from quad_dynamics.model.layout import Pack, Robot
+from quad_dynamics.memory.layout import Pack, Robot
 
 
 @kernel(Robot, INT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, LINKS, OPTIONAL_ITEMS, INT, VECTORS, VECTORS)

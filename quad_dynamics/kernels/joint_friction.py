@@ -9,7 +9,7 @@ from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.types import Int, Object
 from quad_dynamics.kernels.tree import base_rows, friction
 from quad_dynamics.kernels.validation import good_vector
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.memory.layout import Robot
 
 
 @kernel(Robot, INT, OBJECT, array(lambda states, nj: states * nj))

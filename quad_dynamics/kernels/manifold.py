@@ -17,7 +17,7 @@ from quad_dynamics.compiler.types import Address, Int, Number, Object, Quat, Vec
 from quad_dynamics.kernels.argument_kinds import VECTORS
 from quad_dynamics.kernels.spatial import quat_mul
 from quad_dynamics.kernels.validation import good_configuration, good_vector
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.memory.layout import Robot
 
 # Below this angle [rad], sin(x)/x and its like are taken from their series; the error is below 1e-18.
 _SMALL = 1e-4

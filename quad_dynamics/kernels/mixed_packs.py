@@ -12,7 +12,7 @@ from quad_dynamics.compiler.trace import formula, routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Lanes, Number
 from quad_dynamics.kernels.spatial import add, cross, matmul, rotate, scale
 from quad_dynamics.kernels.tree import base_rows, move_bodies, pick, place_bodies
-from quad_dynamics.model.layout import MixedBody, Pack, Robot
+from quad_dynamics.memory.layout import MixedBody, Pack, Robot
 
 # ---------------------------------------------------------------- positions
 

@@ -36,7 +36,7 @@ from quad_dynamics.kernels.tree import (
     stop_bodies,
 )
 from quad_dynamics.kernels.validation import good_configuration, good_vector
-from quad_dynamics.model.layout import BodyRows, Pack, Robot
+from quad_dynamics.memory.layout import BodyRows, Pack, Robot
 
 FRICTION = 1
 NO_GRAVITY = 2

@@ -29,7 +29,7 @@ from quad_dynamics.kernels.spatial import (
     sym_rotate,
     sym_sum,
 )
-from quad_dynamics.model.layout import Body, BodyRows, LinkFrame, Pack, Robot
+from quad_dynamics.memory.layout import Body, BodyRows, LinkFrame, Pack, Robot
 
 ZERO3 = (0.0, 0.0, 0.0)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from quad_dynamics.compiler.arrays import data, extent, is_array, is_none
 from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Object
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.memory.layout import Robot
 
 # A quaternion whose squared length is off by more than this is refused; a smaller error is normalised away.
 QUATERNION_TOLERANCE = 1e-3

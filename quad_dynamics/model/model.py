@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from quad_dynamics.array_types import Bools, Floats, Ints
 from quad_dynamics.errors import ArgumentError, ModelWarning
+from quad_dynamics.memory.packing import Packed, pack_both
 from quad_dynamics.model.description import ContactPoint, RobotDescription
 from quad_dynamics.model.inertia import flat_inertia, implausible_bodies
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model_checks import check_model
-from quad_dynamics.model.packing import Packed, pack_both
 from quad_dynamics.model.urdf import Urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)

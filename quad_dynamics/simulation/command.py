@@ -12,7 +12,7 @@ import numpy.typing as npt
 from quad_dynamics.api.validation import check_finite
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels.scene import DriveCommand
+from quad_dynamics.kernels.simulation.scene import DriveCommand
 
 _NAMES = ('tau', 'q', 'qd', 'kp', 'kd')
 
@@ -38,7 +38,7 @@ class JointCommand:
     kd: npt.ArrayLike = 0.0
 
     def drives(self, nj: int) -> npt.NDArray[Any]:
-        """The command as the kernel reads it, (nj,) of `kernels.scene.DriveCommand`.
+        """The command as the kernel reads it, (nj,) of `kernels.simulation.scene.DriveCommand`.
 
         Raises:
             ArgumentError: a wrong shape, a value that is not finite, a negative gain, a target without gain.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fill the scene of a simulator (see `quad_dynamics.kernels.scene`)."""
+"""Fill the scene of a simulator (see `quad_dynamics.kernels.simulation.scene`)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from quad_dynamics.array_types import Floats
 from quad_dynamics.compiler.interpreter import address_of, mark_unwritten
 from quad_dynamics.compiler.records import Placement
 from quad_dynamics.compiler.types import LANES
-from quad_dynamics.kernels import scene as records
-from quad_dynamics.kernels.delassus import workspace_sizes
-from quad_dynamics.kernels.drives import LOCK
-from quad_dynamics.kernels.scene import BASE_COLUMNS, MOST_UNKNOWNS
-from quad_dynamics.kernels.terrain import Ground, Shape
+from quad_dynamics.kernels.contact.delassus import workspace_sizes
+from quad_dynamics.kernels.simulation import scene as records
+from quad_dynamics.kernels.simulation.drives import LOCK
+from quad_dynamics.kernels.simulation.scene import BASE_COLUMNS, MOST_UNKNOWNS
+from quad_dynamics.kernels.terrain.ground import Ground, Shape
+from quad_dynamics.memory.layout import LinkFrame
+from quad_dynamics.memory.packing import Packed
 from quad_dynamics.model.description import ContactPoint
-from quad_dynamics.model.layout import LinkFrame
 from quad_dynamics.model.model import Model
-from quad_dynamics.model.packing import Packed
 from quad_dynamics.simulation.settings import SimulatorSettings
 from quad_dynamics.terrain.terrain import Terrain
 
@@ -48,14 +48,14 @@ class Scene:
         packed: the robot, for this simulator alone.
         words: (n,) the array.
         terrain: the ground as the kernel reads it.
-        header: view of `kernels.scene.Scene`.
+        header: view of `kernels.simulation.scene.Scene`.
         state: view of all that a snapshot holds.
-        counters: view of `kernels.scene.State`.
+        counters: view of `kernels.simulation.scene.State`.
         q: (nq,) view; likewise u (nv,), tau (nj,), acceleration (nv,), foot_forces (feet, 3).
-        command: (nj,) view of `kernels.scene.DriveCommand`.
-        point_memory: (points,) view of `kernels.scene.PointMemory`.
-        joint_memory: (nj,) view of `kernels.scene.JointMemory`.
-        forces: (MAX_FORCES,) view of `kernels.scene.ExternalForce`.
+        command: (nj,) view of `kernels.simulation.scene.DriveCommand`.
+        point_memory: (points,) view of `kernels.simulation.scene.PointMemory`.
+        joint_memory: (nj,) view of `kernels.simulation.scene.JointMemory`.
+        forces: (MAX_FORCES,) view of `kernels.simulation.scene.ExternalForce`.
         coulomb: (nj,) Coulomb friction of the joints [N m or N].
         lanes: where the bodies of all links stand in the arena.
     """

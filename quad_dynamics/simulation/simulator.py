@@ -20,10 +20,10 @@ from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.api.validation import States, vector
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError, SimulationDiverged
-from quad_dynamics.kernels.scene import MAX_FORCES
-from quad_dynamics.kernels.simulate import BAD_TORQUE, LOG_FULL, NOT_FINITE, TOO_ENERGETIC
-from quad_dynamics.kernels.simulate import simulate as _simulate
-from quad_dynamics.model.layout import LinkFrame
+from quad_dynamics.kernels.simulation.scene import MAX_FORCES
+from quad_dynamics.kernels.simulation.simulate import BAD_TORQUE, LOG_FULL, NOT_FINITE, TOO_ENERGETIC
+from quad_dynamics.kernels.simulation.simulate import simulate as _simulate
+from quad_dynamics.memory.layout import LinkFrame
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.command import JointCommand, joint_numbers
 from quad_dynamics.simulation.log import Log, row_width

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels.scene import Scene as Record
+from quad_dynamics.kernels.simulation.scene import Scene as Record
 from quad_dynamics.kernels.validation import QUATERNION_TOLERANCE
 from quad_dynamics.model.model import Model
 from quad_dynamics.simulation.scene import Scene

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from quad_dynamics.api.validation import check_finite, to_floats
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels import terrain as K
+from quad_dynamics.kernels.terrain import ground as K
 from quad_dynamics.terrain.terrain_checks import error_of, show
 from quad_dynamics.terrain.terrain_mesh import mesh_of
 from quad_dynamics.terrain.terrain_names import NAMES, unknown_name
@@ -113,7 +113,7 @@ class Terrain:
         return tuple(part for shape in self.shapes for part in shape.parts())
 
     def pack(self, mu: float = 0.5, restitution: float = 0.0) -> Floats:
-        """The array that the kernels read (see `quad_dynamics.kernels.terrain`).
+        """The array that the kernels read (see `quad_dynamics.kernels.terrain.ground`).
 
         Args:
             mu: friction of shapes without their own.
@@ -210,7 +210,7 @@ TerrainSource = str | os.PathLike[str] | Mapping[str, Any] | Terrain | Shape | S
 
 
 def _fill(to: Any, part: Plane | Box | HeightMap, heights_at: int) -> None:
-    """Fill a `kernels.terrain.Shape`, without friction and restitution."""
+    """Fill a `kernels.terrain.ground.Shape`, without friction and restitution."""
     origin = np.array(part.point if isinstance(part, Plane) else part.position)
     to['origin'], to['axes'], to['bound'] = origin, part.R_WS.ravel(), K.FAR
     if isinstance(part, Plane):

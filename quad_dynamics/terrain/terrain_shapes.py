@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats
+from quad_dynamics.memory.packing import rotation_to_axis
 from quad_dynamics.model.inertia import rotation_of_rpy
-from quad_dynamics.model.packing import rotation_to_axis
 from quad_dynamics.model.urdf import Vector3
 from quad_dynamics.terrain import terrain_checks as checks
 from quad_dynamics.terrain.terrain_checks import Check, WrongValueError, show

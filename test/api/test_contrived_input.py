@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from cases import load
 
-from quad_dynamics.kernels.scene import ExternalForce, State
+from quad_dynamics.kernels.simulation.scene import ExternalForce, State
 
 
 @pytest.fixture(scope='module')

@@ -157,7 +157,7 @@ def test_sources_are_part_of_the_key() -> None:
     sources = set(disk_cache.sources())
     missing = {path for path in loaded - sources if path.relative_to(package).parts[0] in FOLDERS}
     assert missing == set()
-    assert {package / 'model' / 'layout.py', package / 'kernels' / 'whole_body' / 'legs.py'} <= sources
+    assert {package / 'memory' / 'layout.py', package / 'kernels' / 'whole_body' / 'legs.py'} <= sources
 
 
 COPY_CODE = """

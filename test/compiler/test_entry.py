@@ -18,8 +18,8 @@ from quad_dynamics.compiler.arguments import Array, ArrayTuple, array, each, tab
 from quad_dynamics.compiler.arrays import check_layout, data, extent, is_array, item, length
 from quad_dynamics.compiler.record_types import type_of_record
 from quad_dynamics.compiler.registry import FLOAT, INT, KERNELS, OBJECT, Kernel
-from quad_dynamics.model.layout import Robot
-from quad_dynamics.model.packing import shape_words
+from quad_dynamics.memory.layout import Robot
+from quad_dynamics.memory.packing import shape_words
 
 COMPILER = r'quad_dynamics\.compiler\.(?!types)'
 PACKAGE = Path(quad_dynamics.compiler.__file__).parents[1]

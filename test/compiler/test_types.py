@@ -12,7 +12,7 @@ import pytest
 MIXED_UP = """
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.types import Address, Number, Object
-from quad_dynamics.kernels.scene import Contact, Stop
+from quad_dynamics.kernels.simulation.scene import Contact, Stop
 
 
 def first(x: Address) -> Number:

@@ -22,7 +22,7 @@ import pinocchio as pin
 import simple_robots as robots
 from reference_contact import Point, bias, bodies_of, full_q
 
-from quad_dynamics.kernels.drives import STUCK
+from quad_dynamics.kernels.simulation.drives import STUCK
 
 ROBOTS = ('mini_cheetah', 'a1', 'go2', 'anymal_c', 'block', 'sled', 'chain')
 RESTING = 1e-6  # a point nearer to the ground than this may not approach it at all [m]

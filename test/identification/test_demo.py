@@ -30,7 +30,7 @@ from quad_dynamics.identification.demo.secret import make_secret
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.excitation.excitation_bag import Trajectory
 from quad_dynamics.identification.solvers.solution import Solution
-from quad_dynamics.kernels.simulate import simulate
+from quad_dynamics.kernels.simulation.simulate import simulate
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 

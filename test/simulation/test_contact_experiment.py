@@ -197,7 +197,7 @@ def test_second_example_of_the_page_runs(qd: Any, tmp_path: Path, monkeypatch: p
 def test_constants_of_the_pages(qd: Any) -> None:
     """Numbers that stand in the text and in the code."""
     from quad_dynamics.api import drives
-    from quad_dynamics.kernels import impulse_contact, spring_contact
+    from quad_dynamics.kernels.contact import impulse_contact, spring_contact
     from quad_dynamics.simulation import simulator
 
     text = (DOCS / 'contact.md').read_text()

@@ -13,7 +13,8 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 from slow_variants import slow_but
 
-from quad_dynamics.kernels import height_map, terrain
+from quad_dynamics.kernels.terrain import ground as ground_kernels
+from quad_dynamics.kernels.terrain import height_map
 from quad_dynamics.terrain.terrain import Box, HeightMap, Plane, Stairs, Terrain
 
 over_seeds = pytest.mark.parametrize('seed', slow_but([0], [0, 1, 2]), ids=['seed0', 'seed1', 'seed2'])
@@ -25,7 +26,7 @@ def ground(shapes: Any, points: Any, radius: float = 0.0) -> np.ndarray:
     """Distance, normal, friction and restitution, from the compiled function that the simulator uses."""
     p = np.array(points, dtype=float, order='C').reshape(-1, 3)
     out = np.full((len(p), 6), np.nan)
-    terrain.ground_distances.run(len(p), radius, p, Terrain.load(shapes).pack(0.5, 0.0), out)
+    ground_kernels.ground_distances.run(len(p), radius, p, Terrain.load(shapes).pack(0.5, 0.0), out)
     return out
 
 
@@ -386,7 +387,7 @@ def test_distance_does_not_jump(name: str, seed: int) -> None:
     near = near[:, 1:] & near[:, :-1]
     assert near.sum() > 10_000
     # the points are 1e-4 m apart; STEP, the way that is looked beyond faces, may show
-    assert np.abs(np.diff(d, axis=1))[near].max() < 1e-4 + 2.0 * terrain.STEP
+    assert np.abs(np.diff(d, axis=1))[near].max() < 1e-4 + 2.0 * ground_kernels.STEP
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.kernels import terrain
+from quad_dynamics.kernels.terrain import ground
 from quad_dynamics.terrain.terrain import Box, HeightMap, Plane, Terrain
 from quad_dynamics.terrain.terrain_shapes import SHAPES
 
@@ -258,7 +258,7 @@ def test_friction_of_shapes_that_have_none() -> None:
     parts = [Plane(), Box((1, 1, 1), (5, 0, 0), mu=0.9), Box((1, 1, 1), (9, 0, 0), restitution=0.4)]
     p = np.array([[0.0, 0.0, 0.0], [5.0, 0.0, 0.5], [9.0, 0.0, 0.5]])
     out = np.empty((3, 6))
-    terrain.ground_distances.run(3, 0.0, p, Terrain(parts).pack(0.6, 0.2), out)
+    ground.ground_distances.run(3, 0.0, p, Terrain(parts).pack(0.6, 0.2), out)
     assert out[:, 4:].tolist() == [[0.6, 0.2], [0.9, 0.2], [0.6, 0.4]]
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 # The kernels that take longest, and are needed last.
 _SCRIPT = """
-from quad_dynamics.kernels.simulate import simulate
-from quad_dynamics.kernels.whitened_equations import accumulate_whitened
+from quad_dynamics.kernels.simulation.simulate import simulate
+from quad_dynamics.kernels.regression.whitened_equations import accumulate_whitened
 simulate.load(announce=False)
 accumulate_whitened.load(announce=False)
 """

@@ -17,7 +17,7 @@ import numpy as np
 from quad_dynamics.api.validation import packed_form
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns
-from quad_dynamics.kernels.whitened_equations import accumulate_whitened
+from quad_dynamics.kernels.regression.whitened_equations import accumulate_whitened
 
 _WIDE = 8  # columns that the kernel works on at once
 

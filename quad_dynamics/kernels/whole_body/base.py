@@ -10,7 +10,7 @@ from quad_dynamics.compiler.types import Address, Bool, Int, Vec3
 from quad_dynamics.kernels.spatial import add, dot, scale, sub
 from quad_dynamics.kernels.whole_body.legs import jacobian_column
 from quad_dynamics.kernels.whole_body.records import TaskLeg, WholeBody
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.memory.layout import Robot
 
 _PIVOT = 1e-12  # a pivot below this is none
 

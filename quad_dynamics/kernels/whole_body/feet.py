@@ -12,7 +12,7 @@ from quad_dynamics.kernels.argument_kinds import TERMS
 from quad_dynamics.kernels.controller_terms import P_WF, R_WF, V_WF
 from quad_dynamics.kernels.spatial import add, cross, matrix3, rotate, vector3
 from quad_dynamics.kernels.whole_body.records import Feet, FootSphere, feet_at
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.memory.layout import Robot
 
 
 @kernel(Robot, INT, TERMS, array(lambda: Feet.words))

@@ -12,7 +12,7 @@ from quad_dynamics.compiler.trace import fill_zero, routine, square_root
 from quad_dynamics.compiler.types import Address, Int, Number, Object
 from quad_dynamics.kernels.whole_body.base import exchange
 from quad_dynamics.kernels.whole_body.records import WholeBody, whole_body_at
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.memory.layout import Robot
 
 # Rows of tasks that are shorter than this share of the longest, after the others were taken out, are none.
 _RANK = 1e-7

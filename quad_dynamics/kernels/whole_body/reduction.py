@@ -13,7 +13,7 @@ from quad_dynamics.kernels.whole_body.base import add_leg, begin_base, solve_bas
 from quad_dynamics.kernels.whole_body.legs import describe_leg
 from quad_dynamics.kernels.whole_body.records import WholeBody, whole_body_at
 from quad_dynamics.kernels.whole_body.tasks import write_cost, write_pyramids, write_tasks, write_torques
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.memory.layout import Robot
 
 
 @kernel(Robot, INT, TERMS, array(lambda: WholeBody.words))

@@ -11,7 +11,7 @@ from quad_dynamics.kernels.controller_terms import DJ_G_U, J_G
 from quad_dynamics.kernels.spatial import columns, dot, scale, sub, unrotate, vector3
 from quad_dynamics.kernels.whole_body.legs import jacobian_column
 from quad_dynamics.kernels.whole_body.records import PYRAMID_ROWS, WholeBody
-from quad_dynamics.model.layout import Robot
+from quad_dynamics.memory.layout import Robot
 
 _INFINITE = 1e30
 _HELD = 1e4  # weight of the rows of planar legs

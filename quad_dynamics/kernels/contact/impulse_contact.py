@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One time step with impulse contact: velocities that respect contact, friction and joint limits.
+
+The velocity without contact forces, u + h du, is corrected by impulses, so that no point moves into the
+ground, friction stays within its cone (or pyramid), and joints within their limits (see `constraints`).
+
+A point above the ground by z may approach it with z / h: it arrives, and does not dig in. What penetration
+there is (a robot that was put into the ground) is removed by displacing the robot, not by giving it a
+velocity, so that no motion comes from it. A point that hits the ground leaves it with the restitution times
+the velocity that it came with (see `impulses` for how far). With `correction` zero, none of this happens, as
+in the simulator of the MIT Cheetah: a point takes part when it is below the surface, and stays there.
+"""
+
+from __future__ import annotations
+
+import math
+
+from quad_dynamics.compiler.trace import (
+    apart,
+    formula,
+    memory_at,
+    routine,
+    subroutine,
+)
+from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
+from quad_dynamics.kernels.contact.constraints import push_out, row3
+from quad_dynamics.kernels.simulation.flight import keep_momentum
+from quad_dynamics.kernels.simulation.scene import IMPULSE, Contact, ContactPoint, Scene
+from quad_dynamics.kernels.simulation.solve_step import add_impulses, solve_step
+from quad_dynamics.kernels.simulation.unconstrained_motion import move_along, place_and_move, take_velocity
+from quad_dynamics.kernels.spatial import add, cross, dot, scale, sub
+from quad_dynamics.kernels.terrain.ground import gather_near, ground_below, second_surface, shape_count
+from quad_dynamics.kernels.tree import body_at, position_of_point
+from quad_dynamics.memory.layout import Body, Robot
+
+MARGIN = 1e-4  # a point this near to the ground takes part [m]
+FASTEST_START = 200.0  # no free point accelerates faster than this towards the ground [m/s^2]
+# An impact elsewhere may throw a point towards the ground at this speed within the step [m/s].
+KICK = 5.0
+NEAR, FASTEST = 0.1, 100.0  # points farther away than NEAR + FASTEST h are not looked at [m, m/s]
+# Where the ground has many shapes, those near so many neighbouring points are looked for at once. A point
+# comes farther away from the ground than before by less than this, or all shapes are looked at [m].
+GROUP, LATELY = 8, 0.02
+# A point this near to the ground stays where it is: four stiff legs never fit the ground to the last bit [m].
+RESTING = 1e-6
+# The path of a point that moves farther than this in a step is curved, which is accounted for [m].
+FAST = 2e-3
+SLOP = 1e-5  # penetration that is left alone [m, rad]
+PUSH_SPEED = 1.0  # penetration is removed at this speed at most [m/s, rad/s]
+
+
+@subroutine
+def step_impulse(robot: Robot, scene: Scene, h: Number) -> Number:
+    """Advance q and u by h with contact; returns the kinetic energy before."""
+    apart(robot)
+    place_and_move(robot, scene)
+    n_contacts = scene.zero
+    if scene.settings.contact == IMPULSE:
+        n_contacts = find_contacts(robot, scene, h)
+    energy = solve_step(robot, scene, h, n_contacts, scene.zero)
+    take_velocity(robot, scene)
+    n_stops = scene.n_stops
+    if n_contacts + n_stops > 0 and push_out(robot, scene, n_contacts, n_stops, SLOP, PUSH_SPEED):
+        add_impulses(robot, scene, scene.y_push)
+    move_along(robot, scene, h)
+    if scene.settings.momentum_correction != 0 and not any_impulse(scene, n_contacts):
+        keep_momentum(robot, scene, h)
+    write_impulses(scene, n_contacts)
+    return energy
+
+
+@routine
+def any_impulse(scene: Scene, n_contacts: Int) -> Bool:
+    """Whether any contact got an impulse."""
+    found = False
+    for i in range(n_contacts):
+        found |= scene.contacts[i].impulse[0] > 0.0
+    return found
+
+
+# ---------------------------------------------------------------- contacts
+
+
+@subroutine
+def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
+    """List the points that may touch the ground in this step; returns how many."""
+    apart(robot)
+    points, memories, contacts = scene.points, scene.point_memory, scene.contacts
+    count, anticipates = scene.n_points, scene.settings.correction > 0.0
+    p_B, v_B = base_motion(robot, scene)
+    farthest = NEAR + FASTEST * h
+    whole = memory_at(scene.terrain)
+    terrain, exact = whole, math.inf
+    several = anticipates and shape_count(whole) > 1.0
+    n = 0
+    for i in range(count):
+        if i % GROUP == 0 and scene.near_terrain != 0:
+            exact = group_reach(robot, scene, i, min(i + GROUP, count), h)
+            terrain = near_terrain(robot, scene, p_B, i, min(i + GROUP, count), exact)
+        point, memory = points[i], memories[i]
+        if scene.near_terrain != 0 and scene.far[i] != 0.0:
+            memory.impulse = (0.0, 0.0, 0.0)
+            memory.corner_impulse = (0.0, 0.0, 0.0)
+            continue
+        lane, radius = point.lane, point.radius
+        p = position_of_point(body_at(robot, lane), point.position)
+        distance, normal, mu, e = ground_below(terrain, add(p, p_B), radius)
+        if distance >= exact:
+            distance, normal, mu, e = ground_below(whole, add(p, p_B), radius)  # another shape may be nearer
+        memory.distance = distance
+        memory.normal = normal
+        touches = False
+        if distance < farthest:
+            centre = p
+            p = add(p, scale(normal, -radius))
+            v = add(v_B, point_velocity(body_at(robot, lane), p))
+            approach = -dot(normal, v)
+            touches = distance < (reach(approach, h) if anticipates else 0.0)
+            if touches:
+                contact = contacts[n]
+                list_contact(contact, point, i, normal, p)
+                aim_contact(contact, distance, approach, mu, e, h, pull(robot, normal), anticipates)
+                if anticipates and distance > RESTING and dot(v, v) * h * h > FAST * FAST:
+                    bend = 0.5 * h * h * normal_curvature(robot, point, centre, normal)
+                    contact.calm_target = min(max(contact.calm_target, -(distance + bend) / h), 0.0)
+                remember_impulse(contact, sub(memory.impulse, memory.corner_impulse))
+                n += 1
+                if several:
+                    n = add_corner(robot, scene, terrain, point, i, normal, -distance, n, h)
+        if not touches:
+            memory.impulse = (0.0, 0.0, 0.0)
+            memory.corner_impulse = (0.0, 0.0, 0.0)
+    return n
+
+
+@subroutine
+def normal_curvature(robot: Robot, point: ContactPoint, p: Vec3, n: Vec3) -> Number:
+    """Acceleration along n of a contact point at p while no joint accelerates [m/s^2].
+
+    A step keeps velocities constant: half of this, times the time squared, is how far the point leaves the
+    straight line.
+    """
+    apart(robot)
+    body = body_at(robot, point.lane)
+    a: Vec3 = (0.0, 0.0, 0.0)
+    alpha: Vec3 = (0.0, 0.0, 0.0)
+    joint, joints = point.joint, robot.joints
+    while joint >= 0:
+        a = add(a, joints[joint].body.bias_v)
+        alpha = add(alpha, joints[joint].body.bias_w)
+        joint = joints[joint].parent
+    v, w = body.v, body.w
+    return dot(n, add(add(a, cross(alpha, p)), cross(w, add(v, cross(w, p)))))
+
+
+@routine
+def group_reach(robot: Robot, scene: Scene, first: Int, last: Int, h: Number) -> Number:
+    """Up to which distance to the ground the shapes near some points are looked for.
+
+    It is what they had before the last step, and some more. Unless distances have to be exact, that of a
+    point that is far away is not found anew: it is lowered by more than the point has moved, until it may be
+    near.
+    """
+    points, memories = scene.points, scene.point_memory
+    _, v_B = base_motion(robot, scene)
+    distance = 0.0
+    for i in range(first, last):
+        memory = memories[i]
+        scene.far[i] = 0.0
+        if scene.exact == 0:
+            body = body_at(robot, points[i].lane)
+            v = add(v_B, point_velocity(body, position_of_point(body, points[i].position)))
+            way = 2.0 * h * math.sqrt(dot(v, v))
+            lowest = memory.distance - way - MARGIN
+            if lowest > NEAR + way:
+                memory.distance = lowest
+                scene.far[i] = 1.0
+        if scene.far[i] == 0.0:
+            distance = max(distance, memory.distance)
+    return distance + LATELY
+
+
+@routine
+def near_terrain(robot: Robot, scene: Scene, p_B: Vec3, first: Int, last: Int, reach: Number) -> Address:
+    """The ground with the shapes only that are nearer than `reach` to any of some contact points."""
+    address, near = scene.terrain, scene.near_terrain
+    low, high, radius = (math.inf, math.inf, math.inf), (-math.inf, -math.inf, -math.inf), 0.0
+    for i in range(first, last):
+        if scene.far[i] == 0.0:
+            point = scene.points[i]
+            p = add(p_B, position_of_point(body_at(robot, point.lane), point.position))
+            low = (min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2]))
+            high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
+            radius = max(radius, point.radius)
+    if low[0] > high[0]:
+        return memory_at(address)  # all of them are far away
+    gather_near(memory_at(address), near, low, high, reach + radius)
+    return memory_at(address + 8 * near)
+
+
+@routine
+def add_corner(
+    robot: Robot,
+    scene: Scene,
+    terrain: Address,
+    point: ContactPoint,
+    i: Int,
+    first: Vec3,
+    depth: Number,
+    n: Int,
+    h: Number,
+) -> Int:
+    """List a second contact of a point, if it touches another surface too; returns how many there are."""
+    lane, radius = point.lane, point.radius
+    p_B, v_B = base_motion(robot, scene)
+    p = position_of_point(body_at(robot, lane), point.position)
+    distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first, depth)
+    if distance > NEAR:
+        return n
+    p = add(p, scale(normal, -radius))
+    approach = -dot(normal, add(v_B, point_velocity(body_at(robot, lane), p)))
+    if distance >= reach(approach, h):
+        return n
+    contact = scene.contacts[n]
+    list_contact(contact, point, i, normal, p)
+    aim_contact(contact, distance, approach, mu, e, h, pull(robot, normal), True)
+    remember_impulse(contact, scene.point_memory[i].corner_impulse)
+    return n + 1
+
+
+@routine
+def reach(approach: Number, h: Number) -> Number:
+    """The distance from which on a point may touch the ground in a step."""
+    return MARGIN + FASTEST_START * h * h + h * (KICK + 2.0 * max(approach, 0.0))
+
+
+@routine
+def aim_contact(
+    contact: Contact,
+    distance: Number,
+    approach: Number,
+    mu: Number,
+    e: Number,
+    h: Number,
+    g: Number,
+    anticipates: Bool,
+) -> None:
+    """Friction and distance of a contact, and what velocity it aims at, with restitution and without."""
+    contact.mu = mu
+    contact.distance = distance
+    contact.calm_target = -distance / h if anticipates and distance > RESTING else 0.0
+    contact.bounce_target = 0.0
+    if e > 0.0 and approach > 0.0:
+        if anticipates:
+            contact.bounce_target = rebound(distance, approach, e, g, h)
+        elif distance <= h * approach:
+            contact.bounce_target = e * approach
+
+
+@routine
+def rebound(distance: Number, approach: Number, e: Number, g: Number, h: Number) -> Number:
+    """The velocity with which a point leaves the ground after this step; 0 if it does not hit it.
+
+    The point is above the ground by z when the step begins, and would hit it with more than its velocity
+    now, and leave from there. In free fall, E = v^2/2 + g z - g h v/2 is what the semi-implicit steps keep.
+    The velocity is such that E becomes e^2 of what it was, with z from the ground, so that the point rises to
+    e^2 of the height that it fell from wherever between two steps it hits.
+    """
+    if distance > h * (approach + g * h):
+        return 0.0
+    z = max(distance, 0.0)
+    left = e * e * (0.5 * approach * approach + g * z + 0.5 * g * h * approach) - g * z
+    if left <= 0.0:
+        return 0.0
+    return math.sqrt(0.25 * g * g * h * h + 2.0 * left) - 0.5 * g * h
+
+
+@formula
+def gravity_along(robot: Robot, n: Vec3) -> Number:
+    """The part of gravity against a normal [m/s^2]."""
+    return -dot(robot.gravity, n)
+
+
+@routine
+def pull(robot: Robot, n: Vec3) -> Number:
+    """The part of gravity that pulls a point to the ground, 0 if it pulls it away [m/s^2]."""
+    return max(gravity_along(robot, n), 0.0)
+
+
+@routine
+def base_motion(robot: Robot, scene: Scene) -> tuple[Vec3, Vec3]:
+    """Position and velocity of the base's origin; zero for a fixed base."""
+    if robot.floating != 0:
+        return row3(scene.q, 0), row3(scene.u, 0)
+    return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+
+
+@formula
+def point_velocity(body: Body, p: Vec3) -> Vec3:
+    """Velocity at a place p of the body in a lane, seen by an observer that moves with the base."""
+    return add(body.v, cross(body.w, p))
+
+
+@routine
+def list_contact(contact: Contact, point: ContactPoint, i: Int, normal: Vec3, p: Vec3) -> None:
+    """Where an active contact is, and on which limb."""
+    copy_limb(contact, point, i)
+    contact.normal = normal
+    contact.tangent = first_tangent(normal)
+    contact.place = p
+
+
+@formula
+def copy_limb(contact: Contact, point: ContactPoint, i: Int) -> None:
+    """Which point a contact is, and on which limb."""
+    contact.point = i
+    contact.joint = point.joint
+    contact.first = point.first
+    contact.blocks = point.blocks
+
+
+@routine
+def first_tangent(n: Vec3) -> Vec3:
+    """A unit vector t1 across n; t1, n x t1, n is a right-handed frame. On level ground t1 is x."""
+    if abs(n[2]) > 0.7:
+        s = 1.0 / math.sqrt(n[0] * n[0] + n[2] * n[2])
+        if n[2] < 0.0:
+            s = -s
+        return (n[2] * s, 0.0, -n[0] * s)
+    s = 1.0 / math.sqrt(n[0] * n[0] + n[1] * n[1])
+    return (-n[1] * s, n[0] * s, 0.0)
+
+
+@formula
+def remember_impulse(contact: Contact, impulse: Vec3) -> None:
+    """Start with the impulse of the last step, in world axes; the first sweep brings it into the cone."""
+    n, t1 = contact.normal, contact.tangent
+    contact.impulse = (dot(n, impulse), dot(t1, impulse), dot(cross(n, t1), impulse))
+
+
+@routine
+def write_impulses(scene: Scene, n_contacts: Int) -> None:
+    """Keep the impulses, in world axes."""
+    memories, contacts = scene.point_memory, scene.contacts
+    for i in range(n_contacts):
+        memory = memories[contacts[i].point]
+        memory.impulse = (0.0, 0.0, 0.0)
+        memory.corner_impulse = (0.0, 0.0, 0.0)
+    last = -1
+    for i in range(n_contacts):
+        contact = contacts[i]
+        point = contact.point
+        memory = memories[point]
+        impulse = world_impulse(contact)
+        memory.impulse = add(memory.impulse, impulse)
+        if point == last:  # a second contact follows the first one of its point
+            memory.corner_impulse = add(memory.corner_impulse, impulse)
+        last = point
+
+
+@formula
+def world_impulse(contact: Contact) -> Vec3:
+    """The impulse of a contact in world axes."""
+    n, t1 = contact.normal, contact.tangent
+    x = contact.impulse
+    return add(add(scale(n, x[0]), scale(t1, x[1])), scale(cross(n, t1), x[2]))

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far impulses are from solving the contact problem: the residual of its natural map.
+
+A contact with impulse p and velocity v, less its target, obeys Signorini's condition and Coulomb's law if and
+only if, with the second-order cone K of friction mu,
+
+    p = P_K(p - r (v + mu |v_t| n))        for any r > 0,
+
+where P_K projects onto K and n is the normal (De Saxce and Feng, The bipotential method, 1998: the term
+mu |v_t| n makes the law of Coulomb, which is not associated, a projection). A constraint of one row with
+bounds obeys p = clip(p - r v, low, high). The residual is the distance between both sides over r, a velocity.
+It is zero at a solution and nowhere else. With r = 1 / D, D the mean of the constraint's own inverse
+inertias, it is at most the error of the velocity that remains.
+
+For the pyramid, whose tangents have a limit each, p_t = clip(p_t - r v_t, -mu p_n, mu p_n).
+"""
+
+from __future__ import annotations
+
+import math
+
+from quad_dynamics.compiler.trace import apart, formula, routine, subroutine
+from quad_dynamics.compiler.types import Int, Number, Vec3
+from quad_dynamics.kernels.contact.constraints import contact_velocity, stop_velocity
+from quad_dynamics.kernels.simulation.scene import Contact, Scene
+from quad_dynamics.memory.layout import Robot
+
+
+@subroutine
+def residual(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
+    """The largest residual of all contacts and stops with their impulses and `y` [m/s]."""
+    apart(robot)
+    contacts, stops, y = scene.contacts, scene.stops, scene.y
+    cone = scene.settings.cone
+    largest = 0.0
+    for i in range(n_contacts):
+        contact = contacts[i]
+        v = contact_velocity(scene, contact, y)
+        D = mean_inertia(contact)
+        x = contact_residual(contact.impulse, less_target(contact, v), D, contact.mu, cone)
+        largest = max(largest, x)
+    for i in range(n_stops):
+        stop = stops[i]
+        speed = stop_velocity(scene, stop, y) - stop.target
+        x = stop_residual(stop.impulse, speed, stop.inertia, stop.lowest, stop.highest)
+        largest = max(largest, x)
+    return largest
+
+
+@formula
+def mean_inertia(contact: Contact) -> Number:
+    """D: the mean of the diagonal of a contact's inverse inertia [1/kg]."""
+    D = contact.inertia
+    return (D[0] + D[3] + D[5]) * (1.0 / 3.0)
+
+
+@formula
+def less_target(contact: Contact, v: Vec3) -> Vec3:
+    """The velocity of a contact less its target."""
+    return v[0] - contact.target, v[1], v[2]
+
+
+@routine
+def contact_residual(p: Vec3, v: Vec3, D: Number, mu: Number, cone: Int) -> Number:
+    """The residual of one contact [m/s]."""
+    if not D > 0.0:
+        return 0.0  # it cannot move at all
+    x, y, z = D * p[0], D * p[1], D * p[2]
+    if cone == 0:
+        limit = mu * max(x, 0.0)
+        slip = max(abs(y - clip(y - v[1], -limit, limit)), abs(z - clip(z - v[2], -limit, limit)))
+        return max(slip, abs(x - max(x - v[0], 0.0)))
+    speed2 = v[1] * v[1] + v[2] * v[2]
+    raised = v[0]
+    if speed2 > 0.0:
+        raised += mu * math.sqrt(speed2)
+    a, b, c = x - raised, y - v[1], z - v[2]
+    t2 = b * b + c * c
+    if a >= 0.0 and t2 <= mu * mu * a * a:
+        return math.sqrt(raised * raised + speed2)
+    t = math.sqrt(t2)
+    if mu * t <= -a:
+        return math.sqrt(x * x + y * y + z * z)
+    s = (a + mu * t) / (1.0 + mu * mu)
+    k = mu * s / t
+    return math.sqrt((x - s) ** 2 + (y - k * b) ** 2 + (z - k * c) ** 2)
+
+
+@routine
+def stop_residual(p: Number, v: Number, d: Number, low: Number, high: Number) -> Number:
+    """The residual of a constraint of one row, whose impulse is between two bounds [m/s]."""
+    if not d > 0.0:
+        return 0.0
+    return abs(p - clip(p - v / d, low, high)) * d
+
+
+@routine
+def clip(x: Number, low: Number, high: Number) -> Number:
+    """x, but not below low and not above high."""
+    return min(max(x, low), high)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proximal point algorithm around the smoothing Newton method: the last resort for contact impulses.
+
+Near jamming, |F_e| of `smoothing_newton` has local minima with F_e != 0 in which Newton's method ends. Each
+constraint is then given a true compliance, a share `give` of its D, about a centre p_c,
+
+    v = G p + give D (p - p_c) + free velocity,
+
+which makes G regular and the problem easier. Its solution becomes the next centre. Where the centres come to
+rest the compliance has no effect any more: the solution is one of the problem as it was. `give` shrinks from
+centre to centre, which makes the last ones converge fast.
+
+Rockafellar, Monotone operators and the proximal point algorithm (1976). Coulomb friction is not monotone, so
+here, too, nothing is certain.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from quad_dynamics.compiler.trace import apart, routine, subroutine
+from quad_dynamics.compiler.types import Int, Number
+from quad_dynamics.kernels.contact.delassus import (
+    row_length,
+)
+from quad_dynamics.kernels.contact.newton_step import set_velocities
+from quad_dynamics.kernels.contact.smoothing_path import (
+    FROM_BEST,
+    FROM_STICKING,
+    FROM_ZERO,
+    begin,
+    copy,
+    follow,
+    working_residual,
+)
+from quad_dynamics.kernels.simulation.scene import Scene
+from quad_dynamics.memory.layout import Robot
+
+Series: TypeAlias = 'tuple[Number, Number, Number, Int]'  # see SERIES
+
+# A series of centres: the first `give`; its factor from centre to centre; the share of D by which constraints
+# give way in the Jacobian alone; where it starts (see `begin`).
+SERIES = (
+    (1.0, 0.5, 1e-8, FROM_STICKING),
+    (0.1, 0.3, 1e-4, FROM_STICKING),
+    (1.0, 0.5, 1e-8, FROM_ZERO),
+    (1.0, 0.3, 1e-8, FROM_BEST),
+    (1e-2, 1.0, 1e-8, FROM_BEST),
+    (1e-3, 1.0, 1e-4, FROM_BEST),
+)
+_CENTRES = 20  # of a series
+_STEPS = 20  # of Newton's method for a centre
+_SOFT_START = 1e-3  # the share of D by which constraints give way in a start that stops all contacts
+_PRECISION = 0.1  # of the goal, for a centre
+_LARGEST, _SHARE, _SHRINK = 0.1, 0.1, 0.3  # e to begin with: at most [m/s], of the residual; its factor
+
+
+@subroutine
+def move_centres(
+    robot: Robot,
+    scene: Scene,
+    n_contacts: Int,
+    n_stops: Int,
+    n: Int,
+    best: Number,
+    goal: Number,
+    series: Series,
+) -> Number:
+    """Go along a series of centres, if it is still needed; returns the residual of the impulses in `best`."""
+    apart(robot)
+    newton = scene.newton
+    give, shrink, soft, kind = series
+    if best <= goal:
+        return best
+    copy(newton.best, n, newton.kept)
+    begin(scene, n, kind, _SOFT_START, True)
+    for _ in range(_CENTRES):
+        copy(newton.impulse, n, newton.centre)
+        give_way(scene, n, give)
+        solve_centre(robot, scene, n_contacts, n_stops, n, _PRECISION * goal, soft)
+        give_way(scene, n, -give)
+        set_velocities(robot, scene, n_contacts, n_stops, n, True)
+        r = working_residual(scene, n_contacts, n_stops)
+        if r < best:
+            best = r
+            copy(newton.impulse, n, newton.kept)
+        if not r > goal:  # NaN too
+            break
+        give *= shrink
+    copy(newton.kept, n, newton.best)
+    return best
+
+
+@routine
+def give_way(scene: Scene, n: Int, give: Number) -> None:
+    """Add the compliance about `centre` to G and to the free velocities; a negative one takes it back."""
+    newton = scene.newton
+    G, free, length = newton.delassus, newton.free_velocity, row_length(n)
+    for i in range(n):
+        x = give * newton.inertia[i]
+        G[i * length + i] += x
+        free[i] -= x * newton.centre[i]
+
+
+@routine
+def solve_centre(
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, goal: Number, soft: Number
+) -> None:
+    """impulse = those with compliance, as far as Newton's method finds them from there."""
+    newton = scene.newton
+    set_velocities(robot, scene, n_contacts, n_stops, n, True)
+    r = working_residual(scene, n_contacts, n_stops)
+    e = min(_LARGEST, max(_SHARE * r, goal))
+    copy(newton.impulse, n, newton.best)
+    follow(robot, scene, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, e, _SHRINK, True)
+    copy(newton.best, n, newton.impulse)

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distance from a point to the ground, which is made of solid shapes: half spaces, boxes and height maps.
+
+The ground T is an array: `Ground`, then a `Shape` for each shape, then the heights of height maps.
+`Terrain.pack` makes it.
+
+Outside, the nearest shape counts. Inside, the way out must lead out of all shapes: where two boxes stand side
+by side, a point below their common top is not pushed through the seam, from one into the other. A way out
+leads through a face of a shape; where it ends in another shape, on through a face of that one, and so on. The
+shortest counts. So a point is one contact, whatever it is in.
+"""
+
+from __future__ import annotations
+
+import math
+
+from quad_dynamics.compiler.arguments import array, table
+from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.record_types import record_at
+from quad_dynamics.compiler.records import FLOAT as NUMBER
+from quad_dynamics.compiler.records import INT as COUNT
+from quad_dynamics.compiler.records import MAT3, VEC3, Record, Table, embedded, field
+from quad_dynamics.compiler.registry import FLOAT, INT, kernel
+from quad_dynamics.compiler.trace import apart, formula, load, routine, store, subroutine
+from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Number, Object, Vec3
+from quad_dynamics.kernels.spatial import add, dot, rotate, scale, sub, unrotate
+from quad_dynamics.kernels.terrain.height_map import SKIN, HeightMap, heights_distance, surface_distance
+
+PLANE, BOX, HEIGHTS = 0, 1, 2
+
+
+class Shape(Record):
+    """A shape of the ground; of `level`, `half` and `map`, it has one."""
+
+    kind = field(COUNT, 'PLANE, BOX or HEIGHTS')
+    mu = field(NUMBER, 'friction')
+    restitution = field(NUMBER, 'restitution')
+    origin = field(VEC3, 'p_WS; a height map has its origin in its middle, a box too', 'm')
+    axes = field(MAT3, 'R_WS; the normal of a plane is its z axis')
+    level = field(NUMBER, 'of a plane: normal . origin', 'm')
+    half = field(VEC3, 'of a box: half lengths', 'm')
+    map = embedded(HeightMap, 'of a height map')
+    bound = field(NUMBER, 'radius about the origin that holds all of the shape; FAR where there is none', 'm')
+
+
+class Ground(Record):
+    """The beginning of the ground's array; shapes follow, and then the heights of height maps."""
+
+    count = field(NUMBER, 'number of shapes')
+
+
+ground_at = record_at(Ground)
+
+
+FAR = 1e30
+LIFT = 5e-3  # a second surface is at least this high [m]
+ACROSS = 0.7  # and turned by 45 degrees at least, seen by a point: largest cosine
+SPHERE_ACROSS = 0.9  # seen by a sphere, which touches the edges of steps and gaps at smaller angles
+STEP = 1e-6  # how far beyond a face a way out goes on [m]
+LEGS = 4  # a way out leads through so many shapes at most
+
+GROUND_WORDS = 6  # distance, normal (3), friction, restitution
+
+
+@kernel(INT, FLOAT, table(lambda n: 3 * n), table(lambda: 1), array(lambda n: GROUND_WORDS * n))
+def ground_distances(n: Int, radius: Number, points: Object, terrain: Object, out: Object) -> Int:
+    """What `ground_below` finds for n points (n, 3); out: (n, GROUND_WORDS). The arrays are not checked."""
+    points, T, out = data(points), data(terrain), data(out)
+    for i in range(n):
+        p = (points[3 * i], points[3 * i + 1], points[3 * i + 2])
+        distance, normal, mu, e = ground_below(T, p, radius)
+        write_ground(out, GROUND_WORDS * i, distance, normal, mu, e)
+    return 0
+
+
+@formula
+def write_ground(out: Address, at: Int, distance: Number, normal: Vec3, mu: Number, e: Number) -> None:
+    """out[at : at + GROUND_WORDS]."""
+    for k, x in enumerate((distance, *normal, mu, e)):
+        out[at + k] = x
+
+
+@routine
+def ground_below(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, Number, Number]:
+    """The surface nearest to a sphere at p: distance [m], negative inside; normal, friction, restitution.
+
+    Where the ground is one plane, this is all; everything else is kept apart, so that this stays short.
+    """
+    shape = shape_of(T, 0, 0)
+    if shape_count(T) == 1.0 and shape.kind == PLANE:
+        return plane_distance(shape, p) - radius, plane_normal(shape), shape.mu, shape.restitution
+    distance, normal, i = nearest_shape(T, p, radius)
+    shape = shape_of(T, 0, i)
+    return distance - radius, normal, shape.mu, shape.restitution
+
+
+@formula
+def shape_count(T: Address) -> Number:
+    """Number of shapes of the ground."""
+    return ground_at(T, 0).count
+
+
+@formula
+def shape_of(T: Address, start: Int, i: Int) -> Shape:
+    """Shape i of the ground that begins at T[start]."""
+    return Table(Shape, T, start + Ground.words)[i]
+
+
+@subroutine
+def second_surface(
+    T: Address, p: Vec3, radius: Number, first: Vec3, depth: Number
+) -> tuple[Number, Vec3, Number, Number]:
+    """Another surface beside the one with the normal `first`, as in a corner; FAR if there is none.
+
+    It belongs to another shape, and rises above the first surface: an edge that is level with it is none. A
+    point that is in the first surface by `depth` is looked at where it has left it: it does not slip below a
+    box that stands there. A point that is in the other shape as well has that face of it that it would leave
+    through if it were a little higher.
+    """
+    apart(T)
+    distance, normal, found = FAR, first, 0
+    limit = SPHERE_ACROSS if radius > LIFT else ACROSS
+    out = add(p, scale(first, max(depth, 0.0) + STEP))
+    lifted = add(out, scale(first, LIFT))
+    for i in range(int(shape_count(T))):
+        shape = shape_of(T, 0, i)
+        if is_beyond(shape, p, LIFT + radius):
+            continue
+        d, n = shape_distance(shape, out, radius)
+        if d < distance and (d <= SKIN or dot(n, first) < limit):
+            d_lifted, n_lifted = shape_distance(shape, lifted, radius)
+            across = dot(n_lifted, first)
+            rises = across < limit
+            if d <= SKIN:
+                rises = d_lifted <= SKIN and abs(across) < limit
+                d, n = d_lifted - LIFT * across, n_lifted
+            if rises and d < distance:
+                distance, normal, found = d, n, i
+    shape = shape_of(T, 0, found)
+    return distance - radius, normal, shape.mu, shape.restitution
+
+
+@subroutine
+def nearest_shape(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, Int]:
+    """Distance of a point, normal, and the index of the shape."""
+    apart(T)
+    normal: Vec3
+    normal_inside: Vec3
+    outside, inside, count = FAR, -FAR, 0
+    normal, normal_inside = (0.0, 0.0, 1.0), (0.0, 0.0, 1.0)
+    at, at_inside = 0, 0
+    for i in range(int(shape_count(T))):
+        shape = shape_of(T, 0, i)
+        limit = 0.0 if count > 0 else outside
+        if is_beyond(shape, p, limit) or is_box_beyond(shape, p, limit):
+            continue
+        d, n = shape_distance(shape, p, radius)
+        if d <= SKIN:
+            count += 1
+            if d > inside:
+                inside, normal_inside, at_inside = d, n, i
+        elif d < outside:
+            outside, normal, at = d, n, i
+    if count == 0:
+        return outside, normal, at
+    if shape_count(T) == 1.0 or is_way_out(T, at_inside, p, -inside, normal_inside, radius):
+        return inside, normal_inside, at_inside
+    return best_way_out(T, p, radius, -inside, normal_inside, at_inside)
+
+
+@routine
+def is_beyond(shape: Shape, p: Vec3, reach: Number) -> Bool:
+    """Whether a shape has nothing nearer to a point than `reach`, by its bounding sphere alone."""
+    r = sub(p, shape.origin)
+    bound = shape.bound + reach
+    return bound < FAR and dot(r, r) > (bound + SKIN) * (bound + SKIN)
+
+
+@routine
+def is_box_beyond(shape: Shape, p: Vec3, reach: Number) -> Bool:
+    """Whether a shape is a box no part of which is nearer to a point than `reach`; without its normal."""
+    if shape.kind != BOX:
+        return False
+    x, half = unrotate(shape.axes, from_origin(shape, p)), shape.half
+    dx = max(abs(x[0]) - half[0], 0.0)
+    dy = max(abs(x[1]) - half[1], 0.0)
+    dz = max(abs(x[2]) - half[2], 0.0)
+    nearest = max(reach, SKIN)
+    return dx * dx + dy * dy + dz * dz > nearest * nearest
+
+
+@subroutine
+def gather_near(T: Address, to: Int, low: Vec3, high: Vec3, reach: Number) -> None:
+    """Write the ground again to T[to ...], with the shapes only that come nearer than `reach` to a box.
+
+    The box is given by its lowest and highest corner. The address of the new ground is that of T[to]: the
+    heights of height maps, which are not copied, are then before it.
+    """
+    apart(T)
+    n = 0
+    for i in range(int(shape_count(T))):
+        shape = shape_of(T, 0, i)
+        x, y, z = shape.origin
+        nearest = (
+            min(max(x, low[0]), high[0]),
+            min(max(y, low[1]), high[1]),
+            min(max(z, low[2]), high[2]),
+        )
+        if not is_beyond(shape, nearest, reach):
+            new = shape_of(T, to, n)
+            copy_shape(shape, new)
+            if new.kind == HEIGHTS:
+                new.map.heights -= to
+            n += 1
+    ground_at(T, to).count = n
+
+
+@formula
+def copy_shape(shape: Shape, to: Shape) -> None:
+    """Copy a shape."""
+    for k in range(0, Shape.words, LANES):
+        store(to.memory, to.at + k, load(shape.memory, shape.at + k))
+
+
+# ---------------------------------------------------------------- the way out of all shapes
+
+
+@routine
+def is_way_out(T: Address, at: Int, p: Vec3, depth: Number, n: Vec3, radius: Number) -> Bool:
+    """Whether a point that leaves a shape along n has left all of them."""
+    return way_left(T, at, step_beyond(p, n, depth), n, radius)[0] < -SKIN
+
+
+@subroutine
+def best_way_out(
+    T: Address, p: Vec3, radius: Number, depth: Number, normal: Vec3, at: Int
+) -> tuple[Number, Vec3, Int]:
+    """The shortest way out for a point that is in one or more shapes; returns what `nearest_shape` does.
+
+    Where there is none, it is the way that was given.
+    """
+    apart(T)
+    best = FAR
+    for i in range(int(shape_count(T))):
+        shape = shape_of(T, 0, i)
+        if depth_in(shape, p, (0.0, 0.0, 0.0), radius)[0] < -SKIN:
+            continue
+        for face in range(face_count(shape)):
+            d, n = way_to_face(shape, p, face, radius)
+            if d < best:
+                length, d, n, last = walk_out(T, p, radius, d, n, i, best)
+                if length < best:
+                    best, depth, normal, at = length, d, n, last
+    return -depth, normal, at
+
+
+@subroutine
+def walk_out(
+    T: Address, p: Vec3, radius: Number, depth: Number, normal: Vec3, at: Int, limit: Number
+) -> tuple[Number, Number, Vec3, Int]:
+    """Leave a shape through a face, and then all others; length of the way, FAR where it is over the limit.
+
+    Of all faces on the way, the one is returned that p is deepest below (depth, normal, and its shape), so
+    that the distance does not jump in corners and at seams.
+    """
+    apart(T)
+    length, leaving, heading = depth, at, normal
+    x = step_beyond(p, normal, depth)
+    for _ in range(LEGS):
+        left, n, to = way_left(T, leaving, x, heading, radius)
+        if left < -SKIN:
+            return length, depth, normal, at
+        length += max(left, 0.0)
+        if length >= limit:
+            break
+        below = left + dot(n, sub(x, p))
+        if below > depth:
+            depth, normal, at = below, n, to
+        x, heading, leaving = step_beyond(x, n, left), add(heading, n), to
+    return FAR, depth, normal, at
+
+
+@subroutine
+def way_left(T: Address, leaving: Int, p: Vec3, n: Vec3, radius: Number) -> tuple[Number, Vec3, Int]:
+    """How deep a point that has left a shape along n is in the others (-FAR if in none), below which face."""
+    apart(T)
+    deepest, normal, at = -FAR, n, leaving
+    for i in range(int(shape_count(T))):
+        if i != leaving:
+            d, n_next = depth_in(shape_of(T, 0, i), p, n, radius)
+            if d >= -SKIN and d > deepest:
+                deepest, normal, at = d, n_next, i
+    return deepest, normal, at
+
+
+@subroutine
+def depth_in(shape: Shape, p: Vec3, n: Vec3, radius: Number) -> tuple[Number, Vec3]:
+    """How deep a point is in one shape, without ways back against n; negative outside. The face's normal."""
+    apart(shape)
+    depth, normal = FAR, n
+    if is_beyond(shape, p, 0.0):
+        return -depth, normal
+    for face in range(face_count(shape)):
+        d, n_face = way_to_face(shape, p, face, radius)
+        if d < depth and (d < -SKIN or dot(n_face, n) > -0.5):
+            depth, normal = d, n_face
+    return depth, normal
+
+
+@formula
+def step_beyond(p: Vec3, n: Vec3, depth: Number) -> Vec3:
+    """A point just beyond a face that is `depth` away along n."""
+    return add(p, scale(n, depth + STEP))
+
+
+@routine
+def face_count(shape: Shape) -> Int:
+    """Number of faces through which a point can leave a shape."""
+    kind = shape.kind
+    if kind == PLANE:
+        return 1
+    return 6 if kind == BOX else 5
+
+
+@subroutine
+def way_to_face(shape: Shape, p: Vec3, face: Int, radius: Number) -> tuple[Number, Vec3]:
+    """How deep a point is below a face of a shape (negative beyond it), and the face's normal.
+
+    The faces of a box are +x, -x, +y, -y, +z, -z. Of a height map, face 4 is the surface.
+    """
+    apart(shape)
+    kind = shape.kind
+    if kind == PLANE:
+        return -plane_distance(shape, p), plane_normal(shape)
+    if kind == HEIGHTS and face == 4:
+        R = shape.axes
+        d, n = surface_distance(shape.map, unrotate(R, from_origin(shape, p)), radius)
+        return -d, rotate(R, n)
+    axis, sign = face // 2, 1.0 - 2.0 * (face % 2)
+    half = half_along(shape, axis)
+    if kind == HEIGHTS:
+        half = 0.5 * ((shape.map.columns if axis == 0 else shape.map.rows) - 1.0) * shape.map.spacing
+    n = axis_of(shape, axis, sign)
+    return half - dot(n, from_origin(shape, p)), n
+
+
+@formula
+def half_along(shape: Shape, axis: Int) -> Number:
+    """Half length of a box along an axis."""
+    return Shape.half.numbers(shape)[axis]
+
+
+@formula
+def axis_of(shape: Shape, axis: Int, sign: Number) -> Vec3:
+    """An axis of a shape, times a sign."""
+    R = Shape.axes.numbers(shape)
+    return sign * R[axis], sign * R[3 + axis], sign * R[6 + axis]
+
+
+# ---------------------------------------------------------------- one shape
+
+
+@routine
+def shape_distance(shape: Shape, p: Vec3, radius: Number) -> tuple[Number, Vec3]:
+    """Distance of a point to one shape, and the outward normal there, in world axes."""
+    kind = shape.kind
+    if kind == PLANE:
+        return plane_distance(shape, p), plane_normal(shape)
+    R = shape.axes
+    x = unrotate(R, from_origin(shape, p))
+    if kind == BOX:
+        d, n = box_distance(x, shape.half)
+    else:
+        d, n = heights_distance(shape.map, x, radius)
+    return d, rotate(R, n)
+
+
+@formula
+def from_origin(shape: Shape, p: Vec3) -> Vec3:
+    """p_SP in world axes."""
+    return sub(p, shape.origin)
+
+
+@formula
+def plane_normal(shape: Shape) -> Vec3:
+    """The z axis of a plane."""
+    R = Shape.axes.numbers(shape)
+    return R[2], R[5], R[8]
+
+
+@formula
+def plane_distance(shape: Shape, p: Vec3) -> Number:
+    """Distance to a plane."""
+    return dot(plane_normal(shape), p) - shape.level
+
+
+@routine
+def box_distance(x: Vec3, half: Vec3) -> tuple[Number, Vec3]:
+    """Distance to a box about the origin, and the normal: of the nearest face, or from the nearest edge."""
+    sx, sy, sz = math.copysign(1.0, x[0]), math.copysign(1.0, x[1]), math.copysign(1.0, x[2])
+    dx, dy, dz = abs(x[0]) - half[0], abs(x[1]) - half[1], abs(x[2]) - half[2]
+    if max(dx, dy, dz) <= SKIN:
+        if dz >= dx and dz >= dy:
+            return dz, (0.0, 0.0, sz)
+        if dx >= dy:
+            return dx, (sx, 0.0, 0.0)
+        return dy, (0.0, sy, 0.0)
+    ox, oy, oz = max(dx, 0.0), max(dy, 0.0), max(dz, 0.0)
+    d = math.sqrt(ox * ox + oy * oy + oz * oz)
+    return d, (sx * ox / d, sy * oy / d, sz * oz / d)
