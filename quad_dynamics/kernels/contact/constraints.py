@@ -36,14 +36,7 @@ from quad_dynamics.compiler.trace import (
 from quad_dynamics.compiler.types import LANES, Int, Lanes, Number, Vec3
 from quad_dynamics.kernels.contact_inertia import pass_through
 from quad_dynamics.kernels.simulation.scene import BASE_COLUMNS, Contact, Scene, Stop
-from quad_dynamics.kernels.spatial import (
-    add,
-    cross,
-    dot,
-    rotate,
-    scale,
-    unrotate,
-)
+from quad_dynamics.kernels.spatial import add, cross, dot, rotate, scale, unrotate, vector3
 from quad_dynamics.kernels.tree import (
     ZERO3,
     base_rotation,
@@ -122,12 +115,6 @@ def unit_wrenches(contact: Contact) -> tuple[Vec3, Vec3]:
 
 
 @formula
-def row3(x: Numbers, at: Int) -> Vec3:
-    """Three numbers that stand one after the other."""
-    return x[at], x[at + 1], x[at + 2]
-
-
-@formula
 def write3(x: Numbers, at: Int, a: Vec3) -> None:
     """Write three numbers one after the other."""
     for k in range(3):
@@ -178,8 +165,8 @@ def leave_base(
     length: Int,
 ) -> tuple[Vec3, Lanes]:
     """What three impulses leave at the base."""
-    w = rotate(base_rotation(robot), row3(v, 3))
-    speed = speed + dot(f0, row3(v, 0)) + dot(m0, w)
+    w = rotate(base_rotation(robot), vector3(v, 3))
+    speed = speed + dot(f0, vector3(v, 0)) + dot(m0, w)
     base = robot.base
     lower, roots = BaseFactor.lower.numbers(base), BaseFactor.d_inv_root.numbers(base)
     x = list(f + m)

@@ -23,12 +23,12 @@ from quad_dynamics.compiler.trace import (
     subroutine,
 )
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
-from quad_dynamics.kernels.contact.constraints import push_out, row3
+from quad_dynamics.kernels.contact.constraints import push_out
 from quad_dynamics.kernels.simulation.flight import keep_momentum
 from quad_dynamics.kernels.simulation.scene import IMPULSE, Contact, ContactPoint, Scene
 from quad_dynamics.kernels.simulation.solve_step import add_impulses, solve_step
 from quad_dynamics.kernels.simulation.unconstrained_motion import move_along, place_and_move, take_velocity
-from quad_dynamics.kernels.spatial import add, cross, dot, scale, sub
+from quad_dynamics.kernels.spatial import add, cross, dot, scale, sub, vector3
 from quad_dynamics.kernels.terrain.ground import gather_near, ground_below, second_surface, shape_count
 from quad_dynamics.kernels.tree import body_at, position_of_point
 from quad_dynamics.memory.layout import Body, Robot
@@ -291,7 +291,7 @@ def pull(robot: Robot, n: Vec3) -> Number:
 def base_motion(robot: Robot, scene: Scene) -> tuple[Vec3, Vec3]:
     """Position and velocity of the base's origin; zero for a fixed base."""
     if robot.floating != 0:
-        return row3(scene.q, 0), row3(scene.u, 0)
+        return vector3(scene.q, 0), vector3(scene.u, 0)
     return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 
 

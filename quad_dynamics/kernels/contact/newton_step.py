@@ -26,7 +26,6 @@ from quad_dynamics.kernels.contact.constraints import (
     add_contact,
     add_stop,
     contact_velocity,
-    row3,
     stop_velocity,
 )
 from quad_dynamics.kernels.contact.delassus import (
@@ -39,6 +38,7 @@ from quad_dynamics.kernels.contact.gaussian_elimination import solve_equations
 from quad_dynamics.kernels.contact.natural_map import mean_inertia
 from quad_dynamics.kernels.contact.smooth_projection import contact_defect, contact_slopes, stop_defect
 from quad_dynamics.kernels.simulation.scene import BASE_COLUMNS, Scene
+from quad_dynamics.kernels.spatial import vector3
 from quad_dynamics.memory.layout import Robot
 
 # Of reduced equations: with less, too many digits are lost. With this they are solved without pivoting, which
@@ -99,7 +99,7 @@ def fill_jacobian(scene: Scene, n_contacts: Int, n_stops: Int, n: Int, e: Number
         contact = scene.contacts[i]
         k = contact.unknown
         if k >= 0:
-            x, y = row3(p, k), row3(v, k)
+            x, y = vector3(p, k), vector3(v, k)
             F = contact_defect(scene, contact, x, y, e)
             total += F[0] * F[0] + F[1] * F[1] + F[2] * F[2]
             K, Q = contact_slopes(scene, contact, x, y, e)
@@ -184,7 +184,7 @@ def fill_reduced(
         contact = scene.contacts[i]
         k = contact.unknown
         if k >= 0:
-            x, y = row3(p, k), row3(v, k)
+            x, y = vector3(p, k), vector3(v, k)
             F = contact_defect(scene, contact, x, y, e)
             total += F[0] * F[0] + F[1] * F[1] + F[2] * F[2]
             K, Q = contact_slopes(scene, contact, x, y, e)
@@ -303,7 +303,7 @@ def velocities_of(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, x: 
         contact = scene.contacts[i]
         k = contact.unknown
         if k >= 0:
-            add_contact(scene, contact, row3(x, k), y)
+            add_contact(scene, contact, vector3(x, k), y)
     for i in range(n_stops):
         stop = scene.stops[i]
         k = stop.unknown

@@ -22,19 +22,10 @@ from quad_dynamics.compiler.trace import (
     zero_lanes,
 )
 from quad_dynamics.compiler.types import Number, Sym3, Vec3
-from quad_dynamics.kernels.contact.constraints import row3, write3
+from quad_dynamics.kernels.contact.constraints import write3
 from quad_dynamics.kernels.simulation.scene import MAX_FORCES, Scene
 from quad_dynamics.kernels.simulation.unconstrained_motion import place_and_move
-from quad_dynamics.kernels.spatial import (
-    add,
-    cross,
-    dot,
-    inertia_mul,
-    rotate,
-    scale,
-    sub,
-    unrotate,
-)
+from quad_dynamics.kernels.spatial import add, cross, dot, inertia_mul, rotate, scale, sub, unrotate, vector3
 from quad_dynamics.kernels.tree import (
     base_rotation,
     body_at,
@@ -52,14 +43,14 @@ def keep_momentum(robot: Robot, scene: Scene, h: Number) -> None:
     f, t = external_forces(robot, scene)
     gravity = robot.gravity
     L_G = add(L_G, scale(sub(t, cross(c, f)), h))
-    v_G = add(row3(scene.last_u, 0), scale(l, 1.0 / m))
+    v_G = add(vector3(scene.last_u, 0), scale(l, 1.0 / m))
     v_G = add(v_G, scale(add(gravity, scale(f, 1.0 / m)), h))
     place_and_move(robot, scene)
     m, c, I_G, l, spin = momentum(robot)
     w = solve3(I_G, sub(L_G, spin))
     u = scene.u
     write3(u, 0, sub(sub(v_G, scale(l, 1.0 / m)), cross(w, c)))
-    write3(u, 3, add(row3(u, 3), in_base_axes(robot, w)))
+    write3(u, 3, add(vector3(u, 3), in_base_axes(robot, w)))
 
 
 @formula

@@ -10,13 +10,13 @@ from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
 from quad_dynamics.compiler.trace import apart, fill_zero, memory_at, routine, subroutine
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Object
-from quad_dynamics.kernels.contact.constraints import row3, write3
+from quad_dynamics.kernels.contact.constraints import write3
 from quad_dynamics.kernels.contact.impulse_contact import step_impulse
 from quad_dynamics.kernels.contact.spring_contact import step_springs
 from quad_dynamics.kernels.simulation.drives import give_torques
 from quad_dynamics.kernels.simulation.runge_kutta import step_runge_kutta
 from quad_dynamics.kernels.simulation.scene import MAX_FORCES, SPRING_DAMPER, Scene, scene_at
-from quad_dynamics.kernels.spatial import add, scale
+from quad_dynamics.kernels.spatial import add, scale, vector3
 from quad_dynamics.kernels.tree import base_rows
 from quad_dynamics.kernels.validation import finite_from, good_vector
 from quad_dynamics.memory.layout import Robot
@@ -143,7 +143,7 @@ def write_results(robot: Robot, scene: Scene, dt: Number) -> None:
         foot = points[i].foot
         if foot >= 0:
             impulse = memories[i].impulse
-            write3(feet, 3 * foot, add(row3(feet, 3 * foot), scale(impulse, 1.0 / dt)))
+            write3(feet, 3 * foot, add(vector3(feet, 3 * foot), scale(impulse, 1.0 / dt)))
 
 
 @routine

@@ -7,7 +7,6 @@ from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import apart, formula, lane_sum, routine, subroutine, zero_lanes
 from quad_dynamics.compiler.types import Lanes, Number, Vec3
 from quad_dynamics.kernels.aba import articulate_rigid, solve_articulated
-from quad_dynamics.kernels.contact.constraints import row3
 from quad_dynamics.kernels.external import (
     subtract_about_origin,
     subtract_at_point,
@@ -15,7 +14,7 @@ from quad_dynamics.kernels.external import (
 from quad_dynamics.kernels.manifold import turn
 from quad_dynamics.kernels.simulation.joint_space import accelerate_by_factor
 from quad_dynamics.kernels.simulation.scene import CHOLESKY, MAX_FORCES, ExternalForce, Scene
-from quad_dynamics.kernels.spatial import add, cross, dot, inertia_mul, scale
+from quad_dynamics.kernels.spatial import add, cross, dot, inertia_mul, scale, vector3
 from quad_dynamics.kernels.tree import (
     body_at,
     move_bodies,
@@ -49,7 +48,7 @@ def start_bodies(robot: Robot, scene: Scene) -> Number:
             push_link(robot, force, min(force.time_left / dt, 1.0))
     if robot.floating == 0:
         return sum_energy(energy, momentum, (0.0, 0.0, 0.0), 0.0)
-    return sum_energy(energy, momentum, row3(scene.u, 0), scene.mass)
+    return sum_energy(energy, momentum, vector3(scene.u, 0), scene.mass)
 
 
 @formula
