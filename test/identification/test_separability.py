@@ -30,7 +30,9 @@ def identified(world: Any, robot: Any, folder: Path, settings: IdentifySettings 
 
 
 def held(result: Result) -> list[str]:
-    return [text for text in result.solution.choices if ': held, for this motion does not tell' in text]
+    """What is said of offsets and gravity that are held; viscous friction may be, too."""
+    texts = [text for text in result.solution.choices if ': held, for this motion does not tell' in text]
+    return [text for text in texts if not text.startswith('viscous friction of ')]
 
 
 def static_error(result: Result, robot: Any) -> float:

@@ -18,21 +18,24 @@ from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.solvers.freedom import Freedom
 
 _UNSURE = 0.5  # standard deviation over what viscous friction may be at all, above which it is not known
+_MOVED = 1e-3  # by which it differs from that of the model, likewise, or there is nothing to hold
 _SHOWN = 4  # joints that are named
 
 
-def find_loose_friction(freedom: Freedom, std: Floats, scales: Floats) -> Ints:
-    """Indices in x of viscous friction that the data do not determine; none where it was asked for.
+def find_loose_friction(freedom: Freedom, x: Floats, std: Floats, scales: Floats) -> Ints:
+    """Indices in x of viscous friction that the data changed and do not determine; none if it was asked for.
 
     Args:
         freedom: what was free.
-        std: (size,) standard deviations of a fit.
+        x: (size,) unknowns of a fit.
+        std: (size,) their standard deviations.
         scales: (size,) what they were before the data.
     """
     if 'viscous' not in freedom.optional:
         return np.empty(0, dtype=np.int64)
     own = freedom.lead[np.array([group == 'viscous' for group in freedom.groups], dtype=bool)]
-    return np.asarray(own[std[own] > _UNSURE * scales[own]], dtype=np.int64)
+    unsure, changed = std > _UNSURE * scales, np.abs(x - freedom.x0) > _MOVED * scales
+    return np.asarray(own[unsure[own] & changed[own]], dtype=np.int64)
 
 
 def words_of_loose(columns: Columns, held: Collection[int]) -> list[str]:

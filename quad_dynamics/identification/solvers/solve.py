@@ -93,7 +93,7 @@ def solve(
     x, sure = fitter.fit(chosen)
     words = (*freedom.notes, *choice.words)
     held: list[int] = []  # that of one joint may leave that of others less certain
-    while len(loose := find_loose_friction(chosen, sure.std, scales)):
+    while len(loose := find_loose_friction(chosen, x, sure.std, scales)):
         held, chosen = [*held, *loose], chosen.without(loose)
         x, sure = fitter.fit(chosen)
     words = (*words, *words_of_loose(columns, held))
