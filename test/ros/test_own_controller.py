@@ -142,7 +142,7 @@ def test_ros2_control_over_topics(ear: Any, lock_step: bool, use_sim_time: bool)
                 system.write()
         if lock_step and not use_sim_time:
             # Stamps of the wall clock answer no state.
-            ear.until(lambda: 'in lock-step expected' in ear.value('sim_node', 'last_fault'), 'a refusal')
+            ear.until(lambda: 'in lock-step, expected' in ear.value('sim_node', 'last_fault'), 'a refusal')
             assert 'use_sim_time' in ear.value('sim_node', 'last_fault')
             return
         assert system.rounds >= 100

@@ -128,7 +128,7 @@ def test_port_that_is_taken_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ('version', 'text'), [('', 'viser is not installed'), ('0.2.7', 'viser 0.2.7 is installed, expected 1.1')]
+    ('version', 'text'), [('', 'viser is not installed'), ('0.2.7', 'viser 0.2.7 is installed; expected 1.1')]
 )
 def test_without_the_right_viser_one_line_says_what_to_install(
     tmp_path: Path, version: str, text: str
