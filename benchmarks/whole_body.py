@@ -23,6 +23,7 @@ from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.walker import Walker
 from quad_dynamics.control.whole_body import Tasks, Weights, WholeBodyControl
+from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.simulation.command import JointCommand
 
 MU = 0.5
@@ -95,7 +96,7 @@ class Peer:
     def __init__(self, model: qd.Model, peer: Any, strict: bool) -> None:
         self._model, self._data, self._strict = peer, peer.createData(), strict
         self._feet = [peer.getFrameId(leg.foot) for leg in model.legs]
-        self._radius = WholeBodyControl(model).radius.copy()
+        self._radius = [contact_ball(model, leg.foot)[1] for leg in model.legs]
         self._unit, self._mass = model.total_mass / len(model.legs), model.total_mass
         self._zero, self._weights = np.zeros(peer.nv), Weights()
 

@@ -26,6 +26,7 @@ Gaits, plans and footholds are in `quad_dynamics.planning`.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +86,7 @@ class Walker:
         self._control = WholeBodyControl(model, strict=self.settings.priorities == 'strict')
         self._viscous, self._coulomb = joint_friction(model)
         self._foot_of_leg = [model.foot_names.index(leg.foot) for leg in model.legs]
-        self._joints = [np.array(leg.joint_indices) for leg in model.legs]
+        self._joints = [joint_slice(leg.joint_indices) for leg in model.legs]
         self._free_joints = self._find_free_joints()
         self.times = Times()
         self._warm_up()
@@ -93,8 +94,8 @@ class Walker:
     def _find_free_joints(self) -> npt.NDArray[np.bool_]:
         """(nj,) joints that belong to no leg, or to one with more joints than its foot has coordinates."""
         free = np.ones(self._model.nj, dtype=np.bool_)
-        for joints in self._joints:
-            free[joints] = len(joints) > 3
+        for joints, leg in zip(self._joints, self._model.legs, strict=True):
+            free[joints] = len(leg.joint_indices) > 3
         return free
 
     def _warm_up(self) -> None:
@@ -322,11 +323,14 @@ class Walker:
         qd = qd_j + ahead * solution.du[6:]
         q = q_j + ahead * qd
         wanted = self._planner.body.base_velocity(view.R_WB)
+        slides = self._planner.steps.skid is not None
         for k, joints in enumerate(self._joints):
             inverse = self._control.leg_inverse(k)
             if down[k]:
-                passed = np.array(self._targets.slides[k]) - self._control.base_jacobian(k) @ wanted
-                qd[joints] = turn = inverse @ passed
+                passed = self._control.base_jacobian(k) @ wanted
+                if slides:
+                    passed -= self._targets.slides[k]
+                qd[joints] = turn = -(inverse @ passed)
                 q[joints] = q_j[joints] + ahead * turn
             else:
                 turn = inverse @ np.array(self._targets.velocity_errors[k])
@@ -357,3 +361,11 @@ class Walker:
         feet = np.zeros(len(self._model.foot_names), dtype=np.bool_)
         feet[self._foot_of_leg] = down
         return feet
+
+
+def joint_slice(indices: Sequence[int]) -> slice | npt.NDArray[np.int64]:
+    """Indices of joints as a slice, if they follow each other: NumPy then makes a view and no copy."""
+    first, count = indices[0], len(indices)
+    if list(indices) == list(range(first, first + count)):
+        return slice(first, first + count)
+    return np.array(indices)
