@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From recordings of a robot and its URDF to the parameters that explain them (docs/identification.md)."""
+"""Identification of robot parameters from recordings and a URDF (docs/identification.md)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BLAS with one thread: matrices are small here, and threads of BLAS only wait for each other."""
+"""Single-threaded BLAS: the matrices are small, and BLAS threads would only wait for each other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Limit BLAS to one thread inside, and restore the number of threads after.
+    """Limit BLAS to one thread inside the context, and restore the number of threads afterwards.
 
-    Where threadpoolctl is not installed nothing is limited, which costs time only. Of several threads at
-    once, the first limits and restores: others take longer after it has left.
+    Without threadpoolctl nothing is limited; this only costs time. If several threads are inside at once, the
+    first one sets and restores the limit; the others run slower after it has left.
     """
     import numpy.linalg  # noqa: F401 (libraries that are not loaded yet cannot be limited)
     import scipy.linalg  # noqa: F401

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cutoff of the filters, judged by what fits predict.
+"""Choose the cutoff of the low-pass filter by the predictions of fits.
 
-Spectra tell where motion ends and noise begins, but not whether the equation of motion holds up there:
-impacts, chatter of contacts and flexible parts move joints as well. So a cutoff must stand a test. With it, a
-fit is made to a part of the time; of the rest of the time, it must predict the forces below a lower cutoff as
-well as a fit that was made with the lower cutoff. If it does not, something above the lower cutoff has bent
-the unknowns, and the lower one is tried.
+Spectra show where motion ends and noise begins, but not whether the equation of motion is valid there:
+impacts, contact chatter and flexible parts also move the joints. So each cutoff is tested. A fit with this
+cutoff to a part of the time must predict the forces below a lower cutoff, in the rest of the time, as well as
+a fit with the lower cutoff. If it does not, signals above the lower cutoff have biased the unknowns, and the
+lower one is tried.
 
-All fits are judged on the same signals: errors after different filters cannot be compared, for the filter
-takes noise away as well. And all unknowns are free in them, the inertia of the legs included, since these are
-what explains away what is no motion of rigid bodies.
+All fits are evaluated on the same signals, because a filter also removes noise, and errors after different
+filters are not comparable. All unknowns are free, including the inertia of the legs: these are the unknowns
+that absorb effects that are not rigid-body motion.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from quad_dynamics.identification.solvers.first_fit import first_fit
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import friction_scales
 
-_STEP = 1.6  # factor between cutoffs that are tried
-_BELOW = 2  # lower cutoffs at which each of them is judged
-_FOLDS = 4  # parts of the time, of which each is left out once
-_MOST, _LEAST = 600, 100  # samples of a fit
+_STEP = 1.6  # factor between candidate cutoffs
+_BELOW = 2  # number of lower cutoffs at which each candidate is tested
+_FOLDS = 4  # parts of the time; each is left out once
+_MOST, _LEAST = 600, 100  # largest and smallest number of samples of a fit
 _WEIGHT = 1e-2  # of the prior
-_PASSES = 2  # of a fit, to find the noise
-# Errors below a lower cutoff may be larger by this factor, and must be so by so many standard errors.
+_PASSES = 2  # passes of a fit, to estimate the noise
+# A cutoff is rejected if errors below a lower cutoff are larger by this factor and this many standard errors.
 _WORSE, _SURE = 1.03, 2.0
 
 
@@ -49,8 +49,8 @@ class _Band:
 
     Attributes:
         cutoff: [Hz].
-        sums: of each part of the time; None for one without samples.
-        x: (size,) for each part: the fit to all others; None if there is none.
+        sums: normal equations of each part of the time; None for a part without samples.
+        x: (size,) for each part: the fit to all other parts; None if there is none.
     """
 
     cutoff: float
@@ -59,16 +59,16 @@ class _Band:
 
 
 class CutoffJudge:
-    """Makes the fits, each once."""
+    """Makes the fits, each one once."""
 
     def __init__(self, logs: Logs, delays: Delays, columns: Columns, mode: str, freedom: Freedom) -> None:
-        """Set it up; nothing is computed yet.
+        """Prepare the fits; nothing is computed yet.
 
         Args:
             logs: recordings.
-            delays: that are taken out.
+            delays: that are corrected.
             columns: the unknowns.
-            mode: how the equations are made.
+            mode: mode of the equations.
             freedom: which unknowns may change.
         """
         self._logs, self._delays = logs, delays
@@ -79,10 +79,10 @@ class CutoffJudge:
         self._bands: dict[float, _Band | None] = {}
 
     def choose(self, samples: Samples) -> tuple[float, tuple[RefusedCutoff, ...]]:
-        """The highest cutoff that nothing speaks against, and those above it, from that of the spectra on.
+        """The highest cutoff that passes the test, and the rejected ones, starting from that of the spectra.
 
         Args:
-            samples: with the cutoff of the spectra.
+            samples: filtered with the cutoff of the spectra.
         """
         cutoff, refused = self._logs.spectral_cutoff, []
         self._bands[cutoff] = self._fits(cutoff, samples)
@@ -92,7 +92,7 @@ class CutoffJudge:
         return cutoff, tuple(refused)
 
     def _worse(self, cutoff: float) -> float:
-        """Factor by which fits with a cutoff predict worse than those with lower ones; 1 if not surely."""
+        """Factor by which fits with a cutoff predict worse than those with lower ones; 1: not significant."""
         own, lower, worst = self._band(cutoff), cutoff, 1.0
         for _ in range(_BELOW):
             lower = _lower(lower)
@@ -103,7 +103,7 @@ class CutoffJudge:
         return worst
 
     def _band(self, cutoff: float) -> _Band | None:
-        """Fits with a cutoff; None if it is too low, or leaves too few samples."""
+        """Fits with a cutoff; None if it is too low or leaves too few samples."""
         if cutoff not in self._bands:
             lowest = min(self._logs.lowest_cutoff, self._logs.spectral_cutoff)
             self._bands[cutoff] = self._fits(cutoff, self._samples(cutoff)) if cutoff >= lowest else None
@@ -112,7 +112,7 @@ class CutoffJudge:
     def _samples(self, cutoff: float) -> Samples:
         try:
             return self._logs.samples(cutoff, self._delays)[0]
-        except ArgumentError:  # nothing is left
+        except ArgumentError:  # no samples are left
             return Samples(self._columns.model)
 
     def _fits(self, cutoff: float, samples: Samples) -> _Band | None:
@@ -141,7 +141,7 @@ class CutoffJudge:
         return samples
 
     def _part_of(self, samples: Samples, rows: Floats) -> npt.NDArray[np.int64]:
-        """(n,) in which part of the time samples are: the same with all cutoffs."""
+        """(n,) part of the time of each sample; the same for all cutoffs."""
         segment, time = (samples.layout.get(rows, name).reshape(-1) for name in ('segment', 'time'))
         recording = np.searchsorted(self._first_segments, segment, side='right') - 1
         at = (self._begins[recording] + time) / self._length
@@ -149,7 +149,7 @@ class CutoffJudge:
 
 
 def _thinned(samples: Samples) -> Floats:
-    """(n, width) some of them, evenly spread."""
+    """(n, width) a subset of the samples, evenly spaced."""
     every, done, picked = max(1, -(-len(samples) // _MOST)), 0, []
     for rows in samples.chunks():
         picked.append(rows[(-done) % every :: every])
@@ -158,12 +158,12 @@ def _thinned(samples: Samples) -> Floats:
 
 
 def _lower(cutoff: float) -> float:
-    """The next cutoff that is tried [Hz]."""
+    """The next candidate [Hz]."""
     return round(cutoff / _STEP, 1)
 
 
 def _factor(own: _Band, judge: _Band) -> float:
-    """How much larger errors of prediction are, on the signals of the judge; 1 if not surely."""
+    """Ratio of prediction errors, on the signals of the judge; 1 if not significantly larger."""
     logs = [
         0.5 * np.log(_error(x, sums) / _error(best, sums))
         for sums, best, x in zip(judge.sums, judge.x, own.x, strict=True)
@@ -176,5 +176,5 @@ def _factor(own: _Band, judge: _Band) -> float:
 
 
 def _error(x: Floats, sums: NormalEquations) -> float:
-    """Sum of squares that is left."""
+    """Residual sum of squares."""
     return max(sums.yty - 2.0 * float(x @ sums.Yty) + float(x @ sums.YtY @ x), 1e-300)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole way, from recordings to a solution that was validated."""
+"""The identification pipeline: from recordings to a validated solution."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ from quad_dynamics.model.model import Model
 
 Progress = Callable[[str], object]
 
-# Fits from which delays are corrected, at most.
+# Maximum number of fits after which delays are corrected.
 _DELAY_PASSES = 2
 
 
 @dataclass(frozen=True)
 class IdentifySettings:
-    """What the user may choose.
+    """User settings.
 
     Attributes:
-        free: what may change, as `make_freedom` takes it; empty: everything, where it helps.
-        tie_legs: whether legs are alike.
-        mass: of the whole robot, where it is known.
+        free: parameters to free, as for `make_freedom`; empty: all, as far as they improve predictions.
+        tie_legs: whether all legs share one set of parameters.
+        mass: of the whole robot, if known.
         mode: one of `modes.MODES`, or 'auto'.
-        folds: blocks of time for cross-validation.
-        compare: whether all other methods run as well.
-        hold_out: whether blocks are held out for validation where there is no other recording.
+        folds: number of blocks of time for cross-validation.
+        compare: whether to run all other methods too.
+        hold_out: whether to hold out blocks for validation if there is no other recording.
         stribeck_velocity: of the Stribeck column [rad/s or m/s].
         topics: of the recordings.
         signals: filters and derivatives.
-        solve: of the default method.
+        solve: settings of the default method.
     """
 
     free: tuple[str, ...] = ()
@@ -76,19 +76,19 @@ class IdentifySettings:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What identification gives.
+    """Result of an identification.
 
     Attributes:
-        solution: the unknowns with their confidence.
-        signals: what was done with the recordings.
+        solution: the unknowns with their confidence intervals.
+        signals: how the recordings were processed.
         equations: of the training data.
-        noise: of the rows.
-        sources: name and SHA-256 of each recording that was trained on.
-        validation: errors on other data; None if there were none.
-        missing: what the recordings cannot identify, and which motion would.
-        comparison: of all methods; None if it was not asked for.
+        noise: standard deviations of the rows.
+        sources: name and SHA-256 of each training recording.
+        validation: errors on other data; None without validation.
+        missing: parameters that the recordings do not identify, and the motion that would.
+        comparison: of all methods; None if it was not requested.
         settings: that were used.
-        warnings: reasons not to use the result as it is; whoever shows the result shows them first.
+        warnings: reasons not to use the result as it is; to be shown first.
     """
 
     solution: Solution
@@ -114,13 +114,13 @@ def identify(
 
     Args:
         paths: of the recordings.
-        model: robot, with what is believed of it.
-        settings: of everything.
-        validate_on: recordings of other motions; without any, blocks are held out.
-        progress: called with what is done next.
+        model: robot; its parameters are the prior.
+        settings: of the identification.
+        validate_on: recordings of other motions; if empty, blocks are held out.
+        progress: called with the name of the next stage.
 
     Raises:
-        ArgumentError: what is wrong with the recordings or the settings.
+        ArgumentError: the recordings or the settings are invalid.
     """
     settings = settings or IdentifySettings()
     sources = [open_source(path, model, settings.topics) for path in paths]
@@ -136,7 +136,7 @@ def identify_sources(
     others: Sequence[Source] = (),
     progress: Progress | None = None,
 ) -> Result:
-    """As `identify`, of recordings that are open."""
+    """Like `identify`, with open recordings."""
     tell = progress or _silent
     if not sources:
         raise ArgumentError('there is no recording to identify from; expected at least one')
@@ -149,7 +149,7 @@ def identify_sources(
         what = 'reading what to validate on'
         tell(what)
         logs = Logs(others, model, settings.signals, lambda part: tell(f'{what}: {part}'))
-        # The same filter and delays: errors are to be compared.
+        # The same filter and delays, so that errors are comparable.
         other_samples, _ = logs.samples(report.cutoff, Delays(report.delay, report.force_delay))
         for other in others:
             refuse_repetition(samples, other_samples, model, other.name, (hashes, other.sha256))
@@ -160,7 +160,7 @@ def identify_sources(
     comparison = None
     if settings.compare:
         tell('comparing methods')
-        # Held-out blocks are part of the training data here: the comparison holds out some of its own.
+        # Held-out blocks are part of the training data here: the comparison has its own hold-out set.
         elsewhere = checked.equations if checked and others else None
         comparison = compare(equations, elsewhere, job.columns, job.freedom)
     return Result(
@@ -178,11 +178,11 @@ def identify_sources(
 
 
 def _silent(text: str) -> None:
-    """For who does not want to know."""
+    """Progress callback that does nothing."""
 
 
 def _mode(model: Model, wanted: str, report: SignalReport) -> str:
-    """How the equations are made."""
+    """The mode of the equations."""
     if wanted not in (AUTO, *MODES):
         raise ArgumentError(f'mode is {wanted!r}; expected auto, {", ".join(MODES)}')
     if wanted in ('forces', 'base') and not report.forces_measured:
@@ -195,7 +195,7 @@ def _mode(model: Model, wanted: str, report: SignalReport) -> str:
 
 
 class _Job:
-    """What fits to training data and to all data have in common."""
+    """Common parts of the fits to training data and to all data."""
 
     def __init__(self, model: Model, settings: IdentifySettings) -> None:
         self.settings, self.mode = settings, ''
@@ -208,10 +208,11 @@ class _Job:
         self.freedom: Freedom = freedom
 
     def prepare(self, sources: Sequence[Source], tell: Progress) -> tuple[Samples, SignalReport]:
-        """Samples to fit, in three passes.
+        """Samples for the fit, in three passes.
 
-        First with the cutoff of the spectra, and the delays that signals show; then with a lower cutoff, if
-        fits on held-out data ask for one; then without the delays that a first fit finds left.
+        The first pass uses the cutoff of the spectra, and delays estimated from the signals. The second one
+        uses a lower cutoff, if fits on held-out data need it. The third one also corrects the residual delays
+        that a first fit finds.
         """
         tell('reading the recordings')
         logs = Logs(
@@ -240,7 +241,7 @@ class _Job:
         return samples, report
 
     def _look_at(self, samples: Samples, report: SignalReport) -> None:
-        """Decide how the equations are made, and refuse torques of the other sign."""
+        """Choose the mode of the equations, and reject torques with the opposite sign or another unit."""
         self.mode = _mode(self.columns.model, self.settings.mode, report)
         noise = first_noise(self.columns, self.mode == 'projection')
         names = ', '.join(source.name for source in report.sources)
@@ -248,10 +249,10 @@ class _Job:
         refuse_other_torques(Equations(samples, self.columns, self.mode, noise), names, friction)
 
     def hold_inertia_of_few(self, samples: Samples) -> tuple[str, ...]:
-        """Keep the inertia of the model where there are too few samples to hold any out; the warning.
+        """Keep the inertia of the model if there are too few samples for a hold-out set; returns the warning.
 
-        Nothing would tell whether it predicts other motion better or worse. Asked for by name, it is free all
-        the same.
+        Without a hold-out set it is unknown whether new inertia would predict other motions better or worse.
+        Inertia that is requested by name is still free.
         """
         if len(samples) >= LEAST_SAMPLES or 'inertia' not in self.freedom.optional:
             return ()
@@ -262,16 +263,16 @@ class _Job:
         )
 
     def _delays_left(self, samples: Samples) -> tuple[float, float]:
-        """What a first fit finds to be left of the delays of torques and of foot forces [s]."""
+        """Residual delays of torques and of foot forces, from a first fit [s]."""
         freedom = self.freedom
-        if freedom.has_trunk_and_legs:  # what is next to nothing of a leg's inertia would pass for a delay
+        if freedom.has_trunk_and_legs:  # small errors of a leg's inertia would look like a delay
             freedom = freedom.only(set(freedom.groups) - {'inertia'} | {TRUNK})
         _, x = first_fit(samples, self.columns, self.mode, freedom)
         left = [*x[self.columns.slices['delay']], 0.0]
         return float(left[0]), float(left[1])
 
     def fit(self, samples: Samples) -> tuple[Equations, Solution]:
-        """Find the noise of the rows, then the unknowns."""
+        """Estimate the noise of the rows, then the unknowns."""
         equations, x = first_fit(samples, self.columns, self.mode, self.freedom)
         folds = equations.accumulate(self.settings.folds, x)
         return equations, solve(folds, equations, self.columns, self.freedom, self.settings.solve, x)
@@ -279,7 +280,7 @@ class _Job:
     def check(
         self, samples: Samples, solution: Solution, others: Samples | None, name: str
     ) -> Validation | None:
-        """Errors on other recordings, or on blocks that a second fit has not seen."""
+        """Errors on other recordings, or on held-out blocks that a second fit does not use."""
         if others is not None:
             return self._validate(others, solution, name, ())
         if not self.settings.hold_out or len(samples) < LEAST_SAMPLES:

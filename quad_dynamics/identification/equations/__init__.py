@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From samples to linear equations of the unknowns, and their sums."""
+"""From samples to linear equations in the unknowns, and their normal equations."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The unknowns: which number stands where in the vector x, what it is called, and what the model says of it.
+"""The vector x of unknowns: order, names, and values of the model.
 
-The torque of the motors and the forces at the feet are linear in x: Y x = S^T tau + J^T (f - bias), and so is
-what small delays change in both.
+Motor torques and foot forces are linear in x: Y x = S^T tau + J^T (f - bias). So is the effect of small
+delays on both.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from quad_dynamics.model.model import Model
 INERTIAL = ('m', 'mcx', 'mcy', 'mcz', 'Ixx', 'Ixy', 'Iyy', 'Ixz', 'Iyz', 'Izz')
 _INERTIAL_UNITS = ('kg', *['kg m'] * 3, *['kg m^2'] * 6)
 
-# What each kind of column of a joint multiplies, and its unit (of a revolute joint).
+# Unknowns of a joint, with their units (for a revolute joint). Their columns are
 #   viscous: velocity; coulomb: its sign; offset: 1;
-#   asymmetric: its absolute value (another viscous friction backwards);
+#   asymmetric: absolute value of the velocity (different viscous friction backwards);
 #   stribeck: sign times exp(-(velocity / stribeck velocity)^2);
 #   rotor: axial inertia of the rotor, before the gear.
-# Coulomb friction that differs between the two directions is Coulomb friction and an offset.
+# Coulomb friction that differs between the two directions is Coulomb friction plus an offset.
 JOINT_KINDS = {
     'viscous': 'N m s/rad',
     'coulomb': 'N m',
@@ -31,7 +31,7 @@ JOINT_KINDS = {
     'stribeck': 'N m',
     'rotor': 'kg m^2',
 }
-ASSUMED_GEAR = 100.0  # of rotors of which nothing is known: what counts is their inertia times its square
+ASSUMED_GEAR = 100.0  # of unknown rotors; only their inertia times its square has an effect
 NOT_NEGATIVE = ('viscous', 'coulomb', 'stribeck', 'rotor')
 
 
@@ -39,19 +39,19 @@ NOT_NEGATIVE = ('viscous', 'coulomb', 'stribeck', 'rotor')
 class Columns:
     """The vector x of all unknowns of a robot.
 
-    These are 10 inertial ones of each body, those of each joint, and errors of sensors.
+    It contains 10 inertial parameters of each body, those of each joint, and sensor errors.
 
     Attributes:
-        model: robot, with what is believed before the data.
+        model: robot; its parameters are the prior.
         names: of each unknown, such as 'FL_calf.mcz', 'FL_calf_joint.viscous', 'FL_foot.bias_x'.
-        units: likewise.
-        slices: of each kind of unknown: 'pi', the kinds of joints, 'bias', and 'delay': what is left of the
-            delays of torques and forces behind positions.
-        prior: (size,) what the model says: pi of its links without rotors, its friction and rotors; 0 for the
+        units: of each unknown.
+        slices: of each kind of unknown: 'pi', the kinds of joints, 'bias', and 'delay': residual delays of
+            torques and forces relative to positions.
+        prior: (size,) values of the model: pi of its links without rotors, its friction and rotors; 0 for the
             others.
-        known: (size,) to be added to x before Y is multiplied: what links carry of rotors, but for the axial
-            inertia, which is unknown.
-        carried: (10 nb, nj) what unit axial inertia of rotors adds to the inertia of what carries them.
+        known: (size,) added to x before it is multiplied by Y: the inertia of rotors that links carry, except
+            for the axial inertia, which is unknown.
+        carried: (10 nb, nj) what unit axial inertia of rotors adds to the bodies that carry them.
         stribeck_velocity: [rad/s or m/s].
     """
 
@@ -71,20 +71,20 @@ class Columns:
 
     @property
     def n_feet(self) -> int:
-        """Feet whose forces may be measured; none with a fixed base."""
+        """Number of feet whose forces may be measured; 0 with a fixed base."""
         bias = self.slices['bias']
         return int(bias.stop - bias.start) // 3
 
     def carry(self, Y: Floats) -> None:
-        """Add to columns of rotors that only spin what moves them with the links that carry them, in place.
+        """Add the motion of the carrying links to columns of rotors that only spin, in place.
 
         Args:
-            Y: (..., size) rows, or sums of them.
+            Y: (..., size) rows, or sums of rows.
         """
         Y[..., self.slices['rotor']] += Y[..., self.slices['pi']] @ self.carried
 
     def joint_columns(self, velocity: Floats, sign: Floats) -> Floats:
-        """(n, nj, kinds) what the unknowns of each joint multiply, in the order of JOINT_KINDS; 0 for rotors.
+        """(n, nj, kinds) columns of each joint, in the order of JOINT_KINDS; 0 for rotors.
 
         Args:
             velocity: (n, nj) of the joints.
@@ -100,7 +100,7 @@ def make_columns(model: Model, stribeck_velocity: float = 0.1) -> Columns:
 
     Args:
         model: robot.
-        stribeck_velocity: at which the Stribeck column has fallen to 1/e [rad/s or m/s].
+        stribeck_velocity: at which the Stribeck column has decayed to 1/e [rad/s or m/s].
     """
     model = _with_gears(model)
     feet = model.foot_names if model.floating_base else ()
@@ -129,7 +129,7 @@ def make_columns(model: Model, stribeck_velocity: float = 0.1) -> Columns:
 
 
 def _with_gears(model: Model) -> Model:
-    """The same robot, with a gear where nothing is known of a rotor: motors turn faster than joints."""
+    """The same robot with an assumed gear for each unknown rotor, because motors turn faster than joints."""
     described = {*model.description.rotors, *model.description.motors}
     unknown = (model.rotor_inertia == 0.0) & (model.rotor_gear == 1.0)
     unknown &= [name not in described for name in model.joint_names]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How unsure sums over samples are where friction is not of the form that the equations give it.
+"""Uncertainty of normal equations if friction does not have the assumed form.
 
-Friction of real drives depends on speed and load in other ways than F_v qd + F_c sgn(qd): it falls at low
-speed, and grows with the load. What the equations miss of it is the same whenever a joint comes back to the
-same speed and load. It does not average out over time, as noise does. So rows of a joint are grouped by its
-speed and its torque, and errors within a group may depend on each other as they like (cluster-robust
-covariance; Liang and Zeger, Biometrika 1986). The torque is that which the solution predicts: groups by
-measured torque would sort the noise, and find that residuals depend on it.
+The friction of real drives depends on speed and load in other ways than F_v qd + F_c sgn(qd): it drops at low
+speed and grows with the load. The error of the friction model is the same whenever a joint returns to the
+same speed and load, so it does not average out over time as noise does. Therefore the rows of a joint are
+grouped by speed and torque, and within a group errors may be correlated arbitrarily (cluster-robust
+covariance; Liang and Zeger, Biometrika 1986). The torque is the one predicted by the solution: groups by
+measured torque would sort the noise, and residuals would seem to depend on it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.equations import CLUSTER, Equations, huber_weights
 from quad_dynamics.identification.equations.samples import Samples
 
-_SPEEDS, _LOADS = 4, 3  # groups of speeds in each direction, and of torques
-# Residuals depend on the group where means of groups spread more than noise explains, by this factor.
+_SPEEDS, _LOADS = 4, 3  # number of speed groups in each direction, and of torque groups
+# Residuals depend on the group if group means vary by this factor more than noise explains.
 _CLEAR = 1.0
-# Covariances from few groups are too small as a rule (MacKinnon, Nielsen, Webb: J. of Econometrics 2023).
+# Covariances from few groups are usually too small (MacKinnon, Nielsen, Webb: J. of Econometrics 2023).
 _FEW_GROUPS = 3.0
-_CHUNK = 512  # samples that are worked on at once
-_MOST_LOOKED_AT = 20_000  # samples from which the bounds of groups are found
+_CHUNK = 512  # samples that are processed at once
+_MOST_LOOKED_AT = 20_000  # samples from which the bounds of the groups are computed
 
 
 def discrepancy_scores(equations: Equations, x: Floats, x_robust: Floats | None = None) -> Floats:
@@ -37,7 +37,7 @@ def discrepancy_scores(equations: Equations, x: Floats, x_robust: Floats | None 
     """
     columns = equations.columns
     nj, groups = columns.model.nj, 2 * _SPEEDS * _LOADS
-    if equations.rows < nj:  # rows of the base alone
+    if equations.rows < nj:  # base rows only
         return np.zeros((columns.size, columns.size))
     bounds = _bounds(equations.samples, nj)
     sums = np.zeros((nj, groups, columns.size))
@@ -60,14 +60,14 @@ def discrepancy_scores(equations: Equations, x: Floats, x_robust: Floats | None 
 
 
 class _Evidence:
-    """Whether the residuals of a joint depend on its speed and load, more than by chance."""
+    """Tests whether the residuals of a joint depend on its speed and load by more than chance."""
 
     def __init__(self, nj: int, groups: int) -> None:
         self._sums, self._counts = np.zeros((2, nj, groups))
         self._squares, self._clusters = np.zeros((2, nj))
 
     def add(self, r: Floats, use: Floats, group: Ints, time: Floats) -> None:
-        """Take in rows (n, nj) of some samples."""
+        """Add rows (n, nj) of some samples."""
         for j in range(r.shape[1]):
             np.add.at(self._sums[j], group[:, j], r[:, j])
             np.add.at(self._counts[j], group[:, j], use[:, j])
@@ -77,7 +77,7 @@ class _Evidence:
 
     @property
     def is_clear(self) -> npt.NDArray[np.bool_]:
-        """(nj,) of which joints."""
+        """(nj,) joints for which this is the case."""
         between = np.sum(self._sums**2 / np.maximum(self._counts, 1.0), axis=1)
         variance = self._squares / np.maximum(self._counts.sum(axis=1), 1.0)
         together = np.maximum(self._clusters / np.maximum(self._squares, 1e-300), 1.0)
@@ -86,7 +86,7 @@ class _Evidence:
 
 
 def _bounds(samples: Samples, nj: int) -> tuple[Floats, Floats]:
-    """(nj, _SPEEDS - 1) speeds and (nj, _LOADS - 1) torques between which there are equally many samples."""
+    """(nj, _SPEEDS - 1) speeds and (nj, _LOADS - 1) torques that split the samples into equal groups."""
     every = max(1, -(-len(samples) // _MOST_LOOKED_AT))
     looked = np.concatenate([rows[::every] for rows in samples.chunks()])
     speed = np.abs(samples.layout.get(looked, 'u')[:, -nj:])
@@ -98,7 +98,7 @@ def _bounds(samples: Samples, nj: int) -> tuple[Floats, Floats]:
 
 
 def _group(samples: Samples, rows: Floats, load: Floats, bounds: tuple[Floats, Floats]) -> Ints:
-    """(n, nj) group of each row of a joint, by its velocity and its load (n, nj)."""
+    """(n, nj) group of each row of a joint, from its velocity and its load (n, nj)."""
     u = samples.layout.get(rows, 'u')[:, -len(bounds[0]) :]
     speed = np.sum(np.abs(u)[..., None] > bounds[0], axis=-1)
     side = np.sum(load[..., None] > bounds[1], axis=-1)

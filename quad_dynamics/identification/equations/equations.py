@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples as linear equations of the unknowns: rows as heavy as they are certain, and their sums.
+"""Samples as linear equations in the unknowns: whitened rows, and their normal equations.
 
-For a floating base the equation of motion is Y x = S^T tau + J^T (f - bias). Its rows are not equally
-certain, and forces that were measured badly, or not at all, make errors that many rows share. With the
-covariance of the errors of all rows of a sample,
+For a floating base the equation of motion is Y x = S^T tau + J^T (f - bias). Its rows have different standard
+deviations. Forces that were measured with errors, or not at all, cause errors that are correlated between
+rows. With the covariance of the errors of all rows of a sample,
 
     C = diag(base^2, joints^2) + sigma_f^2 J^T J,    C = U U^T,
 
-the rows of U^-1 Y are equally certain and independent. Where forces are unknown, sigma_f is made so large
-that only what the contact does not touch is left: the projection into the null space of J^T.
+the rows of U^-1 Y have independent errors of equal variance. If forces are unknown, sigma_f is made so large
+that only the projection into the null space of J^T, which contact forces do not affect, is left.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from quad_dynamics.identification.equations.sums import Rows, Summation, in_thre
 from quad_dynamics.model.leg_kinematics import contact_ball
 
 _CHUNK = 256  # samples whose regressors are in memory at once
-_HUBER = 2.0  # residuals beyond so many standard deviations count less
-CLUSTER = 0.2  # time over which errors may depend on each other [s]
+_HUBER = 2.0  # residuals beyond this many standard deviations have less weight
+CLUSTER = 0.2  # time over which errors may be correlated [s]
 
 
 class Equations:
     """The equations of all samples.
 
     Attributes:
-        samples: what was measured.
+        samples: measured motion and forces.
         columns: the unknowns.
         mode: one of MODES.
-        noise: of the rows.
+        noise: standard deviations of the rows.
     """
 
     def __init__(
@@ -51,17 +51,17 @@ class Equations:
         noise: Noise,
         kinds: Sequence[str] | None = None,
     ) -> None:
-        """Set them up; nothing is computed yet.
+        """Set up the equations; nothing is computed yet.
 
         Args:
-            samples: what was measured.
+            samples: measured motion and forces.
             columns: the unknowns.
             mode: one of MODES.
-            noise: of the rows.
-            kinds: of the unknowns of joints and sensors that the sums need; None for all.
+            noise: standard deviations of the rows.
+            kinds: unknowns of joints and sensors that are needed; None for all.
 
         Raises:
-            ArgumentError: an unknown mode, or one that does not fit the base.
+            ArgumentError: the mode is unknown or does not match the base.
         """
         floating = columns.model.floating_base
         if mode not in MODES:
@@ -82,7 +82,7 @@ class Equations:
 
     @property
     def rows(self) -> int:
-        """Rows of a sample."""
+        """Number of rows of a sample."""
         return 6 if self.mode == 'base' else self.columns.model.nv
 
     # ---------------------------------------------------------------- sums
@@ -91,8 +91,8 @@ class Equations:
         """Normal equations of the whitened rows, for each of `folds` blocks of time of equal length.
 
         Args:
-            folds: number of blocks; their sum is that of all samples.
-            x_robust: (size,) a first solution; rows that it does not explain count less (Huber).
+            folds: number of blocks; their sum covers all samples.
+            x_robust: (size,) a first solution; rows with large residuals have less weight (Huber).
         """
         width = self._sums.width
         sums, counts = np.zeros((folds, width, width)), [0] * folds
@@ -118,15 +118,15 @@ class Equations:
             done += len(rows)
 
     def _count(self, rows: Floats) -> int:
-        """Rows that tell something: not those of unknown errors, nor as many as there are unknown forces."""
+        """Number of informative rows: without rows of unknown errors, minus the number of unknown forces."""
         unknown = 3.0 * self.samples.layout.get(rows, 'stance').sum() if self.mode == 'projection' else 0.0
         return int(self.use(rows).sum() - unknown)
 
     def scores(self, x: Floats, x_robust: Floats | None = None) -> Floats:
-        """(size, size) how unsure the sums are: s s^T over clusters in time, s = sum of Y^T (y - Y x).
+        """(size, size) covariance of the sums: s s^T over clusters in time, s = sum of Y^T (y - Y x).
 
-        Errors of neighbouring samples depend on each other, for everything was filtered; within a cluster
-        they may, as they like.
+        Errors of neighbouring samples are correlated by the filters. Within a cluster, any correlation is
+        allowed.
 
         Args:
             x: (size,) solution.
@@ -142,7 +142,7 @@ class Equations:
             return keys[np.r_[0, begins]], np.add.reduceat(s, np.r_[0, begins], axis=0)
 
         meat = np.zeros((self._sums.size, self._sums.size))
-        last = np.empty((0, self._sums.size))  # a cluster may go on in the next chunk
+        last = np.empty((0, self._sums.size))  # a cluster may continue in the next chunk
         last_key: Floats = np.empty(2)
         for keys, s in in_threads(work, self.samples.chunks()):
             if len(last) and np.array_equal(keys[0], last_key):
@@ -159,29 +159,29 @@ class Equations:
     def residuals(self, x: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Measured minus predicted, before whitening, chunk by chunk: samples and (n, rows) [N, N m].
 
-        In the mode 'projection' forces of feet that stand are those that fit best, row by row.
+        In mode 'projection', the forces of feet in stance are those that fit best, sample by sample.
         """
         for rows in self.samples.chunks(_CHUNK):
             Y, y = self.raw(rows)
             yield rows, self.less_contact(rows, y - Y @ x)
 
     def whitened(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Rows that are equally certain: (n, rows, size) and (n, rows)."""
+        """Whitened rows: (n, rows, size) and (n, rows)."""
         return self.whiten(rows, *self.raw(rows))
 
     def whiten(self, rows: Floats, Y: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """The same, from what `raw` gives of these samples."""
+        """The same, from the output of `raw` for these samples."""
         if self.mode == 'fixed':  # errors of rows are independent
             w = 1.0 / np.sqrt(row_variance(self.noise, self.use(rows)))
             return Y * w[..., None], y * w
-        # C = U U^T with U upper triangular: the tips of the legs come first.
+        # C = U U^T with U upper triangular: the ends of the legs come first.
         U = np.linalg.cholesky(self.covariance(rows)[:, ::-1, ::-1])[:, ::-1, ::-1]
         inverse = np.linalg.inv(U)
         both = inverse @ np.concatenate([Y, y[..., None]], axis=2)
         return both[..., :-1], both[..., -1]
 
     def use(self, rows: Floats) -> Floats:
-        """(n, rows) 1 where a row counts."""
+        """(n, rows) 1 where a row is used."""
         joints = self.samples.layout.get(rows, 'use')
         if self.mode == 'fixed':
             return joints
@@ -189,14 +189,14 @@ class Equations:
         return base if self.mode == 'base' else np.concatenate([base, joints], axis=1)
 
     def _gather(self, rows: Floats) -> Rows:
-        """What the kernel needs of some samples."""
+        """Inputs of the kernel for some samples."""
         get, model = self.samples.layout.get, self.columns.model
         nv, nj = model.nv, model.nj
         q, u, du = get(rows, 'q'), get(rows, 'u'), get(rows, 'du')
         y = np.zeros((len(rows), nv))
         y[:, nv - nj :] = get(rows, 'tau')
         measured = self.mode in ('forces', 'base')
-        stands = bool(get(rows, 'stance').any())  # in the air there is nothing to eliminate
+        stands = bool(get(rows, 'stance').any())  # in the air there is no force to eliminate
         J = self.foot_jacobians(rows) if stands else np.zeros((len(rows), 3 * self.columns.n_feet, nv))
         shared = {'bias': np.swapaxes(J, 1, 2), 'delay': np.zeros((len(rows), nv, self._n_delays))}
         shared['delay'][:, nv - nj :, 0] = -get(rows, 'dtau')
@@ -212,7 +212,7 @@ class Equations:
         return Rows(q, u, du, row_variance(self.noise, use), J * self.noise.force, own, last)
 
     def raw(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Regressor, and measured forces without what is known."""
+        """Regressor, and measured forces minus the known part."""
         get, columns, model = self.samples.layout.get, self.columns, self.columns.model
         q, u, du = (np.ascontiguousarray(get(rows, name)) for name in ('q', 'u', 'du'))
         n, nv, nj = len(rows), model.nv, model.nj
@@ -243,7 +243,7 @@ class Equations:
         return covariance(self.noise, J, self.use(rows))
 
     def foot_jacobians(self, rows: Floats) -> Floats:
-        """(n, 3 feet, nv) of the points where feet touch the ground; 0 for feet in the air."""
+        """(n, 3 feet, nv) Jacobians of the contact points of the feet; 0 for feet in the air."""
         get, model = self.samples.layout.get, self.columns.model
         q = np.ascontiguousarray(get(rows, 'q'))
         stance = get(rows, 'stance')
@@ -251,13 +251,13 @@ class Equations:
         for i, (foot, position, radius) in enumerate(self._feet):
             J = frame_jacobian(model, q, foot)
             R, _ = frame_pose(model, q, foot)
-            arm = R @ position - np.array([0.0, 0.0, radius])  # to the point that touches, in world axes
+            arm = R @ position - np.array([0.0, 0.0, radius])  # to the contact point, in world axes
             moved = J[:, :3] + _cross_columns(J[:, 3:], arm)
             parts.append(moved * stance[:, i, None, None])
         return np.concatenate(parts, axis=1)
 
     def less_contact(self, rows: Floats, r: Floats) -> Floats:
-        """Residuals of raw rows; in the mode 'projection' after the forces that explain most of them."""
+        """Residuals of raw rows; in mode 'projection' after subtracting the forces that fit them best."""
         if self.mode != 'projection':
             return r
         Jt = np.swapaxes(self.foot_jacobians(rows), 1, 2)
@@ -268,10 +268,10 @@ class Equations:
 
 
 def huber_weights(r: Floats) -> Floats:
-    """Weights of whitened residuals: 1 up to a few standard deviations, then falling with their size."""
+    """Weights of whitened residuals: 1 up to a few standard deviations, then decreasing with their size."""
     return np.minimum(1.0, _HUBER / np.maximum(np.abs(r), 1e-300))
 
 
 def _cross_columns(w: Floats, arm: Floats) -> Floats:
-    """(n, 3, nv) velocity of a point beside the origin: w x arm, for each column of w."""
+    """(n, 3, nv) velocity of a point relative to the origin: w x arm, for each column of w."""
     return np.cross(w, arm[:, :, None], axis=1)

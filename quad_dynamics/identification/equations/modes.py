@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modes of identification, each named once: which rows of the equation of motion are used."""
+"""The modes of identification: which rows of the equation of motion are used."""
 
 from __future__ import annotations
 
-AUTO = 'auto'  # the mode that suits robot and recording
+AUTO = 'auto'  # selects the mode from robot and recording
 MEANINGS = {
     'fixed': 'fixed base',
     'forces': 'floating base, measured forces at the feet',

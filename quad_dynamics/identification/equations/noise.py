@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How unsure the rows of the equations are, found from what is left of them after a fit.
+"""Standard deviations of the rows of the equations, estimated from the residuals of a fit.
 
-The covariance of the errors of a sample is a sum of parts, C = sum theta_i C_i: one for each row, and one for
-the forces at the feet, C_f = J^T J. Their sizes theta are those that make the residuals r most likely. From
-any guess,
+The covariance of the errors of a sample is a sum of components, C = sum theta_i C_i: one for each row, and
+one for the foot forces, C_f = J^T J. The variances theta maximise the likelihood of the residuals r. From any
+initial guess,
 
     theta_i <- theta_i sqrt(sum r^T W C_i W r / sum trace(W C_i)),    W = C^-1,
 
-never makes them less likely (Zhou, Hu, Zhou and Lange, MM algorithms for variance components models, 2019).
+never decreases the likelihood (Zhou, Hu, Zhou and Lange, MM algorithms for variance components models, 2019).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from quad_dynamics.identification.equations.equations import Equations
 
 
-_UNKNOWN = 1e4  # how much less a row of which nothing is known counts; numbers must stay comparable
-_WEIGHTS = 10.0  # standard deviation of a force of which nothing is known, in weights of the robot
-_MOST_SAMPLES = 1500  # that are looked at
+_UNKNOWN = 1e4  # factor that makes rows with unknown errors negligible; limited for numerical reasons
+_WEIGHTS = 10.0  # standard deviation of an unknown force, relative to the weight of the robot
+_MOST_SAMPLES = 1500  # samples that are used
 _ITERATIONS = 60
-_CLOSE = 0.01  # relative change that ends them
-_LEAST_ROWS = 20.0  # from fewer no standard deviation is taken: that which was assumed first stays
-_OUTLIER = 4.0  # a sample whose errors are so many standard deviations larger than usual counts little
-_LEAST = 1e-2  # of what was assumed first; rows are never quite certain
-_WARM_UP = 0.01  # what is assumed first, as a part of the weight
-_ARM = 0.2  # of forces [m]
+_CLOSE = 0.01  # relative change at which iterations end
+_LEAST_ROWS = 20.0  # with fewer rows, the initial standard deviation is kept
+_OUTLIER = 4.0  # samples whose errors are this many standard deviations above the median have little weight
+_LEAST = 1e-2  # lower bound, relative to the initial value
+_WARM_UP = 0.01  # initial value, relative to the weight
+_ARM = 0.2  # lever arm of forces [m]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Noise:
     Attributes:
         base: (6,) of force and moment on the base [N, N m]; empty with a fixed base.
         joints: (nj,) of the torques [N m or N].
-        force: of each component of a foot's force [N]; very large where none was measured.
+        force: of each component of a foot force [N]; very large if none was measured.
     """
 
     base: Floats
@@ -52,11 +52,11 @@ class Noise:
 
 
 def first_noise(columns: Columns, forces_unknown: bool) -> Noise:
-    """What is assumed before anything is known: a hundredth of the weight, and of torques that carry it.
+    """Initial values: a hundredth of the weight, and of the torques that carry it.
 
     Args:
         columns: the unknowns.
-        forces_unknown: whether the forces at the feet were not measured.
+        forces_unknown: whether the foot forces were not measured.
     """
     model = columns.model
     force = max(model.total_mass, 1e-3) * 9.81 * _WARM_UP
@@ -71,8 +71,8 @@ def covariance(noise: Noise, J: Floats, use: Floats) -> Floats:
 
     Args:
         noise: standard deviations.
-        J: (n, 3 feet, rows) Jacobians of the feet that stand.
-        use: (n, rows) 0 where nothing is known of a row's error.
+        J: (n, 3 feet, rows) Jacobians of the feet in stance.
+        use: (n, rows) 0 where the error of a row is unknown.
     """
     k = J.shape[2]
     C: Floats = noise.force**2 * np.swapaxes(J, 1, 2) @ J
@@ -81,11 +81,11 @@ def covariance(noise: Noise, J: Floats, use: Floats) -> Floats:
 
 
 def row_variance(noise: Noise, use: Floats) -> Floats:
-    """(n, rows) variance of the errors that each row has of its own.
+    """(n, rows) variance of the independent error of each row.
 
     Args:
         noise: standard deviations.
-        use: (n, rows) 0 where nothing is known of a row's error.
+        use: (n, rows) 0 where the error of a row is unknown.
     """
     own = np.concatenate([noise.base, noise.joints])[: use.shape[1]] ** 2
     variance: Floats = own * (1.0 + (1.0 - use) * _UNKNOWN**2)
@@ -93,10 +93,10 @@ def row_variance(noise: Noise, use: Floats) -> Floats:
 
 
 def fit_noise(equations: Equations, x: Floats) -> Noise:
-    """The standard deviations that make the residuals of a solution most likely.
+    """Standard deviations that maximise the likelihood of the residuals of a solution.
 
     Args:
-        equations: with the noise to begin from.
+        equations: with the initial noise.
         x: (size,) solution.
     """
     r, J, use = _look_at(equations, x)
@@ -125,13 +125,13 @@ def fit_noise(equations: Equations, x: Floats) -> Noise:
 
 
 def largest_change(before: Noise, after: Noise) -> float:
-    """Relative, of any standard deviation."""
+    """Largest relative change of any standard deviation."""
     old, new = (np.r_[noise.base, noise.joints, noise.force] for noise in (before, after))
     return float(np.abs(new / old - 1.0).max())
 
 
 def _look_at(equations: Equations, x: Floats) -> tuple[Floats, Floats, Floats]:
-    """Residuals, Jacobians of the feet, and which rows count, of samples from all over the data."""
+    """Residuals, Jacobians of the feet, and used rows, of samples distributed over all data."""
     every = max(1, -(-len(equations.samples) // _MOST_SAMPLES))
     parts: list[tuple[Floats, Floats, Floats]] = []
     done = 0
@@ -146,10 +146,10 @@ def _look_at(equations: Equations, x: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _cut(W: Floats, r: Floats, use: Floats) -> Floats:
-    """Residuals; those of outliers are made so small that a few of them, however large, say nothing.
+    """Residuals; outliers are scaled down so that a few of them have no influence, however large they are.
 
-    The size of the residuals of a sample, sqrt(r^T W r / k) with k rows, spreads by 1 / sqrt(2 k). What is
-    usual is the median: the covariance may be wrong by any factor as yet.
+    The size of the residuals of a sample, sqrt(r^T W r / k) with k rows, has a standard deviation of 1 /
+    sqrt(2 k). It is compared with the median, because the covariance may still be wrong by any factor.
     """
     k = np.maximum(use.sum(axis=1), 1.0)
     size = np.sqrt(np.einsum('ni,nij,nj->n', r, W, r) / k)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples: what is left of a bag after signals were filtered, differentiated and brought to one clock.
+"""Samples: data of a bag after filtering, differentiation and resampling to one clock.
 
-They are rows of numbers. Many of them wait in a temporary file, so that memory does not grow with the bag.
+Samples are rows of numbers. Long recordings are stored in a temporary file, so memory does not grow with the
+bag.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ from quad_dynamics.model.model import Model
 
 _RATES = ('dtau', 'dforce')
 
-CHUNK = 1024  # rows that are worked on at once
+CHUNK = 1024  # rows that are processed at once
 _MOST_IN_MEMORY = 4 * CHUNK  # rows beyond which a file is used
 
 
 class SampleLayout:
-    """Where each quantity of a sample stands in its row.
+    """Position of each quantity of a sample in its row.
 
     Attributes:
-        width: numbers of a row.
-        sizes: numbers of each quantity, by name:
+        width: length of a row.
+        sizes: length of each quantity, by name:
             time: since the beginning of its bag [s].
-            segment: whole number of the segment of evenly spaced samples that it belongs to. None crosses
-                a gap, an impact, or the end of a bag.
+            segment: number of the segment of evenly spaced samples. Segments do not cross a gap, an impact,
+                or the end of a bag.
             q: (nq,) configuration; u: (nv,) velocity; du: (nv,) acceleration.
-            tau: (nj,) torque of the motors, after the delay was taken out [N m or N].
-            sign: (nj,) of the velocity, filtered as everything else is: between -1 and 1 near a reversal.
-            use: (nj,) 1 where the row of the joint counts; 0 near rest, at a limit of torque, in an outlier.
-            force: (3 feet,) from the ground on each foot, in world axes [N]; 0 where it was not measured.
-            stance: (feet,) 1 where the foot stands on the ground, 0 where it is in the air.
-            dtau: (nj,) rate of tau [N m/s or N/s], and dforce: (3 feet,) of force [N/s]: from them follows
-                what is left of delays. 0 where they are not given.
+            tau: (nj,) motor torque, corrected for its delay [N m or N].
+            sign: (nj,) of the velocity, filtered like all other signals: between -1 and 1 near a reversal.
+            use: (nj,) 1 if the row of the joint is used; 0 near rest, at the torque limit, in an outlier.
+            force: (3 feet,) of the ground on each foot, in world axes [N]; 0 if it was not measured.
+            stance: (feet,) 1 if the foot is on the ground, 0 if it is in the air.
+            dtau: (nj,) rate of tau [N m/s or N/s], and dforce: (3 feet,) of force [N/s]: used to estimate
+                residual delays. 0 if they are not given.
     """
 
     def __init__(self, model: Model) -> None:
@@ -72,10 +73,10 @@ class SampleLayout:
         return part[:, 0] if name in ('time', 'segment') else part
 
     def join(self, **quantities: npt.ArrayLike) -> Floats:
-        """(n, width) rows from all quantities, each (n, size); time and segment (n,). Rates may be left out.
+        """(n, width) rows from all quantities, each (n, size); time and segment (n,). Rates are optional.
 
         Raises:
-            ArgumentError: a quantity is missing, unknown, or has another shape.
+            ArgumentError: a quantity is missing or unknown, or has another shape.
         """
         if set(self.sizes) - set(quantities) - set(_RATES) or set(quantities) - set(self.sizes):
             raise ArgumentError(f'samples have {sorted(quantities)}; expected {sorted(self.sizes)}')
@@ -91,7 +92,7 @@ class SampleLayout:
 
 
 class Samples:
-    """All samples of one or several bags, in the order of time; read again and again in chunks.
+    """All samples of one or several bags, in time order; they can be read repeatedly in chunks.
 
     Attributes:
         layout: of each row.
@@ -110,7 +111,7 @@ class Samples:
         """Add (n, width) rows.
 
         Raises:
-            ArgumentError: another width, or a number that is not finite.
+            ArgumentError: the width is wrong, or a number is not finite.
         """
         if rows.ndim != 2 or rows.shape[1] != self.layout.width:
             raise ArgumentError(f'rows have the shape {rows.shape}; expected (n, {self.layout.width})')
@@ -130,10 +131,10 @@ class Samples:
             self._parts.clear()
 
     def chunks(self, size: int = CHUNK) -> Iterator[Floats]:
-        """All rows, `size` of them at a time; the last chunk may be shorter."""
+        """All rows, in chunks of `size`; the last chunk may be shorter."""
         done = 0
         while self._file is not None and done < self._in_file:
-            # Where to read is said each time: others may read the same file between two chunks.
+            # Seek every time: others may read the same file between two chunks.
             self._file.seek(done * self.layout.width * 8)
             count = min(size, self._in_file - done)
             rows = np.fromfile(self._file, count=count * self.layout.width)
@@ -144,5 +145,5 @@ class Samples:
             yield rest[begin : begin + size]
 
     def all(self) -> Floats:
-        """All rows at once; for short bags only."""
+        """All rows at once; only for short bags."""
         return np.concatenate([*self.chunks(), np.empty((0, self.layout.width))])

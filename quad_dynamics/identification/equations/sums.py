@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over many samples: chunks go to the compiled kernel, several at a time, each in a thread of its own.
+"""Sums over many samples: chunks are processed by the compiled kernel in several threads.
 
-Chunks are added up in a fixed order, so that the sums do not depend on the number of cores.
+Chunks are added in a fixed order, so the sums do not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.columns import JOINT_KINDS, Columns
 from quad_dynamics.kernels.regression.whitened_equations import accumulate_whitened
 
-_WIDE = 8  # columns that the kernel works on at once
+_WIDE = 8  # the kernel needs a multiple of this many columns
 
 _In = TypeVar('_In')
 _Out = TypeVar('_Out')
@@ -27,14 +27,14 @@ _Out = TypeVar('_Out')
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the kernel needs of n samples; see `accumulate_whitened`.
+    """Inputs of the kernel for n samples; see `accumulate_whitened`.
 
     Attributes:
         q: (n, nq); u: (n, nv); du: (n, nv) motion.
         variance: (n, nv) of the errors of the measured forces.
         J: (n, 3 feet, nv) Jacobians of the feet times the standard deviation of their forces.
-        own: (n, nj, kinds) of the columns of each joint but that of its rotor.
-        shared: (n, nv, shared + 1) columns of what is unknown of sensors, and measured generalised forces.
+        own: (n, nj, kinds) columns of each joint, without that of its rotor.
+        shared: (n, nv, shared + 1) columns of sensor errors, and measured generalised forces.
     """
 
     q: Floats
@@ -50,20 +50,21 @@ class Rows:
 
 
 class Summation:
-    """Calls the kernel, whose columns stand in another order, and less of them: those that are wanted.
+    """Calls the kernel, which has its columns in another order and only those that are needed.
 
     Attributes:
-        places: (size,) index of each of them among all columns.
-        width: columns that the kernel works on, with the measurements, and as many of nothing as it needs.
+        places: (size,) index of each of its columns among all columns.
+        width: number of columns of the kernel, with the measurements and zero padding.
     """
 
     def __init__(self, columns: Columns, kinds: Sequence[str], shared: Sequence[str]) -> None:
-        """Find out which column stands where.
+        """Determine the order of the columns.
 
         Args:
             columns: the unknowns.
-            kinds: of the joints' unknowns that are wanted, in the order of JOINT_KINDS; rotors always are.
-            shared: kinds of unknowns of sensors that are wanted: 'bias', 'delay'.
+            kinds: unknowns of joints that are needed, in the order of JOINT_KINDS; rotors are always
+                included.
+            shared: sensor unknowns that are needed: 'bias', 'delay'.
         """
         model = columns.model
         self._columns, self._n_own = columns, len(kinds)
@@ -77,12 +78,12 @@ class Summation:
         for kind in shared:
             places += range(columns.slices[kind].start, columns.slices[kind].stop)
         self.places: Ints = np.array(places)
-        self.width = -(-(len(places) + 1) // _WIDE) * _WIDE  # with nothing, and what was measured
+        self.width = -(-(len(places) + 1) // _WIDE) * _WIDE  # with padding, and the measurements
         self._n_shared = self.width - alone
 
     @property
     def size(self) -> int:
-        """Number of columns, but for that of the measurements."""
+        """Number of columns, without the measurements."""
         return len(self.places)
 
     def add(self, rows: Rows, x_robust: Floats | None) -> Floats:
@@ -111,10 +112,10 @@ class Summation:
             )
         if status:
             name = ('q', 'u', 'du', 'variance')[status - 1]
-            raise ValueError(f'{name} of a sample is not what the kernel expects')  # samples were checked
+            raise ValueError(f'{name} of a sample is not what the kernel expects')  # samples were validated
 
     def _with_measurement(self, x: Floats) -> Floats:
-        """A solution in the order of the kernel, such that rows times it are predicted minus measured."""
+        """A solution in the order of the kernel; rows times this vector are predicted minus measured."""
         padded, total = np.zeros(self.width), x + self._columns.known
         total[self._columns.slices['pi']] += self._columns.carried @ x[self._columns.slices['rotor']]
         padded[: self.size] = total[self.places]
@@ -122,7 +123,7 @@ class Summation:
         return padded
 
     def _padded(self, shared: Floats) -> Floats:
-        """The shared columns with columns of nothing before what was measured."""
+        """The shared columns, with zero columns before the measurements."""
         n, nv, given = shared.shape
         padded = np.zeros((n, nv, self._n_shared))
         padded[..., : given - 1] = shared[..., :-1]
@@ -130,7 +131,7 @@ class Summation:
         return padded
 
     def spread(self, YtY: Floats) -> tuple[Floats, Floats, float]:
-        """Y^T W Y, Y^T W y and y^T W y in the order of the columns, y without what is known beforehand.
+        """Y^T W Y, Y^T W y and y^T W y in the order of all columns, y without the known part.
 
         Args:
             YtY: (width, width) sum of what `add` returns.
@@ -143,7 +144,7 @@ class Summation:
         return full, right - full @ known, square
 
     def in_order(self, products: Floats) -> Floats:
-        """Sums of products (size, size) of the kernel's columns, whose rotors only spin, as of all."""
+        """Sums of products (size, size) of the kernel's columns, whose rotors only spin, for all columns."""
         full = np.zeros((self._columns.size, self._columns.size))
         full[np.ix_(self.places, self.places)] = products
         self._columns.carry(full)
@@ -152,12 +153,12 @@ class Summation:
 
     @staticmethod
     def symmetric(upper: Floats) -> Floats:
-        """The whole matrix of which the upper triangle is given."""
+        """The full matrix from its upper triangle."""
         return np.triu(upper) + np.triu(upper, 1).T
 
 
 def in_threads(work: Callable[[_In], _Out], items: Iterable[_In]) -> Iterator[_Out]:
-    """work(item) of all items, in their order, a few at a time: one for each core."""
+    """work(item) for all items, in their order, on all cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     waiting: list[Future[_Out]] = []
     with ThreadPoolExecutor(cores) as pool:
@@ -170,6 +171,6 @@ def in_threads(work: Callable[[_In], _Out], items: Iterable[_In]) -> Iterator[_O
 
 
 def own_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
-    """The kinds of unknowns of joints that are friction, in the order of JOINT_KINDS."""
+    """The kinds of joint unknowns other than rotors, in the order of JOINT_KINDS."""
     wanted = set(kinds)
     return tuple(kind for kind in JOINT_KINDS if kind in wanted and kind != 'rotor')

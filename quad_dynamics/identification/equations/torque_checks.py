@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether efforts are torques of motors on links in N m: some drives report the load, or other units."""
+"""Checks that efforts are motor torques on the links in N m: some drives report the load, or other units."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.equations import Equations
 
-_OPPOSITE = -0.7  # below this correlation with the model's, measured torques have the other sign
-# Efforts that are so many times larger, or smaller, than torques of the model and typical friction together
-# are no torques in N m. Friction of small gears, and motors that carry nothing, stay well below that.
+_OPPOSITE = -0.7  # below this correlation with the model, measured torques have the opposite sign
+# Efforts that are this many times larger or smaller than torques of the model plus typical friction are not
+# torques in N m. Friction of small gears and unloaded motors stays well below this.
 _OTHER_UNIT = 20.0
 
 
 def refuse_other_torques(equations: Equations, name: str, friction: Floats) -> None:
-    """Compare efforts with torques of the model without friction, which may be far from the truth.
+    """Compare efforts with torques of the model without friction; the model may be inaccurate.
 
     Args:
-        equations: of the samples. Where contact forces are not known, torques are not either.
+        equations: of the samples. If contact forces are unknown, nothing is checked.
         name: of the recording.
-        friction: (nj,) that drives of this size may have [N m or N].
+        friction: (nj,) typical of drives of this size [N m or N].
 
     Raises:
-        ArgumentError: efforts have the other sign, or another unit.
+        ArgumentError: efforts have the opposite sign or another unit.
     """
     if equations.mode not in ('fixed', 'forces'):
         return
@@ -52,7 +52,7 @@ def refuse_other_torques(equations: Equations, name: str, friction: Floats) -> N
 
 
 def _products(equations: Equations) -> tuple[Floats, Floats, Floats, Floats]:
-    """(nj,) sums of measured times expected torques, of both squared, and of the rows that count."""
+    """(nj,) sums of measured times expected torques, of both squared, and of the used rows."""
     columns, get = equations.columns, equations.samples.layout.get
     x, nj = columns.prior.copy(), columns.model.nj
     for kind in ('viscous', 'coulomb'):
