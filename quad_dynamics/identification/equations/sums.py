@@ -87,7 +87,7 @@ class Summation:
         return len(self.places)
 
     def add(self, rows: Rows, x_robust: Floats | None) -> Floats:
-        """(width, width) upper triangle of [Y y]^T W [Y y] of some samples; the sum goes to `spread`."""
+        """(width, width) upper triangle of [Y y]^T W [Y y] of some samples; pass the sum to `spread`."""
         YtY = np.zeros((self.width, self.width))
         self._run(rows, x_robust, None, YtY, None)
         return YtY

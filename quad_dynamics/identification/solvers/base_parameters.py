@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Base parameters: the combinations of unknowns that data determine, by a rank-revealing QR factorisation.
 
-Columns of the regressor that depend on others add their unknowns to those of the others: with Y = Q [R1 R2]
-for the independent columns 1 and the dependent ones 2, Y z = Q R1 (z1 + R1^-1 R2 z2).
+The unknowns of dependent columns of the regressor are added to those of independent ones: with Y = Q [R1 R2]
+for the independent columns 1 and the dependent columns 2, Y z = Q R1 (z1 + R1^-1 R2 z2).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import friction_scales, prior_precision
 from quad_dynamics.identification.solvers.solution import Combination
 
-# Singular values of scaled columns below this part of the largest are none. They are roots of the
-# eigenvalues of Y^T Y, whose rounding is some 1e-15 of the largest: 3e-8 here.
+# Singular values of scaled columns below this fraction of the largest are treated as zero. They are roots of
+# the eigenvalues of Y^T Y, whose rounding error is about 1e-15 of the largest: 3e-8 here.
 RANK = 1e-6
-_NOTHING = 1e-10  # of what the most influential unknown does
-_LARGE = 0.2  # of the largest; as small as the condition number allows
-# Terms of a combination that matter less than this part of its first one are not printed.
+_NOTHING = 1e-10  # relative to the effect of the most influential unknown
+_LARGE = 0.2  # relative to the largest; as small as the condition number allows
+# Terms of a combination are not printed if they are smaller than this fraction of its first one.
 _SHOWN = 1e-3
 
 
@@ -32,12 +32,13 @@ class BaseParameters:
     """The combinations b = B z of free unknowns that the data determine.
 
     Attributes:
-        freedom: the unknowns.
-        first: (rank,) index of the z that leads each combination.
-        B: (rank, nz) the combinations; 1 at its first z.
+        freedom: the free unknowns.
+        first: (rank,) index of the leading z of each combination.
+        B: (rank, nz) the combinations; 1 at the leading z.
         R: (rank, rank) upper triangular, Y z = Q R b.
-        condition: number of the equations, columns scaled to length 1; inf where nothing is determined.
-        shown: (rank, nz) terms that are worth printing.
+        condition: condition number of the equations, columns scaled to length 1; inf if nothing is
+            determined.
+        shown: (rank, nz) terms that are printed.
     """
 
     freedom: Freedom
@@ -53,12 +54,12 @@ class BaseParameters:
         return len(self.first)
 
     def least_change(self) -> tuple[Floats, Floats, Floats]:
-        """How unknowns follow from a change of the combinations, and how far both may be from the model.
+        """Map from changes of the combinations to the unknowns, and the prior of both.
 
         Returns:
-            (nz, rank) G: z = G d changes the combinations by d, and else as little as possible.
-            (rank, rank) information of the weak prior about d: bodies are as the model says, to 100 %.
-            (nz, nz) covariance of that prior about z.
+            (nz, rank) G: z = G d changes the combinations by d, and everything else as little as possible.
+            (rank, rank) information of the weak prior about d: the bodies of the model are 100 % wrong.
+            (nz, nz) covariance of this prior of z.
         """
         precision = prior_precision(self.freedom, friction_scales(self.freedom.columns))
         before = _scaled_inverse(precision)
@@ -67,7 +68,7 @@ class BaseParameters:
         return carried @ weak, weak, before
 
     def texts(self) -> list[str]:
-        """Each combination in words, such as 'FL_calf.Ixx + 1.00 FL_thigh.Iyy'."""
+        """Each combination as text, such as 'FL_calf.Ixx + 1.00 FL_thigh.Iyy'."""
         return [self._text(i) for i in range(self.rank)]
 
     def _text(self, row: int) -> str:
@@ -80,7 +81,7 @@ class BaseParameters:
         return text
 
     def combinations(self, x: Floats, covariance: Floats) -> tuple[Combination, ...]:
-        """With their values.
+        """The combinations with their values.
 
         Args:
             x: (size,) all unknowns.
@@ -97,15 +98,15 @@ class BaseParameters:
 
 
 def find_base_parameters(normal: NormalEquations, freedom: Freedom) -> BaseParameters:
-    """Find the combinations that data determine.
+    """Find the combinations that the data determine.
 
     Args:
-        normal: sums over samples.
-        freedom: what is free.
+        normal: normal equations.
+        freedom: the free unknowns.
     """
     H = freedom.T.T @ normal.YtY @ freedom.T
     length = np.sqrt(np.maximum(np.diag(H), 0.0))
-    # What a typical change of each unknown does: columns that are nothing but rounding do nothing.
+    # Effect of a typical change of each unknown; columns that contain only rounding errors have no effect.
     typical = length / np.sqrt(np.diag(prior_precision(freedom, friction_scales(freedom.columns))))
     used = np.flatnonzero(typical > _NOTHING * max(float(typical.max(initial=0.0)), 1e-300))
     length = length[used]
@@ -132,7 +133,7 @@ def find_base_parameters(normal: NormalEquations, freedom: Freedom) -> BaseParam
 
 
 def _readable(freedom: Freedom, used: Ints) -> Ints:
-    """Order in which columns are looked at: masses last, for they become part of their neighbours."""
+    """Order in which columns are selected: masses last, because they are merged into their neighbours."""
     leads = freedom.lead[used]
     is_mass = (leads < freedom.columns.slices['pi'].stop) & (leads % 10 == 0)
     return np.asarray(np.argsort(is_mass, kind='stable'), dtype=np.int64)
@@ -141,8 +142,8 @@ def _readable(freedom: Freedom, used: Ints) -> Ints:
 def _independent(root: Floats, order: Ints) -> Ints:
     """Columns that span all others, in ascending order.
 
-    Of the columns whose part beyond those already chosen is large, the first in the order is chosen next, and
-    not the one whose part is largest: rounding must not decide.
+    Of the columns with a large part outside the span of those already selected, the first one in the order is
+    selected, not the one with the largest part: rounding errors must not decide.
     """
     left = root.copy()
     chosen: list[int] = []
@@ -153,7 +154,7 @@ def _independent(root: Floats, order: Ints) -> Ints:
             return np.array(sorted(chosen), dtype=np.int64)
         k = int(order[np.flatnonzero(size[order] > _LARGE * largest)[0]])
         chosen.append(k)
-        # Twice: once leaves what rounding puts in.
+        # Twice, because rounding errors remain after the first pass.
         direction = left[:, k] / size[k]
         for _ in range(2):
             left -= np.outer(direction, direction @ left)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sure a solution is: standard deviations and 95 % intervals.
+"""Confidence of a solution: standard deviations and 95 % intervals.
 
-Near the truth, an estimate that weighs data (Hessian H) and prior (Hessian W) is wrong by
+Near the true values, the error of an estimate with the Hessians H of the data and W of the prior is
 
     A (noise of the sums + W (model - truth)),    A = (H + W)^-1,
 
-so that its covariance is A (meat + W Sigma W) A. The meat of the sandwich is estimated from residuals,
-cluster by cluster, for errors that were filtered depend on their neighbours. Sigma is how far
-models are from the truth, estimated from how far this one was found to be.
+so its covariance is A (meat + W Sigma W) A. The meat of this sandwich estimator is computed from residuals,
+cluster by cluster, because filtered errors are correlated. Sigma is the covariance of the errors of models,
+estimated from the distance between this solution and its model.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import prior_precision
 
 _LEVEL = 0.975
-# An unknown is identified where its standard deviation, by noise and by what the model may have wrong, is
-# below this part of what it was before the data.
+# An unknown is identified if its standard deviation, including noise and errors of the model, is below this
+# fraction of that of the prior.
 _NEWS = 0.3
 _SOFT = 0.3  # see `prior_precision`
 _TYPICAL = 0.2  # relative error of inertial parameters of models
-_SMALLEST = 0.03  # models are not better than this
-_HELD = 0.1  # relative error of bodies that were not freed, for that did not help
-_HOLD = 1e8  # weight that holds bodies where they are
-_LEAST_FREEDOM = 4.0  # degrees of freedom of the t distribution, at least
+_SMALLEST = 0.03  # lower bound of this error
+_HELD = 0.1  # relative error of bodies that were not freed
+_HOLD = 1e8  # weight that holds bodies at their prior
+_LEAST_FREEDOM = 4.0  # lower bound of the degrees of freedom of the t distribution
 
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """How sure a solution is.
+    """Confidence of a solution.
 
     Attributes:
-        std: (size,) standard deviations; NaN where not free.
+        std: (size,) standard deviations; NaN if not free.
         low: (size,) lower end of the 95 % interval.
         high: (size,) upper end.
-        identified: (size,) which unknowns the data determine alone.
+        identified: (size,) which unknowns the data determine on their own.
         covariance: (nz, nz) of the free unknowns.
-        freedom: which these are.
+        freedom: the free unknowns.
     """
 
     std: Floats
@@ -58,7 +58,7 @@ class Confidence:
     freedom: Freedom
 
     def of(self, chosen: Freedom) -> Confidence:
-        """The same, of fewer free unknowns."""
+        """The same for fewer free unknowns."""
         keep = [self.freedom.names.index(name) for name in chosen.names]
         std, low, high = (np.where(chosen.free, each, np.nan) for each in (self.std, self.low, self.high))
         covariance = self.covariance[np.ix_(keep, keep)]
@@ -75,20 +75,19 @@ def find_confidence(
     chosen: Freedom,
     discrepancy: Floats | None = None,
 ) -> Confidence:
-    """Find how sure a solution is.
+    """Compute the confidence of a solution.
 
-    Bodies that were not freed are wrong all the same, though not by much, and what was found is wrong by
-    them.
+    Bodies that were not freed have small errors, too, and these propagate to the free unknowns.
 
     Args:
         problem: with all bodies that could be free.
-        normal: sums over samples.
+        normal: normal equations.
         x: (size,) the solution.
         weight: of the prior of the bodies.
-        meat: (size, size) from `Equations.scores`; None for errors that do not depend on each other.
-        equations: whose clusters in time are counted; None likewise.
-        chosen: what was free.
-        discrepancy: (size, size) from `discrepancy_scores`; None: friction is of the form that is fitted.
+        meat: (size, size) from `Equations.scores`; None for uncorrelated errors.
+        equations: whose clusters in time are counted; None for uncorrelated errors.
+        chosen: the unknowns that were free.
+        discrepancy: (size, size) from `discrepancy_scores`; None: friction has the assumed form.
     """
     freedom, Z = problem.freedom, problem.Z
     H = np.diag(problem.values)
@@ -119,7 +118,7 @@ def _variances(freedom: Freedom, covariance: Floats) -> Floats:
 
 
 def count_clusters(equations: Equations) -> float:
-    """Number of clusters in time whose errors are taken as independent."""
+    """Number of clusters in time whose errors are considered independent."""
     layout, count, last = equations.samples.layout, 0, None
     for rows in equations.samples.chunks():
         keys = np.stack([layout.get(rows, 'segment'), np.floor(layout.get(rows, 'time') / CLUSTER)], axis=1)
@@ -132,17 +131,17 @@ def count_clusters(equations: Equations) -> float:
 def _spread_of_models(
     problem: ConsistentProblem, x: Floats, R: Floats, noise: Floats, chosen: Freedom
 ) -> Floats:
-    """(nz, nz) covariance of truth about model, in y: its shape is assumed, its size estimated.
+    """(nz, nz) covariance of the true values about the model, in y: assumed shape, estimated scale.
 
-    An estimate moves by R (truth - model) + noise. The size is that for which this explains the movement of
-    the bodies that was found.
+    The estimate differs from the model by R (truth - model) + noise. The scale is the one that explains this
+    difference for the bodies.
 
     Args:
         problem: that was solved.
         x: (size,) the solution.
-        R: (nz, nz) resolution.
-        noise: (nz, nz) covariance by the noise.
-        chosen: what was free.
+        R: (nz, nz) resolution matrix.
+        noise: (nz, nz) covariance caused by noise.
+        chosen: the unknowns that were free.
     """
     freedom = problem.freedom
     unit = np.linalg.inv(problem.L).T @ problem.V  # z = unit y
@@ -153,7 +152,7 @@ def _spread_of_models(
     bodies = back @ (_inverse(precision) * own) @ back.T
     M = unit.T @ (precision * own) @ unit
     y = back @ (x - freedom.x0)[freedom.lead]
-    # What a model of typical quality would do counts as much as two directions that moved.
+    # Regularisation: a model of typical quality counts as much as two directions.
     explained = float(np.trace(M @ R @ bodies @ R.T)) + 2.0
     size = (float(y @ M @ y) - float(np.trace(M @ noise)) + 2.0 * _TYPICAL**2) / explained
     sizes = np.where(np.isin(freedom.lead, chosen.lead), np.sqrt(np.clip(size, _SMALLEST**2, 1.0)), _HELD)
@@ -162,7 +161,7 @@ def _spread_of_models(
 
 
 def _believed(problem: ConsistentProblem, spread: Floats) -> Floats:
-    """(nz, nz) the same spread in y, given what is known of combinations of unknowns."""
+    """(nz, nz) the same covariance in y, conditioned on the known combinations of unknowns."""
     freedom = problem.freedom
     if freedom.beliefs is None:
         return np.asarray(spread)
@@ -174,12 +173,13 @@ def _believed(problem: ConsistentProblem, spread: Floats) -> Floats:
 def _noise_of_sums(
     problem: ConsistentProblem, H: Floats, A: Floats, meat: Floats | None, n: int, clusters: float
 ) -> Floats:
-    """(nz, nz) covariance of Y^T r, in y, with what the fit itself takes from the residuals put back."""
+    """(nz, nz) covariance of Y^T r, in y, corrected for the degrees of freedom of the fit."""
     directions = float(np.trace(A @ H))
     if meat is None:
         return np.asarray(H * n / max(n - directions, 1.0))
     M = _in_y(problem, meat)
-    # How much more errors that depend on each other spread than independent ones: rows count for fewer.
+    # Variance of correlated errors relative to that of independent ones: the effective number of rows is
+    # smaller.
     inflation = max(float(np.trace(A @ M)) / max(directions, 1e-300), 1e-3)
     effective = n / inflation
     correction = effective / max(effective - directions, 0.2 * effective)
@@ -187,14 +187,14 @@ def _noise_of_sums(
 
 
 def _in_y(problem: ConsistentProblem, meat: Floats) -> Floats:
-    """(nz, nz) covariance of Y^T r of all unknowns, in y, where the data say anything."""
+    """(nz, nz) covariance of Y^T r of all unknowns, in y, where the data contain information."""
     to_y = problem.freedom.T @ problem.Z
     signal = problem.values > 0.0
     return np.asarray(to_y.T @ meat @ to_y / problem.noise**2 * np.outer(signal, signal))
 
 
 def _cut(problem: ConsistentProblem, low: Floats) -> None:
-    """No interval goes where no friction, mass or moment can be."""
+    """Limit intervals to non-negative friction, masses and moments of inertia."""
     columns = problem.freedom.columns
     low[problem.bounded] = np.maximum(low[problem.bounded], 0.0)
     pi = low[columns.slices['pi']].reshape(-1, 10)
@@ -202,7 +202,7 @@ def _cut(problem: ConsistentProblem, low: Floats) -> None:
 
 
 def _inverse(matrix: Floats) -> Floats:
-    """Of a positive matrix whose directions differ by many orders of magnitude."""
+    """Inverse of a positive definite matrix with eigenvalues of very different magnitudes."""
     d = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     values, V = np.linalg.eigh(matrix * np.outer(d, d))
     values = np.maximum(values, 1e-13 * values.max(initial=1e-300))

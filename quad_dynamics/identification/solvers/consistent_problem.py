@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The function that the consistent solver minimises, with its derivatives, in good coordinates.
+"""The cost function of the consistent solver, with its derivatives, in well-scaled coordinates.
 
-Numbers of 16 digits cannot hold a sum of a precise data term and a weak prior: what the data do not say
-would drown in rounding. The coordinates y are therefore those in which the prior is 1 (to second order) and
-the data term diagonal.
+In double precision, the sum of a precise data term and a weak prior loses the prior to rounding errors, where
+the data contain no information. Therefore the coordinates y are chosen such that the prior is 1 (to second
+order) and the data term is diagonal.
 """
 
 from __future__ import annotations
@@ -16,46 +16,47 @@ from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import prior_precision
 from quad_dynamics.identification.solvers.pseudo_inertia import BASIS, pseudo_inertia
 
-# Eigenvalues of the data term, in units of the prior, below this part of the largest are rounding.
+# Eigenvalues of the data term, in units of the prior, below this fraction of the largest are rounding errors.
 _RANK = 1e-12
-_INWARD = 0.8  # part of the way from the prior to a start that is taken
-_START = 1e-2  # friction that a start from zero has, in standard deviations of its prior
+_INWARD = 0.8  # fraction of the way from the prior to a given start that is used
+_START = 1e-2  # friction of a start from zero, in standard deviations of its prior
 
 
 class ConsistentProblem:
-    """One data set and its priors, to be solved for several weights.
+    """One data set with its priors, to be solved for several weights.
 
     Attributes:
-        freedom: what is free.
+        freedom: the free unknowns.
         noise: s^2, variance of the whitened rows.
-        scales: (size,) standard deviations of friction and the like before the data.
-        values: (nz,) curvature of the data term along each y; 0 where the data say nothing.
-        c: (nz,) its slope at y = 0, with the other sign.
+        scales: (size,) prior standard deviations of all unknowns except inertia.
+        values: (nz,) curvature of the data term along each y; 0 where the data contain no information.
+        c: (nz,) negative gradient of the data term at y = 0.
         Z: (nz, nz) z = Z y.
-        L: (nz, nz) root of the prior's curvature.
+        L: (nz, nz) factor of the prior's curvature.
         V: (nz, nz) eigenvectors: y = V^T L^T z.
-        gain: by which the data term can fall at most.
-        B: (bodies, 10, nz) inertial parameters of each body by y.
-        E: (bodies, 10, 4, 4) shape of each body by its inertial parameters.
+        gain: largest possible decrease of the data term.
+        B: (bodies, 10, nz) inertial parameters of each body as functions of y.
+        E: (bodies, 10, 4, 4) pseudo-inertia of each body as a function of its inertial parameters.
         bounded: indices of unknowns that cannot be negative.
-        C: (n, nz) these and the slacks of what is plausible, by y; floor is their value at y = 0.
+        C: (n, nz) these unknowns and the slacks of the plausibility limits as functions of y; floor is their
+            value at y = 0.
         ridge: (nz, nz) curvature of the weak priors.
     """
 
     def __init__(self, normal: NormalEquations, freedom: Freedom, scales: Floats, noise: float) -> None:
-        """Rotate everything into coordinates in which it is diagonal.
+        """Transform everything into coordinates in which it is diagonal.
 
         Args:
-            normal: sums over samples.
-            freedom: what is free.
-            scales: (size,) standard deviations of friction and the like before the data.
+            normal: normal equations.
+            freedom: the free unknowns.
+            scales: (size,) prior standard deviations of all unknowns except inertia.
             noise: variance of the whitened rows.
         """
         self.freedom, self.noise, self.scales = freedom, noise, scales
         T, x0 = freedom.T, freedom.x0
         H = T.T @ normal.YtY @ T / noise
         g = T.T @ (normal.Yty - normal.YtY @ x0) / noise
-        # Lengths are measured by the prior: z = L^-T V y, with a prior of 1 and a diagonal data term.
+        # z = L^-T V y: the prior is the identity, and the data term is diagonal.
         self.L = _root(prior_precision(freedom, scales))
         inverse = np.linalg.inv(self.L)
         scaled = inverse @ H @ inverse.T
@@ -80,7 +81,7 @@ class ConsistentProblem:
         P0 = pseudo_inertia(freedom.x0[rows].reshape(-1, 10))
         L = np.linalg.cholesky(P0)
         inverse = np.linalg.inv(L)
-        # Basis of P0^-1/2 P P0^-1/2, so that every prior is the identity.
+        # Basis of P0^-1/2 P P0^-1/2, in which every prior is the identity.
         self.E = np.einsum('bij,ajk,blk->bail', inverse, BASIS, inverse)
         self.trace = np.einsum('baii->ba', self.E)
         self.bounded = freedom.bounded
@@ -104,15 +105,15 @@ class ConsistentProblem:
         return np.asarray(np.eye(4) + self.combine(self.B @ y))
 
     def combine(self, delta: Floats) -> Floats:
-        """(bodies, 4, 4) of changes (bodies, 10) of inertial parameters."""
+        """(bodies, 4, 4) matrices of changes (bodies, 10) of inertial parameters."""
         return np.asarray((delta[:, None] @ self.E.reshape(-1, 10, 16)).reshape(-1, 4, 4))
 
     def slack(self, y: Floats) -> Floats:
-        """Friction and rotors, and what is plausible: none of them can be negative."""
+        """Friction, rotors and the slacks of plausibility limits, which cannot be negative."""
         return np.asarray(self.floor + self.C @ y)
 
     def value(self, y: Floats, weight: float, mu: float) -> float:
-        """The function with its barriers; inf outside."""
+        """The cost with its barriers; inf outside."""
         slack = self.slack(y)
         if np.any(slack <= 0.0):
             return np.inf
@@ -125,16 +126,16 @@ class ConsistentProblem:
         return data + weight * float(D) - mu * float(np.sum(np.log(slack)))
 
     def gradient(self, y: Floats, weight: float, tau: float, mu: float, inverse: Floats) -> Floats:
-        """(nz,) of `value`, with another factor tau of the logarithms of determinants.
+        """(nz,) gradient of `value`, with a separate factor tau of the log-det terms.
 
         Args:
             y: (nz,).
             weight: of the divergences.
-            tau: of the logarithms in them; the weight, or more on the way to it.
-            mu: of the barrier of friction.
+            tau: of the log-det terms; the weight, or more while it decreases.
+            mu: weight of the friction barrier.
             inverse: (bodies, 4, 4) of `shape`.
         """
-        # tr(E) - tr(P^-1 E) = tr((P - 1) P^-1 E), which does not cancel near the prior.
+        # tr(E) - tr(P^-1 E) = tr((P - 1) P^-1 E), without cancellation near the prior.
         moved = self.combine(self.B @ y) @ inverse
         flat = self.E.reshape(-1, 10, 16) @ moved.reshape(-1, 16, 1)
         slopes = (weight - tau) * self.trace + tau * flat[..., 0]
@@ -148,7 +149,7 @@ class ConsistentProblem:
         return np.asarray(self.B2.T @ (each @ self.B).reshape(-1, self.freedom.nz))
 
     def hessian(self, K: Floats, stiffness: Floats) -> Floats:
-        """(nz, nz) of data and priors, with the curvature by K, and stiffnesses of friction."""
+        """(nz, nz) Hessian of data and priors, with the curvature for K and the stiffnesses of the bounds."""
         result = self.ridge + self.curvature(K)
         result += (self.C.T * stiffness) @ self.C
         result[np.diag_indices(len(result))] += self.values
@@ -157,10 +158,10 @@ class ConsistentProblem:
     # ---------------------------------------------------------------- to and fro
 
     def start(self, x: Floats | None = None) -> Floats:
-        """(nz,) y of the prior or of x, with a little friction where there is none."""
+        """(nz,) y of the prior or of x, with a little friction if there is none."""
         z = np.zeros(self.freedom.nz) if x is None else (x - self.freedom.x0)[self.freedom.lead]
         if x is not None and self.freedom.limits is not None:
-            z = _INWARD * z  # a step from where limits are reached would be short; the prior is inside
+            z = _INWARD * z  # steps from a reached limit would be short; the prior is inside
         for row, x0 in zip(self.bounded, self.floor[: len(self.bounded)], strict=True):
             k = int(np.flatnonzero(self.freedom.T[row])[0])
             least = _START / np.sqrt(self.weak[k])
@@ -168,7 +169,7 @@ class ConsistentProblem:
         return np.asarray(self.V.T @ (self.L.T @ z))
 
     def x(self, y: Floats, mu: float) -> Floats:
-        """(size,) all unknowns; friction that only the barrier keeps from zero is zero."""
+        """(size,) all unknowns; friction that is positive only because of the barrier is set to zero."""
         x = self.freedom.x(self.Z @ y)
         first = [np.flatnonzero(self.freedom.T[row])[0] for row in self.bounded]
         size = 1.0 / np.sqrt(self.precision[first])
@@ -177,12 +178,12 @@ class ConsistentProblem:
 
 
 def _root(precision: Floats) -> Floats:
-    """L with L L^T the matrix; lower triangular but for scales."""
+    """L with L L^T = matrix; lower triangular up to scaling."""
     d = np.sqrt(np.diag(precision))
     scaled = precision / np.outer(d, d)
     for jitter in (0.0, 1e-14, 1e-12, 1e-10):
         try:
             return np.asarray(d[:, None] * np.linalg.cholesky(scaled + jitter * np.eye(len(d))))
-        except np.linalg.LinAlgError:  # a body that is almost none
+        except np.linalg.LinAlgError:  # a nearly singular body
             continue
     return np.diag(d)

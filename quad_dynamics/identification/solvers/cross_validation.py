@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocked cross-validation: what is freed, and how far the model is trusted, by data that were left out.
+"""Blocked cross-validation: selects the free groups and the prior weight by held-out errors.
 
-The data are cut into folds, blocks of time. Each is predicted from the sums of all others. Everything is
-algebra on sums, so that many choices can be compared.
+The data are divided into folds, which are blocks of time. Each fold is predicted from the normal equations of
+all others. Everything is computed from these sums, so many choices can be compared.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from quad_dynamics.identification.solvers.consistent import WEIGHTS, path
 from quad_dynamics.identification.solvers.consistent_problem import ConsistentProblem
 from quad_dynamics.identification.solvers.freedom import OPTIONAL, TRUNK, Freedom
 
-# Prior weight of unknowns of bodies that are not free.
+# Prior weight of bodies that are not free.
 FIXED = float('inf')
-_MU = 1e-4  # barrier of friction; differences below this matter to no choice
+_MU = 1e-4  # friction barrier; smaller differences do not affect any choice
 _TOLERANCE = 1e-3
-# Prior weight while groups are chosen: the model is trusted to 30 %.
+# Prior weight while groups are selected: a relative error of the model of 30 %.
 _FIRST_WEIGHT = 10.0
-# What few robots need must help more surely: by so many standard errors.
+# Groups that few robots need must be more significant: improvements in standard errors.
 _RARE = {'asymmetric': 2.0, 'stribeck': 2.0}
-# The weight may be so many steps of ten above the best: where noise is filtered, standard errors are unsure.
+# The weight may be this many factors of ten above the best: with filtered noise, standard errors are
+# uncertain.
 _CLIMB = 1
-# Gains below this part of the error are none, however sure they are.
+# Relative improvements below this are ignored, however significant they are.
 _WORTH = 1e-3
-# A larger weight may cost this part of the error at most, however unsure the difference is.
+# A larger weight may increase the error by at most this fraction, however uncertain the difference is.
 _RISE = 0.02
 
 _BODIES = frozenset({'inertia', TRUNK})
-# Inertia is freed only where that helps so surely: the best of many weights helps by chance.
+# Inertia is freed only if the improvement is this significant: the best of many weights may help by chance.
 _SURE_OF_BODIES = 2.0
-# Legs are freed beside the trunk only where that is surer, and helps more, than is asked of others.
+# Legs are freed in addition to the trunk only if the improvement is significant and large.
 _SURE_OF_LEGS = 2.0
 _WORTH_LEGS = 0.01
 
@@ -53,12 +54,12 @@ _MEANING = {
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What was chosen.
+    """The selection.
 
     Attributes:
-        groups: that are free.
-        weight: of the prior of the bodies; FIXED where these are not free.
-        words: why, for each decision.
+        groups: free groups.
+        weight: of the prior of the bodies; FIXED if these are not free.
+        words: the reason of each decision.
     """
 
     groups: frozenset[str]
@@ -67,23 +68,23 @@ class Choice:
 
 
 class CrossValidation:
-    """Errors of prediction on folds that were left out, for any choice of groups and weights.
+    """Prediction errors on left-out folds, for any choice of groups and weights.
 
     Attributes:
-        folds: sums of each fold.
-        freedom: all that may be free.
-        seen: groups that the data depend on at all.
+        folds: normal equations of each fold.
+        freedom: all unknowns that may be free.
+        seen: groups that have an effect on the data.
     """
 
     def __init__(
         self, folds: Sequence[NormalEquations], freedom: Freedom, scales: Floats, noise: float
     ) -> None:
-        """Set it up; nothing is computed yet.
+        """Prepare the cross-validation; nothing is computed yet.
 
         Args:
-            folds: sums of each fold.
-            freedom: all that may be free.
-            scales: (size,) standard deviations of friction and the like before the data.
+            folds: normal equations of each fold.
+            freedom: all unknowns that may be free.
+            scales: (size,) prior standard deviations of all unknowns except inertia.
             noise: variance of the whitened rows.
         """
         self.folds = [fold for fold in folds if fold.n > 0]
@@ -92,14 +93,14 @@ class CrossValidation:
         length = np.diag(freedom.T.T @ total.YtY @ freedom.T)
         self.seen = frozenset(g for g, size in zip(freedom.groups, length, strict=True) if size > 0.0)
         self.training = [_minus(total, fold) for fold in self.folds]
-        self._near: dict[tuple[int, float, bool], Floats] = {}  # solutions that others can start from
+        self._near: dict[tuple[int, float, bool], Floats] = {}  # solutions for warm starts
 
     def errors(self, groups: Collection[str], weights: Sequence[float]) -> Floats:
-        """(weights, folds) mean squares of what was left out, in units of the noise.
+        """(weights, folds) mean squared errors on the left-out folds, relative to the noise.
 
         Args:
-            groups: that are free.
-            weights: falling.
+            groups: free groups.
+            weights: in decreasing order.
         """
         freedom = self.freedom.only(groups)
         columns = []
@@ -120,23 +121,23 @@ class CrossValidation:
 
 
 def _minus(total: NormalEquations, fold: NormalEquations) -> NormalEquations:
-    """The sums of all but one fold."""
+    """The normal equations of all folds but one."""
     return NormalEquations(
         total.YtY - fold.YtY, total.Yty - fold.Yty, max(total.yty - fold.yty, 0.0), total.n - fold.n
     )
 
 
 def choose(validation: CrossValidation, weight: float | None = None, least: float = 0.0) -> Choice:
-    """Choose groups and weight.
+    """Select groups and weight.
 
     Args:
-        validation: with all that may be free.
-        weight: of the prior, where it is given.
-        least: weight of the prior that is tried; less would trust nothing that the model says.
+        validation: with all unknowns that may be free.
+        weight: of the prior, if it is given.
+        least: smallest prior weight; below it, the model would have no influence.
     """
     freedom = validation.freedom
     present = frozenset(freedom.groups)
-    optional = freedom.optional - _BODIES  # these come last
+    optional = freedom.optional - _BODIES  # these are selected last
     if len(validation.folds) < 3:
         words = ('cross-validation: too little data to leave any out; nothing optional was freed',)
         return Choice(present - optional, 1.0 if weight is None else weight, words)
@@ -158,10 +159,9 @@ def choose(validation: CrossValidation, weight: float | None = None, least: floa
 def _choose_bodies(
     validation: CrossValidation, groups: frozenset[str], weights: Sequence[float]
 ) -> tuple[frozenset[str], list[str]]:
-    """Of a floating base only the trunk, which carries what is added to a robot, unless the legs help too.
+    """With a floating base, free only the trunk, which carries payloads, unless freeing the legs helps too.
 
-    Data of a robot on its feet can hardly tell one body from another: a little more here and less there
-    explains noise as well.
+    With a robot on its feet, bodies can hardly be separated: small changes of several bodies fit the noise.
     """
     freedom = validation.freedom
     if 'inertia' not in groups & freedom.optional or not freedom.has_trunk_and_legs:
@@ -178,7 +178,7 @@ def _choose_bodies(
 def _choose_groups(
     validation: CrossValidation, groups: frozenset[str], optional: frozenset[str], weight: float
 ) -> tuple[frozenset[str], list[str]]:
-    """Free the optional groups that help, one after the other, those that most robots have first."""
+    """Free the optional groups that improve predictions, one after the other, the most common ones first."""
     words: dict[str, str] = {}
     if not optional:
         return groups, []
@@ -190,7 +190,7 @@ def _choose_groups(
         if is_better(tried, errors, _RARE.get(name, 1.0)):
             groups, errors = groups | {name}, tried
             accepted.append(name)
-    # What seemed to help may only have stood in for what came later.
+    # A group may have been accepted only in place of one that was added later.
     for name in accepted:
         without = validation.errors(groups - {name}, (weight,))[0]
         if not is_better(errors, without):
@@ -202,9 +202,9 @@ def _choose_groups(
 
 
 def is_better(new: Floats, old: Floats, sure: float = 1.0) -> bool:
-    """Whether errors fall by enough to matter, and by more than `sure` standard errors of how much they fall.
+    """Whether errors decrease by a relevant amount, and by more than `sure` standard errors of the decrease.
 
-    How much is a factor: folds differ, and one that is hard to predict must not make the others unsure.
+    The decrease is a factor, because folds differ: one that is hard to predict must not dominate.
     """
     factors = np.log(np.maximum(old, 1e-300) / np.maximum(new, 1e-300))
     return bool(
@@ -216,7 +216,7 @@ def is_better(new: Floats, old: Floats, sure: float = 1.0) -> bool:
 def _choose_weight(
     validation: CrossValidation, groups: frozenset[str], weights: Sequence[float]
 ) -> tuple[float, list[str]]:
-    """The largest weight whose error is not surely above the least."""
+    """The largest weight whose error is not significantly above the smallest one."""
     if not groups & _BODIES:
         return FIXED, ['inertia: not free']
     errors = validation.errors(groups, weights)
@@ -226,7 +226,7 @@ def _choose_weight(
     errors = np.concatenate([fixed, errors])
     names = [FIXED, *weights]
     means = errors.mean(axis=1)
-    asked = not validation.freedom.optional & _BODIES  # by name: free, if it helps or not
+    asked = not validation.freedom.optional & _BODIES  # requested by name: free, whether it helps or not
     best = 1 + int(np.argmin(means[1:]))
     best_words = f'least held-out error {np.sqrt(means[best]):.4g} of the noise at weight {names[best]:g}'
     if not (asked or is_better(errors[best], errors[0], _SURE_OF_BODIES)):

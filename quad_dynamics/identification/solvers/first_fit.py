@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A first solution, and the noise of the rows that it leaves: one is needed to find the other."""
+"""A first solution and the noise of its rows, found by alternating between the two."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from quad_dynamics.identification.solvers.consistent import solve_consistent
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import friction_scales
 
-# Fits until the noise is known: at most so many, and until it changes by no more than this.
+# Upper bound of the number of fits, and the change of the noise at which they end.
 _NOISE_PASSES, _SAME_NOISE = 8, 0.2
-# Weight of the prior until the noise is known: what the data could mean must not pass for noise.
+# Prior weight until the noise is known: it is small, so that effects of the unknowns are not taken for noise.
 _FIRST_WEIGHT = 1e-3
 
 
@@ -24,11 +24,11 @@ def first_fit(
     """Equations with the noise of their rows, and a first solution (size,).
 
     Args:
-        samples: what was measured.
+        samples: measured motion and forces.
         columns: the unknowns.
-        mode: how the equations are made.
+        mode: mode of the equations.
         freedom: which unknowns may change.
-        passes: fits at most.
+        passes: maximum number of fits.
     """
     noise = first_noise(columns, mode == 'projection')
     scales = friction_scales(columns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which unknowns are free, and which of them move together: x = x0 + T z."""
+"""Free and tied unknowns: x = x0 + T z."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from quad_dynamics.identification.solvers.plausible import (
 from quad_dynamics.identification.solvers.pseudo_inertia import make_consistent
 from quad_dynamics.parameters.parameter import nearest, show
 
-# Groups that are freed only where cross-validation finds that it helps, unless they are asked for by name.
-# In the order in which they are tried: offsets show only where biases of forces are known.
+# Groups that are freed only if cross-validation shows an improvement, unless they are requested by name. In
+# the order in which they are tried: offsets are visible only if force biases are known.
 OPTIONAL = ('viscous', 'coulomb', 'bias', 'offset', 'rotor', 'asymmetric', 'stribeck')
 TRUNK = 'trunk'
 _TEXTBOOK = frozenset({'inertia', 'viscous', 'coulomb', 'offset', 'rotor'})
-# Errors of sensors: they are free always, these two only where it helps.
+# Sensor errors. They are always free; those of _MAY_HELP only if this improves predictions.
 SENSORS = ('offset', 'bias', 'delay')
 _MAY_HELP = ('offset', 'bias')
 _WORDS = ('inertia', 'friction', *JOINT_KINDS, 'bias', 'delay', 'trunk', 'payload')
-_ODD = ('offset', 'asymmetric')  # kinds that change sign where equal motion is motion of the other sign
+_ODD = ('offset', 'asymmetric')  # kinds that change sign if corresponding motions have opposite signs
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +41,18 @@ class Freedom:
 
     Attributes:
         columns: all unknowns.
-        x0: (size,) what is believed before the data, every body consistent.
-        T: (size, nz) how x follows from z.
-        names: of each z: that of the unknown that it changes, of the first leg where legs are tied.
-        lead: (nz,) index of that unknown.
+        x0: (size,) the prior; every body is consistent.
+        T: (size, nz) map from z to x.
+        names: of each z: the unknown that it changes; that of the first leg if legs are tied.
+        lead: (nz,) index of this unknown.
         groups: of each z: 'inertia' or a kind of column ('viscous', ..., 'bias').
-        optional: groups that are freed only where it helps.
-        notes: what was changed or assumed, in words.
-        limits: of what is plausible; None: everything that is consistent.
-        beliefs: (n, size) combinations of unknowns that are known before the data, each in units of its
-            standard deviation; None: none.
-        holds: (n, size) combinations that must not change, in units by which they may; None: none. Unlike
-            beliefs they make nothing surer.
+        optional: groups that are freed only if this improves predictions.
+        notes: changes and assumptions, as text.
+        limits: of plausibility; None: bodies only have to be consistent.
+        beliefs: (n, size) combinations of unknowns with a prior, each in units of its standard deviation;
+            None: none.
+        holds: (n, size) combinations that are held, in units of their tolerance; None: none. Unlike beliefs
+            they do not reduce the uncertainty.
     """
 
     columns: Columns
@@ -75,7 +75,7 @@ class Freedom:
 
     @property
     def nz(self) -> int:
-        """Number of free unknowns, tied ones counted once."""
+        """Number of free unknowns; tied ones count once."""
         return len(self.names)
 
     @property
@@ -99,7 +99,7 @@ class Freedom:
 
     @property
     def has_trunk_and_legs(self) -> bool:
-        """Whether the inertia of a floating base may change, and that of other bodies as well."""
+        """Whether the inertia of a floating base may change, and that of other bodies too."""
         return self.columns.model.floating_base and len(self.bodies) > 1 and self.bodies[0] == 0
 
     def x(self, z: Floats) -> Floats:
@@ -107,7 +107,7 @@ class Freedom:
         return np.asarray(self.x0 + self.T @ z)
 
     def only(self, groups: Collection[str]) -> Freedom:
-        """The same with only some groups free; TRUNK is that part of 'inertia' which is the base's."""
+        """The same with only some groups free; TRUNK is the part of 'inertia' that belongs to the base."""
         wanted = [
             group in groups or (TRUNK in groups and group == 'inertia' and lead < 10)
             for group, lead in zip(self.groups, self.lead, strict=True)
@@ -122,7 +122,7 @@ class Freedom:
         )
 
     def without(self, unknowns: Collection[int]) -> Freedom:
-        """The same with some unknowns not free, by their indices in x."""
+        """The same with some unknowns fixed, by their indices in x."""
         keep = np.flatnonzero(~np.isin(self.lead, list(unknowns)))
         return replace(
             self,
@@ -134,7 +134,7 @@ class Freedom:
 
 
 def textbook_freedom(freedom: Freedom) -> Freedom:
-    """What is free without cross-validation: what was asked for, and of the rest what most textbooks free."""
+    """What is free without cross-validation: what was requested, and of the rest what most textbooks free."""
     return freedom.only({g for g in freedom.groups if g in _TEXTBOOK or g not in freedom.optional})
 
 
@@ -145,26 +145,26 @@ def make_freedom(
     trust: float | None = None,
     mass: MassRange | None = None,
 ) -> Freedom:
-    """Free what is named.
+    """Free the named unknowns.
 
     Args:
         columns: all unknowns.
-        free: words: 'inertia' (all links), 'friction' (viscous and Coulomb), 'viscous', 'coulomb', 'offset',
+        free: names: 'inertia' (all links), 'friction' (viscous and Coulomb), 'viscous', 'coulomb', 'offset',
             'asymmetric', 'stribeck', 'rotor', 'bias', 'delay', 'trunk' or 'payload' (inertia of the base
             link), names of bodies or links (their inertia), of joints (their friction), of unknowns
-            ('FL_calf.m'), each with * and ? as in file names. None at all: everything, and what does not
-            help is left out later.
-        tie_legs: let all legs change alike.
-        trust: relative error of masses in the model (`make_limits`); None: nothing is implausible.
-        mass: of the whole robot, where it is known.
+            ('FL_calf.m'), each with * and ? as in file names. Empty: everything; groups that do not improve
+            predictions are removed later.
+        tie_legs: whether all legs share one set of parameters.
+        trust: relative error of masses in the model (`make_limits`); None: no plausibility limits.
+        mass: of the whole robot, if known.
 
     Raises:
-        ArgumentError: an unknown word, or legs that are not alike; the message names it.
+        ArgumentError: an unknown name, or legs that are not alike; the message names it.
     """
     mask = np.zeros(columns.size, dtype=bool)
     for word in free:
         mask |= _mask_of(columns, word)
-    for kind in SENSORS:  # whatever is asked about the robot: errors of sensors must not become part of it
+    for kind in SENSORS:  # always free: sensor errors must not be attributed to the robot
         mask[columns.slices[kind]] = True
     if not free:
         mask[:] = True
@@ -196,7 +196,7 @@ def make_freedom(
 
 
 def _consistent_prior(columns: Columns) -> tuple[Floats, list[str]]:
-    """(size,) what the model says, every body consistent; and which bodies were changed, in words."""
+    """(size,) the prior of the model, with every body consistent; and the changed bodies, as text."""
     x0, model = columns.prior.copy(), columns.model
     pi, words = make_consistent(x0[columns.slices['pi']].reshape(-1, 10), model.body_names, model.total_mass)
     x0[columns.slices['pi']] = pi.reshape(-1)
@@ -213,7 +213,7 @@ def _kinds(columns: Columns) -> list[str]:
 
 
 def _mask_of(columns: Columns, word: str) -> Bools:
-    """Which unknowns a word frees."""
+    """The unknowns that a name frees."""
     model, mask = columns.model, np.zeros(columns.size, dtype=bool)
     groups = {'inertia': ('pi',), 'friction': ('viscous', 'coulomb')}
     if word in groups or word in columns.slices:
@@ -243,7 +243,7 @@ def _names(columns: Columns) -> list[str]:
 
 
 def _mask_of_name(columns: Columns, name: str) -> Bools:
-    """Which unknowns one name frees: a joint its friction, a body or link its inertia, an unknown itself."""
+    """The unknowns that one name frees: friction of a joint, inertia of a body or link, or one unknown."""
     model, mask = columns.model, np.zeros(columns.size, dtype=bool)
     if name in columns.names:
         mask[columns.names.index(name)] = True
@@ -257,7 +257,7 @@ def _mask_of_name(columns: Columns, name: str) -> Bools:
 
 
 def _tied(columns: Columns, ties: Sequence[LegTie], mask: Bools) -> tuple[Floats, Ints, Bools]:
-    """T for all unknowns, the unknown that leads each z, and which are free: those tied to a free one too."""
+    """T for all unknowns, the leading unknown of each z, and which are free, including tied ones."""
     T, mask = np.eye(columns.size), mask.copy()
     followers = np.zeros(columns.size, dtype=bool)
     for pair in (pair for tie in ties for pair in tie.pairs):

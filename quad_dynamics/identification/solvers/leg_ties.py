@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Legs that are built alike: how the parameters of one follow from those of another.
+"""Legs of the same design: maps from the parameters of one leg to those of another.
 
-A leg may be another one mirrored, turned or shifted. With an orthogonal S between the two places on the
-trunk, the frames of each pair of bodies are connected by M = R_B^T S_parent R_A, and M must carry the axis
-and the place of the next joint over too. Then m stays, h becomes M h, and the inertia M I M^T.
+A leg may be a mirrored, rotated or shifted copy of another. With an orthogonal S between the two places on
+the trunk, the frames of each pair of bodies are related by M = R_B^T S_parent R_A, and M must also map the
+axis and the position of the next joint. Then m is the same, h becomes M h, and the inertia M I M^T.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from quad_dynamics.model.inertia import flat_inertia, full_inertia
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
-_SAME_PLACE = 1e-4  # places of joints that differ less are the same [m]
-_SAME_AXIS = 1e-4  # axes whose directions differ less are the same [rad]
+_SAME_PLACE = 1e-4  # tolerance of joint positions [m]
+_SAME_AXIS = 1e-4  # tolerance of joint axes [rad]
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """A body of the first leg and the one that follows from it, each with its joint.
+    """A body of the first leg and the corresponding one of the other leg, each with its joint.
 
     Attributes:
         bodies: indices of both bodies.
         joints: of both joints.
-        map: (10, 10) how inertial parameters of the first become those of the second.
-        sign: whether equal motion is motion of equal sign (1) or of the other one (-1).
+        map: (10, 10) from inertial parameters of the first body to those of the second.
+        sign: whether corresponding motions have equal (1) or opposite (-1) signs.
         mirror: (3, 3) S, in the trunk's frame.
-        mismatch: how much the CAD values differ, relative.
+        mismatch: relative difference of the CAD values.
     """
 
     bodies: tuple[int, int]
@@ -46,12 +46,12 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class LegTie:
-    """How one leg follows from the first one.
+    """Map from the first leg to another one.
 
     Attributes:
         leg: index of the leg.
         pairs: of its bodies, from the trunk to the foot. Each may be mirrored in its own way, as far as the
-            kinematics allow: hind hips often are front ones mirrored, while the thighs are the same.
+            kinematics allow: hind hips are often mirrored front hips, while the thighs are the same.
     """
 
     leg: int
@@ -59,12 +59,12 @@ class LegTie:
 
     @property
     def mismatch(self) -> float:
-        """How much the CAD values of the two legs differ, relative."""
+        """Relative difference of the CAD values of the two legs."""
         return max(pair.mismatch for pair in self.pairs)
 
 
 def pi_map(M: Floats) -> Floats:
-    """(10, 10) parameters of a body that is rotated or mirrored by the orthogonal M (3, 3)."""
+    """(10, 10) map of the parameters of a body that is rotated or mirrored by the orthogonal M (3, 3)."""
     result = np.zeros((10, 10))
     result[0, 0] = 1.0
     result[1:4, 1:4] = M
@@ -77,7 +77,7 @@ def find_leg_ties(model: Model) -> list[LegTie]:
     """Ties of all other legs to the first one.
 
     Raises:
-        ArgumentError: fewer than two legs, or a leg that is no copy of the first; the message names it.
+        ArgumentError: fewer than two legs, or a leg that is not a copy of the first; the message names it.
     """
     if len(model.legs) < 2:
         raise ArgumentError(
@@ -101,7 +101,7 @@ def _tie(model: Model, index: int) -> LegTie:
         else:
             found.append(pairs)
     if not found:
-        # The fault that is found farthest along the leg is that of the best attempt.
+        # Report the mismatch that is farthest along the leg: it belongs to the best attempt.
         raise ArgumentError(
             f"legs cannot be tied: '{other.name}' is no copy of '{first.name}': {max(faults)[2:]}"
         )
@@ -111,7 +111,7 @@ def _tie(model: Model, index: int) -> LegTie:
 
 
 def _rank(model: Model, first: Leg, other: Leg, pairs: list[Pair]) -> tuple[float, int, int]:
-    """Where several maps fit one body equally well: that which fits the leg, then the places of the hips."""
+    """Order of maps that fit one body equally well: fit of the whole leg, then the positions of the hips."""
     S = pairs[0].mirror
     place = [model.joint_p[leg.joint_indices[0]] for leg in (first, other)]
     moved = np.sign(np.round(S @ place[0], 4)) != np.sign(np.round(place[1], 4))
@@ -120,7 +120,7 @@ def _rank(model: Model, first: Leg, other: Leg, pairs: list[Pair]) -> tuple[floa
 
 
 def _try(model: Model, first: Leg, other: Leg, S: Floats) -> list[Pair] | str:
-    """The pairs by S, or what is in its way (a digit for how far along the leg, then words)."""
+    """The pairs for S, or the reason why there are none (a digit: how far along the leg, then the text)."""
     offset = 1 if model.floating_base else 0
     M, pairs = S, []
     for k, (a, b) in enumerate(zip(first.joint_indices, other.joint_indices, strict=True)):
@@ -133,7 +133,7 @@ def _try(model: Model, first: Leg, other: Leg, S: Floats) -> list[Pair] | str:
         along = float(model.joint_axis[b] @ M @ model.joint_axis[a])
         if abs(along) < 1.0 - 0.5 * _SAME_AXIS**2:
             return f'{k} joints {names} have axes that are no images of each other'
-        # Turns are mirrored like pseudo-vectors, shifts like vectors.
+        # Rotations are mirrored like pseudo-vectors, translations like vectors.
         turn = 1.0 if model.is_prismatic[a] else float(np.linalg.det(M))
         bodies, carried = (a + offset, b + offset), pi_map(M)
         sign = 1 if along * turn > 0.0 else -1
@@ -147,7 +147,7 @@ def _try(model: Model, first: Leg, other: Leg, S: Floats) -> list[Pair] | str:
 
 
 def _mismatch(model: Model, bodies: tuple[int, int], carried: Floats) -> float:
-    """How much the second body differs from the image of the first, relative."""
+    """Relative difference between the second body and the image of the first."""
     a, b = (model.pi.reshape(-1, 10)[i] for i in bodies)
     scale = np.repeat([a[0], np.linalg.norm(a[1:4]), np.abs(a[4:]).max()], [1, 3, 6]) + 1e-12
     return float(np.sqrt(np.mean(((carried @ a - b) / scale) ** 2)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes that hold the bodies of a robot: from their meshes and shapes, or from the tree of links."""
+"""Bounding boxes of the bodies of a robot, from meshes and shapes, or from the tree of links."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from quad_dynamics.model.link_shapes import inertia_box, moved, read_shapes
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.urdf import Link
 
-_MARGIN = 0.1  # by which a box is larger than what it holds, as part of its longest side
-_LEAST = 0.02  # half of a side, at least [m]
+_MARGIN = 0.1  # margin of a box, relative to its longest side
+_LEAST = 0.02  # smallest half side [m]
 
 
 def link_extents(model: Model) -> Floats:
     """(nb, 2, 3) lowest and highest corner of the box of each body, in its frame [m].
 
-    A box holds the visual and collision shapes of all links of its body, the joints of its children, its own
-    joint, and its centre of mass as the model has it. Meshes that cannot be read do not count; where a link
-    has no shape at all, the box of even density with its mass and inertia does.
+    A box contains the visual and collision shapes of all links of its body, the joints of its children, its
+    own joint, and its centre of mass in the model. Meshes that cannot be read are skipped. If a link has no
+    shape at all, the box of uniform density with its mass and inertia is used.
     """
     points = _tree(model)
     links = {link.name: link for link in model.urdf.links}
@@ -36,7 +36,7 @@ def link_extents(model: Model) -> Floats:
 
 
 def _tree(model: Model) -> list[list[Floats]]:
-    """Points of each body: its frame's origin, where its children begin, and its centre of mass."""
+    """Points of each body: its frame's origin, the joints of its children, and its centre of mass."""
     pi = model.pi.reshape(-1, 10)
     points = [[np.zeros(3)] for _ in range(model.nb)]
     for body, row in enumerate(pi):
@@ -51,6 +51,6 @@ def _tree(model: Model) -> list[list[Floats]]:
 
 
 def _balls(link: Link, urdf_path: str) -> Floats:
-    """(n, 4) balls of all shapes of a link, in its frame; of its inertia where it has none."""
+    """(n, 4) balls of all shapes of a link, in its frame; of its inertia if it has no shape."""
     shapes, _ = read_shapes((*link.collisions, *link.visuals), urdf_path)
     return np.concatenate([shape.balls for shape in shapes]) if shapes else inertia_box(link)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Viscous friction that a motion does not show.
+"""Viscous friction that a motion does not determine.
 
-In small or slow motion, what friction does after a reversal, or near rest, rises with the speed as viscous
-friction would, only much faster. A fit takes it for a viscous coefficient that predicts the log, and at the
-speeds of other motion a friction many times that of the drive. How uncertain the coefficient is, errors of
-the friction model included, tells the two apart.
+In small or slow motion, friction after a reversal, or near rest, rises with the speed like viscous friction,
+but much faster. A fit attributes this to a viscous coefficient that predicts the log, but is many times too
+large at the speeds of other motions. Such coefficients have a large uncertainty, if errors of the friction
+model are included.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.solvers.freedom import Freedom
 
-_UNSURE = 0.5  # standard deviation over what viscous friction may be at all, above which it is not known
-_MOVED = 1e-3  # by which it differs from that of the model, likewise, or there is nothing to hold
-_SHOWN = 4  # joints that are named
+_UNSURE = 0.5  # standard deviation relative to the prior, above which viscous friction is not determined
+_MOVED = 1e-3  # change relative to the prior, below which there is nothing to hold
+_SHOWN = 4  # number of joints that are named
 
 
 def find_loose_friction(freedom: Freedom, x: Floats, std: Floats, scales: Floats) -> Ints:
-    """Indices in x of viscous friction that the data changed and do not determine; none if it was asked for.
+    """Indices in x of viscous friction that was changed but is not determined; none if requested by name.
 
     Args:
-        freedom: what was free.
+        freedom: the unknowns that were free.
         x: (size,) unknowns of a fit.
         std: (size,) their standard deviations.
-        scales: (size,) what they were before the data.
+        scales: (size,) prior standard deviations.
     """
     if 'viscous' not in freedom.optional:
         return np.empty(0, dtype=np.int64)
@@ -39,11 +39,11 @@ def find_loose_friction(freedom: Freedom, x: Floats, std: Floats, scales: Floats
 
 
 def words_of_loose(columns: Columns, held: Collection[int]) -> list[str]:
-    """Which viscous friction is held, and why; nothing where none is.
+    """Message about viscous friction that is held, and the reason; empty if there is none.
 
     Args:
         columns: the unknowns.
-        held: their indices in x; of the first leg where legs are tied.
+        held: their indices in x; those of the first leg if legs are tied.
     """
     if not held:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bag cannot tell, and which motion would."""
+"""Parameters that a recording does not identify, and motions that would."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.model import Model
 
-_MOVED = 0.05  # a joint that moved less stood still [rad or m]
-_FAST = 0.5  # viscous friction shows above this speed [rad/s or m/s]
-_BRISK = 2.0  # inertia shows above this acceleration [rad/s^2 or m/s^2]
-_TILTED = 0.1  # a trunk that rolled and pitched less was level [rad]
-_TURNED = 0.3  # angular velocity of a trunk that turns [rad/s]
-_BOUNCED = 0.5  # vertical acceleration of a trunk that goes up and down [m/s^2]
+_MOVED = 0.05  # a joint that moved less is considered at rest [rad or m]
+_FAST = 0.5  # viscous friction is visible above this speed [rad/s or m/s]
+_BRISK = 2.0  # inertia is visible above this acceleration [rad/s^2 or m/s^2]
+_TILTED = 0.1  # a trunk that rolled and pitched less is considered level [rad]
+_TURNED = 0.3  # angular velocity of a turning trunk [rad/s]
+_BOUNCED = 0.5  # vertical acceleration of a heaving trunk [m/s^2]
 
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """How much everything moved.
+    """Amount of motion in the samples.
 
     Attributes:
-        span: (nj,) between the extremes of each joint.
-        speed: (nj,) largest.
+        span: (nj,) range of positions of each joint.
+        speed: (nj,) largest speed.
         acceleration: (nj,) root mean square.
-        reversals: (nj,) how often each joint changed direction.
-        used: (nj,) share of samples whose row of torque counts.
+        reversals: (nj,) number of reversals of each joint.
+        used: (nj,) share of samples whose torque row is used.
         tilt: largest span of the trunk's vertical axis [rad]; nan with a fixed base.
-        turning: root mean square of the trunk's angular velocity [rad/s]; likewise.
-        bounce: root mean square of its vertical acceleration [m/s^2]; likewise.
+        turning: root mean square of the trunk's angular velocity [rad/s]; nan with a fixed base.
+        bounce: root mean square of its vertical acceleration [m/s^2]; nan with a fixed base.
     """
 
     span: Floats
@@ -48,7 +48,7 @@ class Excitation:
 
 
 def find_excitation(samples: Samples, model: Model) -> Excitation:
-    """How much everything moved, in one run through the samples."""
+    """Measure the amount of motion, in one pass through the samples."""
     nj, get = model.nj, samples.layout.get
     low, high = np.full(nj + 2, np.inf), np.full(nj + 2, -np.inf)
     speed, squares, reversals, used = np.zeros(nj), np.zeros(nj + 4), np.zeros(nj), np.zeros(nj)
@@ -85,11 +85,11 @@ def find_excitation(samples: Samples, model: Model) -> Excitation:
 
 
 def what_is_missing(solution: Solution, samples: Samples) -> list[str]:
-    """Plain sentences: what these samples do not determine, why, and which motion would.
+    """Sentences that name parameters that are not determined, the reason, and a motion that would help.
 
     Args:
-        solution: what was found.
-        samples: that it was found from.
+        solution: to describe.
+        samples: used for the solution.
     """
     model = solution.columns.model
     moved = find_excitation(samples, model)
@@ -107,7 +107,7 @@ def _up(q: Floats) -> Floats:
 
 
 def _of_joints(solution: Solution, moved: Excitation) -> list[str]:
-    """What is not known of joints, and why: one sentence for all joints with the same reason."""
+    """Undetermined parameters of joints: one sentence for all joints with the same reason."""
     columns, model = solution.columns, solution.columns.model
     units = ['m' if prismatic else 'rad' for prismatic in model.is_prismatic]
     still = moved.span < _MOVED
@@ -154,7 +154,7 @@ def _unknown(solution: Solution, kind: str) -> Bools:
 
 
 def _of_trunk(solution: Solution, moved: Excitation) -> list[str]:
-    """What is not known of the trunk, and why."""
+    """Undetermined parameters of the trunk, with the reason."""
     unknown = [name for k, name in enumerate(INERTIAL) if solution.free[k] and not solution.identified[k]]
     words = []
     if moved.tilt < _TILTED:
@@ -176,7 +176,7 @@ def _of_trunk(solution: Solution, moved: Excitation) -> list[str]:
 
 
 def _of_bodies(solution: Solution) -> list[str]:
-    """Which inertial parameters are known only together with others."""
+    """Inertial parameters that are determined only in combination with others."""
     columns, parts = solution.columns, []
     for b, body in enumerate(columns.model.body_names):
         own = slice(10 * b, 10 * b + 10)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which robots are plausible: linear limits of masses and centres of mass, around what the model says.
+"""Plausibility: linear limits of masses and centres of mass, relative to the model.
 
-A body can be physically consistent and absurd all the same: 200 kg in a hip, or a centre of mass a metre
-away from its link. Where friction is not as the model of it says, torque constants are off, or a motion is
-poor, such bodies explain the data best. So the masses of links and of the robot stay within ranges, and each
-centre of mass stays inside the geometry of its body. All of this is linear in the inertial parameters.
+A physically consistent body can still be absurd: 200 kg in a hip, or a centre of mass a metre away from its
+link. If friction does not have the assumed form, torque constants are wrong, or a motion is poor, such bodies
+fit the data best. So the masses of links and of the robot are limited, and each centre of mass is kept inside
+the geometry of its body. All these limits are linear in the inertial parameters.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.solvers.link_extents import link_extents
 
-TRUST = 0.3  # relative error of the masses of links in URDF files, as a standard deviation
-_DEVIATIONS = 3.0  # that the mass of a link may be off
-_WHOLE = 0.32  # most error of the whole robot over that of a link: makers publish it, and errors cancel
-_LIKELY = 0.5  # standard deviation of the mass of the whole robot, as part of its limit
-_SMALL = 0.01  # by which any link may be heavier or lighter, as part of the robot: screws, cables
-_REACHED = 0.02  # part of the way from the prior to a limit that is left where it is reached
-_FAR = 0.5  # by which data ask for more than a limit, as part of the way from the prior to it, to be told
-_CARRIED = 1.0  # mass that a floating base may carry, as part of the robot
+TRUST = 0.3  # relative standard deviation of link masses in URDF files
+_DEVIATIONS = 3.0  # limit of the mass of a link, in standard deviations
+_WHOLE = 0.32  # limit of the total mass relative to trust: makers publish it, and errors of links cancel
+_LIKELY = 0.5  # standard deviation of the total mass relative to its limit
+_SMALL = 0.01  # change that is allowed for any link, relative to the robot: screws, cables
+_REACHED = 0.02  # remaining distance to a reached limit, relative to that of the prior
+_FAR = 0.5  # excess over a limit that is reported, relative to the distance between prior and limit
+_CARRIED = 1.0  # payload of a floating base, relative to the mass of the robot
 
 
 @dataclass(frozen=True)
 class MassRange:
-    """The mass of the whole robot as the user knows it, immobile root included [kg]."""
+    """The total mass of the robot as given by the user, including the immobile root [kg]."""
 
     low: float
     high: float
@@ -45,9 +45,9 @@ class Limits:
     Attributes:
         rows: (n, size).
         floor: (n,).
-        room: (n,) how far the prior is inside.
-        shares: (n,) of the robot's mass in the body that each is about; 1 for the whole robot.
-        texts: what is the case beyond each, such as 'mass of FL_calf above 0.3 kg'.
+        room: (n,) slack of the prior.
+        shares: (n,) share of the robot's mass in the body of each limit; 1 for the whole robot.
+        texts: description of a violation of each limit, such as 'mass of FL_calf above 0.3 kg'.
     """
 
     rows: Floats
@@ -57,15 +57,15 @@ class Limits:
     texts: tuple[str, ...]
 
     def slack(self, x: Floats) -> Floats:
-        """(n,) how far x is inside each limit; negative outside."""
+        """(n,) slack of each limit at x; negative outside."""
         return np.asarray(self.rows @ x - self.floor)
 
     def reached(self, x: Floats) -> dict[str, float]:
-        """Texts and shares of the limits that a solution (size,) has come to."""
+        """Texts and shares of the limits that a solution (size,) has reached."""
         return self._where(self.slack(x) <= _REACHED * self.room)
 
     def exceeded(self, x: Floats) -> dict[str, float]:
-        """Texts and shares of the limits that a solution without limits (size,) is far beyond."""
+        """Texts and shares of the limits that a solution without limits (size,) exceeds by far."""
         return self._where(self.slack(x) < -_FAR * self.room)
 
     def _where(self, chosen: npt.NDArray[np.bool_]) -> dict[str, float]:
@@ -77,9 +77,9 @@ def make_limits(columns: Columns, x0: Floats, trust: float = TRUST, mass: MassRa
 
     Args:
         columns: the unknowns.
-        x0: (size,) the prior, every body consistent, and the robot of a mass that the user accepts.
-        trust: relative error of the masses in the model, as a standard deviation.
-        mass: of the robot, where the user knows it.
+        x0: (size,) the prior; every body is consistent, and the total mass agrees with `mass`.
+        trust: relative standard deviation of the masses in the model.
+        mass: of the robot, if the user has given it.
     """
     found = [
         *_mass_limits(columns, x0, 1.0 + _DEVIATIONS * trust),
@@ -105,7 +105,7 @@ class _Limit:
 def _between(
     row: Floats, low: float, high: float, share: float, name: str, shown: float = 0.0
 ) -> list[_Limit]:
-    """A mass is between two limits; `shown` is added to them in texts [kg]."""
+    """Limits of a mass; `shown` is added to the values in texts [kg]."""
     return [
         _Limit(row, low, share, f'{name} below {low + shown:.3g} kg'),
         _Limit(-row, -high, share, f'{name} above {high + shown:.3g} kg'),
@@ -113,7 +113,7 @@ def _between(
 
 
 def _mass_limits(columns: Columns, x0: Floats, factor: float) -> Iterator[_Limit]:
-    """Masses of links within a factor, small ones within a part of the robot; a floating base may carry."""
+    """Limits of link masses: a factor, or a fraction of the robot if more; the base may carry a payload."""
     model, masses = columns.model, x0[columns.slices['pi']][::10]
     whole = float(masses.sum())
     for i, (name, m) in enumerate(zip(model.body_names, masses, strict=True)):
@@ -123,7 +123,7 @@ def _mass_limits(columns: Columns, x0: Floats, factor: float) -> Iterator[_Limit
 
 
 def _whole_limits(columns: Columns, x0: Floats, trust: float, mass: MassRange | None) -> list[_Limit]:
-    """The mass of the robot: as the user knows it, or within its error; a floating base shows it."""
+    """Limits of the total mass: as given by the user, or from its error; wide for a floating base."""
     model, masses = columns.model, x0[columns.slices['pi']][::10]
     whole, fixed = float(masses.sum()), immobile_mass(columns)
     if mass is not None:
@@ -138,23 +138,24 @@ def _whole_limits(columns: Columns, x0: Floats, trust: float, mass: MassRange | 
 
 
 def _whole_error(masses: Floats, trust: float) -> float:
-    """Most relative error of the mass of a robot whose base is fixed.
+    """Limit of the relative error of the total mass of a fixed-base robot.
 
-    Errors of links are independent: their sum has the error of one over the root of how many count.
+    Errors of links are independent, so the relative error of their sum decreases with the square root of
+    their number.
     """
     return trust * min(float(np.sqrt(np.sum(masses**2)) / masses.sum()), _WHOLE)
 
 
 def mass_belief(columns: Columns, x0: Floats, trust: float) -> Floats | None:
-    """(1, size) the mass of a robot whose base is fixed, in standard deviations of it; None if it floats.
+    """(1, size) the total mass of a fixed-base robot, in units of its standard deviation; None if it floats.
 
-    Torques of its joints hardly show it: mass that no joint moves up or down is free to change. Without this
-    it follows what single links ask for, as far as its limit.
+    Joint torques hardly depend on it: mass that no joint moves up or down is free to change. Without this
+    prior, the total mass would follow the masses of single links up to its limit.
 
     Args:
         columns: the unknowns.
         x0: (size,) the prior.
-        trust: relative error of the masses in the model, as a standard deviation.
+        trust: relative standard deviation of the masses in the model.
     """
     if columns.model.floating_base:
         return None
@@ -176,7 +177,7 @@ def _com_limits(columns: Columns, x0: Floats) -> Iterator[_Limit]:
 
 
 def within(columns: Columns, x0: Floats, mass: MassRange) -> tuple[Floats, list[str]]:
-    """(size,) a prior whose robot has a mass, its bodies scaled alike where it has not; and what was done.
+    """(size,) the prior, with bodies scaled to the given total mass if it is different; and notes.
 
     Args:
         columns: the unknowns.
@@ -184,7 +185,7 @@ def within(columns: Columns, x0: Floats, mass: MassRange) -> tuple[Floats, list[
         mass: of the robot.
 
     Raises:
-        ArgumentError: its immobile part alone is heavier.
+        ArgumentError: the immobile part alone is heavier.
     """
     pi, fixed = columns.slices['pi'], immobile_mass(columns)
     whole = float(x0[pi][::10].sum())
@@ -202,7 +203,7 @@ def within(columns: Columns, x0: Floats, mass: MassRange) -> tuple[Floats, list[
 
 
 def immobile_mass(columns: Columns) -> float:
-    """Mass that is no unknown: links that the root of a fixed base holds, and rotors [kg]."""
+    """Mass that is not an unknown: links fixed to the root of a fixed base, and rotors [kg]."""
     model = columns.model
     links = {link.name: link for link in model.urdf.links}
     held = [links[name] for name, frame in model.frames.items() if frame.body < 0 and name in links]
@@ -211,7 +212,7 @@ def immobile_mass(columns: Columns) -> float:
 
 
 def _mass_row(columns: Columns, bodies: Iterable[int]) -> Floats:
-    """(size,) with 1 at the masses of bodies."""
+    """(size,) row with 1 at the masses of bodies."""
     row = np.zeros(columns.size)
     row[columns.slices['pi'].start + 10 * np.array(list(bodies), dtype=int)] = 1.0
     return row

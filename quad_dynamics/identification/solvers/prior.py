@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much friction, rotors and errors of sensors may plausibly differ from the model, before the data.
+"""Weak priors of friction, rotors and sensor errors.
 
-These priors are weak on purpose: they decide only what the data leave open.
+They are weak on purpose: they only matter where the data contain no information.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.pseudo_inertia import BASIS, pseudo_inertia
 from quad_dynamics.model.model import Model
 
-_POSES = 32  # random ones, over which torques are averaged
-_ALIKE = 0.3  # drives of one robot differ no more: those of wrists are larger than they need be
-_LOSS = 0.05  # friction over the highest torque of a drive
-_FAST = 6.0  # highest speed of a joint that has no limit [rad/s or m/s]
-_BRISK = 10.0  # acceleration of a brisk motion [rad/s^2 or m/s^2]
-ROTOR = 10.0  # reflected inertia of a rotor over that of what it moves: gears of wrists reach this
-_PLACE = 0.04  # by which the com of a model is off where all its numbers are 100 % wrong, at least [m]
-_DELAY = 2e-3  # that is left after delays were taken out [s]
-_BIAS = 0.05  # of a force sensor, as part of the weight
+_POSES = 32  # random poses over which torques are averaged
+_ALIKE = 0.3  # smallest ratio between drives of one robot: those of wrists are larger than necessary
+_LOSS = 0.05  # friction relative to the maximum torque of a drive
+_FAST = 6.0  # maximum speed of a joint without a limit [rad/s or m/s]
+_BRISK = 10.0  # acceleration of a fast motion [rad/s^2 or m/s^2]
+ROTOR = 10.0  # armature relative to the inertia that the joint moves: geared wrists reach this
+_PLACE = 0.04  # smallest error of the com of a model whose parameters are 100 % wrong [m]
+_DELAY = 2e-3  # residual delay [s]
+_BIAS = 0.05  # bias of a force sensor relative to the weight
 
 
 def friction_scales(columns: Columns) -> Floats:
-    """(size,) standard deviations before the data; inf for inertial parameters: their prior is another."""
+    """(size,) prior standard deviations; inf for inertial parameters, which have another prior."""
     model = columns.model
     torque, inertia = _typical(model)
     scales = np.full(columns.size, np.inf)
@@ -36,9 +36,9 @@ def friction_scales(columns: Columns) -> Floats:
     limit = np.where(np.isfinite(model.velocity_limit), model.velocity_limit, _FAST)
     for kind in ('coulomb', 'offset', 'stribeck'):
         scales[columns.slices[kind]] = friction
-    for kind in ('viscous', 'asymmetric'):  # as large as Coulomb friction at a third of the highest speed
+    for kind in ('viscous', 'asymmetric'):  # equal to Coulomb friction at a third of the maximum speed
         scales[columns.slices[kind]] = friction / np.clip(0.3 * limit, 1.0, 5.0)
-    # The rotor of the last joint is not as small as the flange that it turns: it goes with its drive.
+    # The rotor of the last joint is not as small as the flange that it turns: it scales with its drive.
     rotor = ROTOR * np.maximum(inertia, friction * np.median(inertia / friction))
     scales[columns.slices['rotor']] = rotor / model.rotor_gear**2
     scales[columns.slices['bias']] = _BIAS * max(model.total_mass, 1e-3) * 9.81
@@ -47,7 +47,7 @@ def friction_scales(columns: Columns) -> Floats:
 
 
 def _typical(model: Model) -> tuple[Floats, Floats]:
-    """(nj,) torque of a brisk motion under gravity, and inertia that each joint moves; over random poses."""
+    """(nj,) torque of a fast motion under gravity, and inertia that each joint moves; over random poses."""
     rng = np.random.default_rng(0)
     low, high = np.maximum(model.q_min, -np.pi), np.minimum(model.q_max, np.pi)
     high = np.maximum(high, low)
@@ -62,14 +62,13 @@ def _typical(model: Model) -> tuple[Floats, Floats]:
 
 
 def prior_precision(freedom: Freedom, scales: Floats, soft: float = 0.0) -> Floats:
-    """(nz, nz) how sure the model is of each unknown, for a prior weight of 1: inverse covariance.
+    """(nz, nz) precision (inverse covariance) of each unknown, for a prior weight of 1.
 
     Args:
-        freedom: what is free.
+        freedom: the free unknowns.
         scales: (size,) from `friction_scales`.
-        soft: share of a body's extent that is added in all directions. The divergence holds a thin plate
-            thin;
-            but a designer's error in the place of its com is not smaller the thinner the plate is.
+        soft: fraction of a body's extent that is added in all directions. The divergence keeps a thin plate
+            thin, but the error of its com does not decrease with its thickness.
     """
     result = np.diag(1.0 / scales[freedom.lead] ** 2)
     pi = freedom.x0[freedom.columns.slices['pi']].reshape(-1, 10)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pseudo-inertia: the 4x4 matrix that is positive definite exactly for bodies that can exist.
+"""Pseudo-inertia: the 4x4 matrix that is positive definite exactly for physically consistent bodies.
 
 P = [[Sigma, h], [h^T, m]] with Sigma = integral of r r^T dm = tr(I)/2 1 - I, where I is the inertia about the
 frame's origin and h = m c (Wensing, Kim, Slotine: Linear matrix inequalities for physically consistent
@@ -16,20 +16,20 @@ import numpy.typing as npt
 from quad_dynamics.array_types import Floats
 from quad_dynamics.model.inertia import full_inertia
 
-# Smallest eigenvalue of Sigma about the com over its trace, of a body that was made consistent. A thin
-# plate of 1 cm by 20 cm has 0.002; less than this is a fault of the file, and not a body.
+# Smallest eigenvalue of Sigma about the com relative to its trace, of a body that was made consistent. A thin
+# plate of 1 cm by 20 cm has 0.002; smaller values are errors of the file.
 MARGIN = 1e-3
-# Below this part a body counts as inconsistent: a file with six digits says no more.
+# Below this, a body is inconsistent: files with six digits are not more precise.
 _LEAST = 1e-6
-# Part of the inertia about the origin that is lost when it is shifted to the com.
+# Fraction of the inertia about the origin that is lost when it is shifted to the com.
 _SHIFT = 1e-13
-# Mass of a body that has none, as part of the mass of the robot; and its size [m].
+# Mass of a body without mass, relative to that of the robot; and its size [m].
 _LEAST_MASS = 1e-6
 _SIZE = 0.01
 
 
 def _basis() -> Floats:
-    """(10, 4, 4) P is the sum of pi[a] basis[a]."""
+    """(10, 4, 4) basis with P = sum of pi[a] basis[a]."""
     E = np.zeros((10, 4, 4))
     E[0, 3, 3] = 1.0
     for k in range(3):
@@ -47,7 +47,7 @@ BASIS = _basis()
 
 
 def pseudo_inertia(pi: npt.ArrayLike) -> Floats:
-    """(..., 4, 4) of parameters (..., 10)."""
+    """(..., 4, 4) pseudo-inertia of parameters (..., 10)."""
     return np.asarray(np.tensordot(np.asarray(pi, dtype=np.float64), BASIS, axes=1))
 
 
@@ -60,7 +60,7 @@ def pi_of_pseudo_inertia(P: Floats) -> Floats:
 
 
 def margins(pi: Floats) -> Floats:
-    """(n,) how consistent bodies are: least eigenvalue of Sigma about the com over its trace; <= 0 is not.
+    """(n,) smallest eigenvalue of Sigma about the com relative to its trace; <= 0: inconsistent body.
 
     Args:
         pi: (n, 10).
@@ -78,7 +78,7 @@ def margins(pi: Floats) -> Floats:
 
 
 def inconsistent_bodies(pi: Floats, names: Sequence[str]) -> list[str]:
-    """Names of the bodies that no matter can make up.
+    """Names of the bodies that are not physically consistent.
 
     Args:
         pi: (n, 10) or (10 n,).
@@ -88,12 +88,12 @@ def inconsistent_bodies(pi: Floats, names: Sequence[str]) -> list[str]:
 
 
 def make_consistent(pi: Floats, names: Sequence[str], total_mass: float) -> tuple[Floats, list[str]]:
-    """All bodies inside what can exist, each changed as little as possible; those that are stay as they are.
+    """All bodies made consistent, each changed as little as possible; consistent ones are unchanged.
 
     Args:
         pi: (n, 10).
         names: of the n bodies.
-        total_mass: of the robot, for bodies that have none [kg].
+        total_mass: of the robot, for bodies without mass [kg].
 
     Returns:
         (n, 10) and a sentence for each body that was changed.
@@ -108,9 +108,9 @@ def make_consistent(pi: Floats, names: Sequence[str], total_mass: float) -> tupl
 
 
 def nearest_consistent(pi: Floats, total_mass: float = 1.0, margin: float = MARGIN) -> Floats:
-    """(10,) a body that can exist: same mass and com where there are any, the inertia changed least.
+    """(10,) a consistent body: same mass and com if possible, and the smallest change of inertia.
 
-    The change is least in the sum of squares of Sigma about the com, whose eigenvalues become at least
+    The change is minimal in the sum of squares of Sigma about the com, whose eigenvalues become at least
     `margin` of its trace.
 
     Args:
@@ -125,7 +125,7 @@ def nearest_consistent(pi: Floats, total_mass: float = 1.0, margin: float = MARG
         return pi_of_pseudo_inertia(P)
     com = pi[1:4] / mass
     values, axes = np.linalg.eigh(_sigma_com(pi))
-    if not values[2] > mass * 1e-12:  # a point, or worse: as large as a pebble
+    if not values[2] > mass * 1e-12:  # a point, or worse: use the size of a pebble
         values = np.full(3, mass * _SIZE**2)
     floor = margin * np.maximum(values, 0.0).sum() / (1.0 - 2.0 * margin)
     values = np.maximum(values, floor + 10.0 * _SHIFT * np.abs(pi[[4, 6, 9]]).sum())
@@ -143,7 +143,7 @@ def _sigma_com(pi: Floats) -> Floats:
 
 
 def _fault(pi: Floats) -> str:
-    """What is wrong with an inconsistent body."""
+    """Text that says why a body is inconsistent."""
     if pi[0] <= 0.0:
         return f'its mass is {pi[0]:g} kg'
     moments = np.linalg.eigvalsh(_inertia_com(pi))

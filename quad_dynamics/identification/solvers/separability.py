@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets of torques that a motion does not tell from gravity.
+"""Torque offsets that a motion cannot separate from gravity.
 
-Where a joint moves little, or slowly with friction of another form than the equations give it, the torque of
-gravity about it is nearly as constant as an offset. A fit with both free then makes large offsets and centres
-of mass that cancel in the log, and nowhere else. Two figures show it: how much of the column of the offset is
-left in the information matrix when columns of inertia have explained it, and how uncertain the offset is
-after the fit, errors of the friction model included.
+If a joint moves little, or slowly with friction that does not have the assumed form, the gravity torque about
+it is nearly as constant as an offset. If both are free, large offsets and displaced centres of mass cancel in
+the log, but not in other motions. There are two criteria: the part of the offset's column in the information
+matrix that the inertia columns do not explain, and the standard deviation of the offset after the fit,
+including errors of the friction model.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.solvers.freedom import Freedom
 
-_LEFT = 0.05  # length of an offset's column that inertia leaves, below which the two trade with each other
-_UNSURE = 0.01  # standard deviation of an offset, relative to its scale, above which it is not known
-_RANK = 1e-9  # eigenvalues below this part of the largest are rounding
-_HELD = 2e-3  # by which a mean torque of gravity that is held may change, relative to the scale of its offset
-_SHOWN = 4  # joints that are named
+_LEFT = 0.05  # length of an offset's column not explained by inertia, below which they are inseparable
+_UNSURE = 0.01  # standard deviation of an offset relative to its scale, above which it is not determined
+_RANK = 1e-9  # eigenvalues below this fraction of the largest are rounding errors
+_HELD = 2e-3  # tolerance of a mean gravity torque that is held, relative to the scale of its offset
+_SHOWN = 4  # number of joints that are named
 
 
 @dataclass(frozen=True, eq=False)
 class Trade:
-    """Offsets that trade with gravity.
+    """Offsets that are inseparable from gravity.
 
     Attributes:
-        offsets: indices of these unknowns; of the first leg where legs are tied.
+        offsets: indices of these unknowns; those of the first leg if legs are tied.
         unsure: their standard deviations, relative to their scales.
-        joints: their names.
+        joints: names of their joints.
     """
 
     offsets: Ints
@@ -40,7 +40,7 @@ class Trade:
     joints: tuple[str, ...]
 
     def words(self, held: str, why: str = '') -> str:
-        """A sentence that says what is held, and why."""
+        """A message that says what is held, and why."""
         more = f' and {len(self.joints) - _SHOWN} more' if len(self.joints) > _SHOWN else ''
         low, high = 100.0 * self.unsure.min(), 100.0 * self.unsure.max()
         sure = f'{low:.2g} %' if f'{low:.2g}' == f'{high:.2g}' else f'{low:.2g} to {high:.2g} %'
@@ -52,16 +52,16 @@ class Trade:
 
 
 def find_trade(normal: NormalEquations, freedom: Freedom, std: Floats, scales: Floats) -> Trade | None:
-    """Find offsets that the data do not tell from gravity.
+    """Find offsets that the data cannot separate from gravity.
 
     Args:
-        normal: sums over samples.
-        freedom: what was free.
+        normal: normal equations.
+        freedom: the unknowns that were free.
         std: (size,) standard deviations of a fit with offsets and inertia free.
-        scales: (size,) what they were before the data.
+        scales: (size,) prior standard deviations.
 
     Returns:
-        None where there are none, or where offsets and inertia are not both free.
+        None if there are none, or if offsets and inertia are not both free.
     """
     groups = np.array(freedom.groups)
     inertial, own = np.flatnonzero(groups == 'inertia'), np.flatnonzero(groups == 'offset')
@@ -77,7 +77,7 @@ def find_trade(normal: NormalEquations, freedom: Freedom, std: Floats, scales: F
 
 
 def _left(normal: NormalEquations, freedom: Freedom, others: Ints, own: Ints) -> Floats:
-    """(own,) length of each column that is left when columns of others have explained it, relative."""
+    """(own,) relative length of the part of each column that the columns of `others` do not explain."""
     H = freedom.T.T @ normal.YtY @ freedom.T
     length = np.sqrt(np.maximum(np.diag(H), 0.0))
     others = others[length[others] > 0.0]
@@ -91,12 +91,12 @@ def _left(normal: NormalEquations, freedom: Freedom, others: Ints, own: Ints) ->
 
 
 def gravity_rows(normal: NormalEquations, freedom: Freedom, trade: Trade, scales: Floats) -> Floats:
-    """(n, size) mean torques by inertia about the joints of a trade, in units by which they may change.
+    """(n, size) mean torques caused by inertia about these joints, in units of their tolerance.
 
     Args:
-        normal: sums over samples.
-        freedom: what is free.
-        trade: which joints.
+        normal: normal equations.
+        freedom: the free unknowns.
+        trade: the joints.
         scales: (size,) of offsets.
     """
     rows = np.zeros((len(trade.offsets), freedom.columns.size))

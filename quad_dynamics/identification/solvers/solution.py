@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What identification has found, with its confidence."""
+"""The solution of an identification, with its confidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Combination:
     Attributes:
         text: the combination, such as 'FL_calf.Ixx + 1.00 FL_thigh.Iyy'.
         value: its value.
-        prior: what the model said.
+        prior: value of the model.
         std: standard deviation.
         unit: of all three.
     """
@@ -34,22 +34,22 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The unknowns after the data.
+    """The identified unknowns.
 
     Attributes:
-        columns: what they are.
-        x: (size,) all of them; those that were not free as the model says.
+        columns: names and order of the unknowns.
+        x: (size,) all unknowns; those that were not free have the values of the model.
         free: (size,) which were free.
-        identified: (size,) which the data determine: they are much surer than before.
-        std: (size,) standard deviations, by noise and by what the model may have wrong; NaN where not free.
-        low: (size,) lower end of the 95 % interval; NaN where not free.
+        identified: (size,) which the data determine: their uncertainty is much smaller than before.
+        std: (size,) standard deviations, including noise and errors of the model; NaN if not free.
+        low: (size,) lower end of the 95 % interval; NaN if not free.
         high: (size,) upper end.
         combinations: the base parameters.
-        condition: number of the equations of the base parameters, columns scaled to length 1.
+        condition: condition number of the equations of the base parameters, columns scaled to length 1.
         method: name of the solver.
-        prior_weight: of the prior, relative to the data; 0 for methods without one.
-        choices: what was chosen by cross-validation, and why, in words.
-        asked: (size,) the unknowns without limits of what is plausible, where any was reached; else None.
+        prior_weight: of the prior, relative to the data; 0 for methods without a prior.
+        choices: decisions of cross-validation and their reasons, as text.
+        asked: (size,) the unknowns without plausibility limits, if a limit was reached; else None.
     """
 
     columns: Columns
@@ -71,9 +71,9 @@ class Solution:
         return self.x[self.columns.slices[kind]]
 
     def model(self) -> Model:
-        """The robot with the inertial parameters, friction and rotors that were found.
+        """The robot with the identified inertial parameters, friction and rotors.
 
-        Offsets, asymmetric and Stribeck friction are no part of a model; see `part`.
+        Offsets, asymmetric and Stribeck friction are not part of a model; see `part`.
 
         Raises:
             ArgumentError: a body is not physically consistent (never with the method 'consistent').

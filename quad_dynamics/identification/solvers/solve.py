@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From sums over samples to a solution with its confidence: the default method."""
+"""The default method: from normal equations to a solution with its confidence."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
-# Groups that are unknown whether they are freed or not: that freeing them did not help makes nobody surer.
+# Groups that are uncertain even if they are not freed: that freeing them did not help does not make them
+# known.
 _UNKNOWN = ('inertia', 'viscous', 'coulomb', 'offset', 'rotor', 'bias')
-_SMALL_OFFSET = 0.02  # of offsets that are not free, relative to what offsets may be
-_OTHER_ROTOR = 0.2  # relative error of rotors that are not free; of what they move where none is known
-_SHOWN = 4  # limits that are named
-_COST = 0.2  # rise of held-out errors, relative, beyond which offsets are not held
+_SMALL_OFFSET = 0.02  # scale of offsets that are not free, relative to their prior
+_OTHER_ROTOR = 0.2  # relative error of rotors that are not free; of the moved inertia if no rotor is known
+_SHOWN = 4  # number of limits that are named
+_COST = 0.2  # relative increase of held-out errors above which offsets are not held
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,15 @@ def solve(
     settings: SolveSettings | None = None,
     x_robust: Floats | None = None,
 ) -> Solution:
-    """Identify: choose by cross-validation, solve, and say how sure the result is.
+    """Identify: select by cross-validation, solve, and compute the confidence.
 
     Args:
-        folds: sums over blocks of time.
-        equations: where the sums come from, for errors that depend on each other; None takes them as
-            independent.
+        folds: normal equations of blocks of time.
+        equations: of the same samples, for correlated errors; None: errors are independent.
         columns: the unknowns.
-        freedom: which of them may change.
+        freedom: the unknowns that may change.
         settings: of the method.
-        x_robust: as the sums were made with.
+        x_robust: (size,) first solution that was used for the sums.
 
     Raises:
         ArgumentError: no data, or sums of other unknowns.
@@ -92,7 +92,7 @@ def solve(
     fitter = _Fitter(total, equations, freedom, scales, noise, weight, x_robust)
     x, sure = fitter.fit(chosen)
     words = (*freedom.notes, *choice.words)
-    held: list[int] = []  # that of one joint may leave that of others less certain
+    held: list[int] = []  # holding one joint may make others less certain
     while len(loose := find_loose_friction(chosen, x, sure.std, scales)):
         held, chosen = [*held, *loose], chosen.without(loose)
         x, sure = fitter.fit(chosen)
@@ -109,7 +109,7 @@ def solve(
 
 @dataclass(frozen=True, eq=False)
 class _Fitter:
-    """Fits and says how sure they are; see `solve`."""
+    """Computes fits and their confidence; see `solve`."""
 
     total: NormalEquations
     equations: Equations | None
@@ -120,7 +120,7 @@ class _Fitter:
     x_robust: Floats | None
 
     def fit(self, chosen: Freedom, trade: Trade | None = None) -> tuple[Floats, Confidence]:
-        """(size,) the unknowns with what was chosen to be free, and how sure they are."""
+        """(size,) the unknowns for the selected groups, and their confidence."""
         equations, x_robust = self.equations, self.x_robust
         problem = ConsistentProblem(self.total, chosen, self.scales, self.noise)
         x = solve_problem(problem, self.weight)
@@ -130,7 +130,7 @@ class _Fitter:
         return x, find_confidence(wide, self.total, x, self.weight, meat, equations, chosen, missed)
 
     def ask(self, chosen: Freedom, x: Floats) -> tuple[Floats | None, tuple[str, ...]]:
-        """(size,) what the data ask for where x has come to a limit, and which; None where it has not."""
+        """(size,) the solution without limits if x has reached any, and these limits; None if it has not."""
         reached = [] if chosen.limits is None else list(chosen.limits.reached(x))
         if not reached:
             return None, ()
@@ -140,12 +140,12 @@ class _Fitter:
         return solve_problem(free, self.weight), (words,)
 
     def _wide(self, chosen: Freedom) -> Freedom:
-        """What was chosen, and what is unknown all the same: errors of it are errors of the others."""
+        """The selected unknowns, and those that are uncertain although not free: their errors propagate."""
         wide = self.freedom.only({*chosen.groups, *_UNKNOWN})
         return replace(wide, holds=chosen.holds)
 
     def _spreads(self, chosen: Freedom, trade: Trade | None) -> Floats:
-        """(size,) what friction and the like may be; of offsets and rotors that are not free less."""
+        """(size,) prior standard deviations; smaller for offsets and rotors that are not free."""
         scales, slices = self.scales.copy(), self.freedom.columns.slices
         offsets, rotors = slices['offset'], slices['rotor']
         if 'offset' not in chosen.groups:
@@ -161,7 +161,7 @@ class _Fitter:
 def _without_trade(
     folds: Sequence[NormalEquations], fitter: _Fitter, chosen: Freedom, trade: Trade
 ) -> tuple[Freedom, str]:
-    """Hold offsets that trade with gravity, or gravity where it cannot explain them; and say so."""
+    """Hold offsets that are inseparable from gravity, or gravity if offsets are needed; with a message."""
     held, weights = chosen.without(trade.offsets), (fitter.weight,)
     free_error, held_error = (
         float(np.mean(CrossValidation(folds, each, fitter.scales, fitter.noise).errors(each.groups, weights)))
@@ -197,13 +197,13 @@ def _solution(
 def noise_variance(normal: NormalEquations, freedom: Freedom) -> float:
     """Variance of the whitened rows that no free unknown explains."""
     scaled_rank, rss = least_residual(normal, freedom)
-    # Data without any noise would make the prior count for nothing, and rounding for everything.
+    # Without any noise, the prior would have no weight, and rounding errors would decide.
     least = 1e-10 * normal.yty / max(normal.n, 1)
     return max(rss / max(normal.n - scaled_rank, 1), least, 1e-300)
 
 
 def least_residual(normal: NormalEquations, freedom: Freedom) -> tuple[int, float]:
-    """Rank of the equations, and the least sum of squares, whether it is consistent or not."""
+    """Rank of the equations, and the smallest sum of squares, ignoring physical consistency."""
     T, x0 = freedom.T, freedom.x0
     H = T.T @ normal.YtY @ T
     g = T.T @ (normal.Yty - normal.YtY @ x0)
@@ -217,7 +217,7 @@ def least_residual(normal: NormalEquations, freedom: Freedom) -> tuple[int, floa
 
 
 def _total(folds: Sequence[NormalEquations], columns: Columns) -> NormalEquations:
-    # Without foot forces, rows count less the forces that are unknown: fewer than none may be left.
+    # Without foot forces, the number of unknown forces is subtracted: the number of rows may be negative.
     if not any(fold.n > 0 for fold in folds):
         raise ArgumentError(
             'there are no data to identify from: no row of any sample can be used. Rows of joints near rest '
