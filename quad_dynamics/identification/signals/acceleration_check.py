@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether accelerations that come with a recording can be what they should be."""
+"""Validation of recorded accelerations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.motion import base_signals, world_acceleration
 from quad_dynamics.identification.signals.velocity_check import check_velocities
 
-_HIGHEST = 10.0  # below which they are compared [Hz]: near impacts they differ
-_LEAST, _MOST = 0.5, 2.0  # accelerations over derivatives of velocities, median of what moves
-_FALL = 3.0  # mean acceleration of a base that goes on for long [m/s^2]
-_WINDOW = 20.0  # time that is looked at at once [s]
+_HIGHEST = 10.0  # frequency below which they are compared [Hz]: near impacts they differ
+_LEAST, _MOST = 0.5, 2.0  # bounds of the ratio to derivatives of velocities, median over moving signals
+_FALL = 3.0  # implausible mean acceleration of a base [m/s^2]
+_WINDOW = 20.0  # time that is processed at once [s]
 
 
 def refuse_accelerations(source: Source, grid: Grid, cutoff: float) -> None:
-    """Make sure that recorded accelerations are those of the joints and of the base.
+    """Check that recorded accelerations are those of the joints and of the base.
 
     Args:
         source: recording.
@@ -30,7 +30,7 @@ def refuse_accelerations(source: Source, grid: Grid, cutoff: float) -> None:
         cutoff: of the motion [Hz].
 
     Raises:
-        ArgumentError: they are not about the derivatives of velocities, or those of the base hold gravity.
+        ArgumentError: they differ from the derivatives of velocities, or those of the base include gravity.
     """
     low_pass = LowPass(min(cutoff, _HIGHEST), 4, grid.rate)
     if 'acceleration' in grid and 'velocity' in grid:
@@ -67,7 +67,7 @@ def _compare(
     low_pass: LowPass,
     what: str,
 ) -> None:
-    """Accelerations against derivatives of velocities."""
+    """Compare accelerations with derivatives of velocities."""
     factor = check_velocities(grid, signals, low_pass).factor
     if np.isfinite(factor).any() and not _LEAST <= (usual := float(np.nanmedian(factor))) <= _MOST:
         raise ArgumentError(

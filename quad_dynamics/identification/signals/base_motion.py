@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion of the base from odometry or an IMU: orientation as quaternions, which are filtered like any signal.
+"""Motion of the base from odometry or an IMU; quaternions are filtered like any other signal.
 
 A quaternion, its first and its second derivative give the angular velocity and acceleration exactly:
 w = 2 vec(q^-1 q'), dw = 2 vec(q^-1 q'' - (q^-1 q')^2), in body axes.
@@ -18,14 +18,14 @@ from quad_dynamics.model.model import Model
 
 
 def continuous(quaternions: Floats, before: Floats | None) -> Floats:
-    """Quaternions with the sign that is nearest to the one before, and of length 1.
+    """Unit quaternions with the sign that is closest to the previous one.
 
     Args:
         quaternions: (n, 4) x y z w.
-        before: (4,) the one before the first; None: there is none.
+        before: (4,) the previous one; None: there is none.
 
     Raises:
-        ArgumentError: one of them is far from length 1.
+        ArgumentError: the norm of one of them is far from 1.
     """
     length = np.linalg.norm(quaternions, axis=1)
     bad = np.flatnonzero(np.abs(length - 1.0) > 1e-2)
@@ -55,19 +55,19 @@ def multiply(a: Floats, b: Floats) -> Floats:
 
 
 def rotate(q: Floats, v: Floats) -> Floats:
-    """(n, 3) vectors in the axes that a body with the unit quaternions (n, 4) is turned in: R_WB v_B."""
+    """(n, 3) vectors rotated from body to world axes by unit quaternions (n, 4): R_WB v_B."""
     r, w = q[:, :3], q[:, 3:]
     rotated: Floats = v + 2.0 * np.cross(r, np.cross(r, v) + w * v)
     return rotated
 
 
 def rate_of(q: Floats, w: Floats) -> Floats:
-    """(n, 4) derivative of quaternions, of angular velocities (n, 3) in body axes."""
+    """(n, 4) derivative of quaternions, from angular velocities (n, 3) in body axes."""
     return 0.5 * multiply(q, np.concatenate([w, np.zeros((len(w), 1))], axis=1))
 
 
 def angular_motion(q: Floats, dq: Floats, ddq: Floats) -> tuple[Floats, Floats, Floats]:
-    """Orientation, angular velocity and acceleration in body axes, from quaternions of about length 1.
+    """Orientation, angular velocity and acceleration in body axes, from quaternions with a norm of about 1.
 
     Args:
         q: (n, 4).
@@ -86,7 +86,7 @@ def angular_motion(q: Floats, dq: Floats, ddq: Floats) -> tuple[Floats, Floats, 
 
 @dataclass(frozen=True, eq=False)
 class ImuPlace:
-    """Where the IMU is on the base.
+    """Pose of the IMU on the base.
 
     Attributes:
         turn: (4,) quaternion of the base in IMU axes.
@@ -105,10 +105,10 @@ class ImuPlace:
 
 
 def imu_place(model: Model, settings: SignalSettings) -> ImuPlace:
-    """Where the settings say that the IMU is.
+    """Pose of the IMU according to the settings.
 
     Raises:
-        ArgumentError: there is no such link, or it moves against the base.
+        ArgumentError: there is no such link, or it moves relative to the base.
     """
     from scipy.spatial.transform import Rotation
 

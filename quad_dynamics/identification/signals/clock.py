@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One even clock for all channels of a recording: that of the joints.
+"""Resampling of all channels of a recording to one uniform clock: that of the joints.
 
-Stamps are taken as true. What lies between two of them is interpolated; a gap ends a segment.
+Stamps are assumed to be correct. Values between two stamps are interpolated; a gap ends a segment.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from quad_dynamics.identification.signals.interpolation import hold, interpolate
 from quad_dynamics.identification.signals.quantities import TARGETS
 from quad_dynamics.model.model import Model
 
-_FIRST = 2000  # intervals from which the period is found
-_MARGIN = 500_000_000  # time that is kept for interpolation, and that other channels may be late [ns]
+_FIRST = 2000  # intervals from which the period is estimated
+_MARGIN = 500_000_000  # time kept for interpolation, and largest lateness of other channels [ns]
 _QUATERNIONS = {'base': slice(3, 7), 'imu': slice(0, 4)}
-_HELD = 1_000_000_000  # for so long a command is taken to hold [ns]
+_HELD = 1_000_000_000  # time for which a command is assumed to be held [ns]
 
 
 @dataclass
 class ClockCheck:
-    """How even the stamps of a channel are.
+    """Regularity of the stamps of a channel.
 
     Attributes:
-        messages: number of them.
+        messages: number of messages.
         period: mean time between two, without gaps [s].
         jitter: standard deviation of that time [s].
-        longest: time between two messages [s].
-        gaps: number of times that were too long.
-        doubled: messages with the stamp of the one before; the first of them counts.
+        longest: longest time between two messages [s].
+        gaps: number of gaps.
+        doubled: messages with the same stamp as the previous one; the first of them is used.
     """
 
     messages: int = 0
@@ -51,7 +51,7 @@ class ClockCheck:
     _squares: float = 0.0
 
     def add(self, intervals: Floats, usual: float, longest: float) -> None:
-        """Count some more intervals [s]; they are gaps beyond `longest`."""
+        """Add some intervals [s]; those beyond `longest` are gaps."""
         if not len(intervals):
             return
         self.longest = max(self.longest, float(intervals.max()))
@@ -67,7 +67,7 @@ class ClockCheck:
 
 
 def usual_period(stamps: Ints) -> float:
-    """Time between two messages where nothing is missing [ns]."""
+    """Time between two messages without gaps [ns]."""
     steps = np.diff(stamps[: _FIRST + 1]).astype(np.float64)
     steps = steps[steps > 0.0]
     if not len(steps):
@@ -77,7 +77,7 @@ def usual_period(stamps: Ints) -> float:
 
 
 class _Line:
-    """One channel, of which the last part is in memory."""
+    """One channel, with its most recent part in memory."""
 
     def __init__(self, first: Channel, gap: float, quaternion: slice | None) -> None:
         self._quaternion = quaternion
@@ -112,7 +112,7 @@ class _Line:
 
 
 class EvenClock:
-    """Brings the channels of a recording to one even clock.
+    """Resamples the channels of a recording to one uniform clock.
 
     Attributes:
         period: of the clock [s].
@@ -122,17 +122,17 @@ class EvenClock:
     """
 
     def __init__(self, source: Source, model: Model, first: Chunk, gap: float, slopes: bool = False) -> None:
-        """Look at the first chunk.
+        """Initialise from the first chunk.
 
         Args:
             source: recording.
             model: robot.
-            first: chunk; what is not in it is taken as missing.
-            gap: beyond so many periods something is missing.
+            first: chunk; quantities that are not in it are considered missing.
+            gap: intervals of more than this many periods are gaps.
             slopes: velocities are needed and were not measured; positions are differentiated.
 
         Raises:
-            ArgumentError: too few positions, or some joints lack what others have.
+            ArgumentError: too few positions, or a quantity is missing for some joints.
         """
         self._source = source
         if 'position' not in first or len(first['position'].stamps) < 3:
@@ -150,13 +150,13 @@ class EvenClock:
         self._open = False
 
     def rows(self, chunk: Chunk | None) -> Iterator[tuple[Floats, float | None]]:
-        """Rows that a chunk completes; those of all quantities in the order of `sizes`.
+        """Rows that a chunk completes, with all quantities in the order of `sizes`.
 
         Args:
             chunk: None at the end.
 
         Yields:
-            (n, width) rows, and the time at which they begin [s], None if they continue the rows before.
+            (n, width) rows, and the time of the first one [s], None if they continue the previous rows.
 
         Raises:
             ArgumentError: time goes backwards, or a number is not finite.
@@ -183,7 +183,7 @@ class EvenClock:
             line.forget(horizon - _MARGIN)
 
     def _even_rows(self, end: int) -> Iterator[tuple[Floats, float | None]]:
-        """Rows from where the last ones ended, without a gap of the joints."""
+        """Rows from the end of the last ones, without a gap of the joints."""
         step = self._main.period
         last = int(np.floor((end - self._anchor) / step + 1e-6))
         if last < self._next:
@@ -205,7 +205,7 @@ class EvenClock:
         places = np.cumsum([0, *self.sizes.values()])
         place = dict(zip(self.sizes, places[:-1], strict=True))
         rows, known = np.zeros((len(at), int(places[-1]))), np.ones(len(at), dtype=np.bool_)
-        # what no channel has is at rest, as near to zero as its joint can be
+        # joints in no channel are at rest, as close to zero as their range allows
         rows[:, place['position'] + np.arange(self._model.nj)] = np.clip(
             0.0, self._model.q_min, self._model.q_max
         )
@@ -217,7 +217,7 @@ class EvenClock:
                 continue
             if quantity in TARGETS:
                 values, there = hold(time, line.values, at, _HELD)
-            elif quantity.startswith('contact/'):  # the nearest
+            elif quantity.startswith('contact/'):  # nearest value
                 values, there = hold(time, line.values, at + 0.5 * line.period, _HELD)
             else:
                 values, there = interpolate(time, line.values, at, line.longest)
@@ -231,7 +231,7 @@ class EvenClock:
         return rows, known
 
     def _slope(self, line: _Line, time: Floats, at: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """Derivatives of values: their change from one period before to one after."""
+        """Derivatives of values: central differences over two periods."""
         step = self._main.period
         after, known = interpolate(time, line.values, at + step, line.longest)
         before, known_before = interpolate(time, line.values, at - step, line.longest)
@@ -239,7 +239,7 @@ class EvenClock:
 
 
 def _sizes(source: Source, model: Model, first: Chunk) -> dict[str, int]:
-    """Quantities and their sizes; a quantity that only some joints have is an error, but for still ones."""
+    """Quantities and their sizes; a quantity that some joints lack is an error, except for still joints."""
     columns: dict[str, list[int]] = {}
     widths: dict[str, int] = {}
     for key, channel in first.items():

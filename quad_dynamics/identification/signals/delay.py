@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delay of torques and forces behind positions, found by how well the equation of motion fits.
+"""Delay of torques and forces relative to positions, estimated from the fit of the equation of motion.
 
-For a delay d the equation is Y x = tau(t + d). The best fit over x is found for several d, and tells what
-torques should be. Where d is right, what is left of the torques has nothing in common with the rate at which
-torques should change: h(d) = g^T (I - P) tau(t + d) = 0, with that rate g and the projection P onto what x
-can explain. Noise of torques does not enter g, so that it does not move the root.
+For a delay d the equation is Y x = tau(t + d). The best fit over x is computed for several d, and predicts
+the torques. At the correct d, the residual torques are uncorrelated with the rate of the predicted torques:
+h(d) = g^T (I - P) tau(t + d) = 0, with this rate g and the projection P onto the range of Y. Noise of torques
+does not enter g, so it does not move the root.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.signals.delay_rows import BaseRows, ContactRows, JointRows, Parts, Rows
 from quad_dynamics.identification.signals.sampling import Plan
 
-_FINE = 0.1  # distance of the delays that are tried, over the period of the cutoff
-_COARSEST = 2.5e-3  # likewise [s]
-_SURE = 2.0  # standard errors that a delay must have to count
-_SMALLEST = 1e-4  # what may be left of a delay [s]
-_WORST = 1.5e-3  # standard error beyond which nothing can be said [s]
+_FINE = 0.1  # step between candidate delays, relative to the period of the cutoff
+_COARSEST = 2.5e-3  # upper bound of this step [s]
+_SURE = 2.0  # a delay is significant above this many standard errors
+_SMALLEST = 1e-4  # residual delay that is ignored [s]
+_WORST = 1.5e-3  # standard error above which a delay is not determined [s]
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Delay:
     """A delay.
 
     Attributes:
-        value: that is taken out [s].
-        estimate: [s]; NaN if it was given or could not be found.
-        error: standard error of the estimate [s]; NaN likewise, and where a fit has moved it.
+        value: that is corrected [s].
+        estimate: [s]; NaN if it was given or could not be estimated.
+        error: standard error of the estimate [s]; NaN as above, and after a correction by a fit.
         how: 'given', 'estimated', 'not significant', 'not found' or 'none'.
     """
 
@@ -46,34 +46,34 @@ class Delay:
 
     @property
     def may_move(self) -> bool:
-        """Whether it is an estimate that a fit can better."""
+        """Whether it is an estimate that a fit can improve."""
         return self.how not in ('given', 'none')
 
     def moved(self, left: float) -> Delay:
-        """With what is left of it; the same if that is next to nothing, or if it was given."""
+        """Corrected by a residual delay; unchanged if that is negligible, or if the delay was given."""
         if not self.may_move or abs(left) < _SMALLEST:
             return self
         return Delay(self.value + left, self.value + left, float('nan'), 'estimated')
 
     @staticmethod
     def given(value: float) -> Delay:
-        """One that was given."""
+        """A given delay."""
         return Delay(value, float('nan'), float('nan'), 'given')
 
 
 class Delays(NamedTuple):
-    """Of torques and of foot forces behind positions."""
+    """Delays of torques and of foot forces relative to positions."""
 
     torque: Delay
     force: Delay
 
     @property
     def may_move(self) -> bool:
-        """Whether one of them is an estimate that a fit can better."""
+        """Whether one of them is an estimate that a fit can improve."""
         return self.torque.may_move or self.force.may_move
 
     def moved(self, torque: float, force: float) -> Delays:
-        """With what is left of them [s]; the same where that is next to nothing."""
+        """Corrected by residual delays [s]; unchanged if these are negligible."""
         return Delays(self.torque.moved(torque), self.force.moved(force))
 
 
@@ -82,7 +82,7 @@ _NOT_FOUND = Delay(0.0, float('nan'), float('nan'), 'not found')
 
 
 class _Fit:
-    """Sums of A x = C(d) for several d at once, and of the rates g."""
+    """Normal equations of A x = C(d) for several d at once, and of the rates g."""
 
     def __init__(self, tried: Floats, size: int) -> None:
         self.tried = tried
@@ -92,38 +92,38 @@ class _Fit:
         self._root = np.empty((0, 0))
 
     def add(self, A: Floats, C: Floats) -> None:
-        """Rows (n, size) and (n, tried)."""
+        """Add rows (n, size) and (n, tried)."""
         self.AtA += A.T @ A
         self.AtC += A.T @ C
         self.CtC += np.sum(C * C, axis=0)
         self.rows += int(np.count_nonzero(np.any(A != 0.0, axis=1)))
 
     def add_rates(self, A: Floats, C: Floats, g: Floats) -> None:
-        """Rates (n,) of the same rows."""
+        """Add rates (n,) of the same rows."""
         self.Atg += A.T @ g
         self.gtC += g @ C
         self.gtg += float(g @ g)
 
     def finish(self) -> None:
-        """Half of the inverse of AtA, without what the rows do not determine."""
+        """Factor of the pseudo-inverse of AtA, without directions that the rows do not determine."""
         scale = np.sqrt(np.maximum(np.diag(self.AtA), 1e-300))
         values, vectors = np.linalg.eigh(self.AtA / np.outer(scale, scale))
         kept = values > 1e-9 * max(float(values[-1]), 1e-300)
         self._root = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
 
     def best(self) -> tuple[int, Floats]:
-        """Which of the delays fits best, and the x of it."""
+        """Index of the delay with the best fit, and its x."""
         parts_ = self._root.T @ self.AtC
         i = int(np.argmin(self.CtC - np.sum(parts_ * parts_, axis=0)))
         return i, self._root @ parts_[:, i]
 
     def delay(self) -> Delay:
-        """Where nothing is left that rates explain."""
+        """The delay at which residuals are uncorrelated with rates."""
         parts_, rate = self._root.T @ self.AtC, self._root.T @ self.Atg
         h = CubicSpline(self.tried, self.gtC - rate @ parts_)
         free = self.rows - self._root.shape[1] - 1
         roots = h.roots(extrapolate=False)
-        roots = roots[h(roots, 1) > 0.0]  # torques that are shifted further are larger where they grow
+        roots = roots[h(roots, 1) > 0.0]  # torques shifted further are larger where they increase
         if free < 10 or not len(roots):
             return _NOT_FOUND
         value = float(roots[np.argmin(h.antiderivative()(roots))])
@@ -139,17 +139,17 @@ class _Fit:
 
 
 def tried_delays(longest: float, cutoff: float) -> Floats:
-    """(k,) delays to be tried [s]."""
+    """(k,) candidate delays [s]."""
     count = int(np.ceil(longest / min(_FINE / cutoff, _COARSEST)))
     return np.linspace(-longest, longest, 2 * max(count, 3) + 1)
 
 
 def find_delay(parts: Parts, rows: Rows) -> Delay:
-    """The delay of one kind of signals.
+    """Estimate the delay of one kind of signals.
 
     Args:
         parts: samples of all recordings.
-        rows: makes the equations.
+        rows: creates the equations.
     """
     tried = tried_delays(parts.longest, parts.cutoff)
     fit = _Fit(tried, rows.columns.size)
@@ -169,14 +169,14 @@ def find_delay(parts: Parts, rows: Rows) -> Delay:
 def estimate_delays(
     plans: Sequence[Plan], longest: float, force_delay: float | None, torque_delay: float | None, forces: bool
 ) -> Delays:
-    """Delays of torques and of foot forces behind positions.
+    """Estimate the delays of torques and of foot forces relative to positions.
 
     Args:
         plans: of all recordings.
-        longest: delay that is looked for [s].
-        force_delay: where it is known [s].
-        torque_delay: likewise.
-        forces: forces of all feet were measured.
+        longest: largest delay to consider [s].
+        force_delay: if it is known [s].
+        torque_delay: if it is known [s].
+        forces: whether forces of all feet were measured.
     """
     columns, parts = make_columns(plans[0].model), Parts(plans, longest)
     force = NO_DELAY

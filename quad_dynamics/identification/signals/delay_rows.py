@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations from which delays are found: of joints, of what contact leaves, or of the base."""
+"""Equations for the estimation of delays: joint rows, rows projected off the contact forces, or base rows."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from quad_dynamics.identification.signals.interpolation import shifted
 from quad_dynamics.identification.signals.sampling import Counts, Filtered, Plan, make_samples
 
 _MOST = 4000  # samples that are used
-_KEPT_ROWS = 100_000  # of recordings whose filtered rows stay in memory
-_ARM = 0.2  # on which forces turn the base [m]
-# A joint that sticks follows no law of friction: its torque changes before it moves. Of a filtered row at
-# most this share may be from such times.
+_KEPT_ROWS = 100_000  # rows of recordings up to which filtered rows are kept in memory
+_ARM = 0.2  # lever arm of forces on the base [m]
+# A sticking joint follows no friction law: its torque changes before it moves. At most this share of a
+# filtered row may come from such times.
 _MOVING = 3e-3
-_MODEL = 1e-2  # of a torque that no model explains
+_MODEL = 1e-2  # relative error of torques of the model
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some samples, and the filtered rows that they are of.
+    """Some samples, and the filtered rows from which they were taken.
 
     Attributes:
         plan: of the recording.
         samples: (n, width).
-        filtered: all rows around.
-        at: (n,) which of them.
+        filtered: all rows around them.
+        at: (n,) indices of the samples in these rows.
     """
 
     plan: Plan
@@ -44,10 +44,10 @@ class Part:
 
 
 class Parts:
-    """Samples of all recordings, not too many; they can be gone through again and again.
+    """A limited number of samples of all recordings, for repeated iteration.
 
     Attributes:
-        longest: shift for which there is room [s].
+        longest: largest possible shift [s].
         cutoff: of the filter [Hz].
     """
 
@@ -78,14 +78,14 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class DelayEquations:
-    """Y x = constant + map shifted(signal), row by row of (n, r).
+    """Y x = constant + map shifted(signal), for rows (n, r).
 
     Attributes:
         Y: (n, r, size).
         constant: (n, r).
         map: (n, r, k).
         signal: all filtered rows (m, k).
-        at: (n,) which of them.
+        at: (n,) indices in these rows.
         rate: of the rows [Hz].
         weights: (n, r, r) or (n, r).
     """
@@ -99,13 +99,13 @@ class DelayEquations:
     weights: Floats
 
     def weigh(self, values: Floats) -> Floats:
-        """(n r, k) weighted rows (n, r, k)."""
+        """(n r, k) weighted rows, from (n, r, k)."""
         if self.weights.ndim == 3:
             return (self.weights @ values).reshape(-1, values.shape[2])
         return (self.weights[..., None] * values).reshape(-1, values.shape[2])
 
     def weighted(self, tried: Floats) -> tuple[Floats, Floats]:
-        """(n r, size) and (n r, tried), of all delays."""
+        """(n r, size) and (n r, tried), for all delays."""
         C = np.repeat(self.constant[..., None], len(tried), axis=2)
         for k, delay in enumerate(tried):
             C[..., k] += np.einsum('nrk,nk->nr', self.map, shifted(self.signal, delay * self.rate, self.at))
@@ -113,7 +113,7 @@ class DelayEquations:
 
 
 class Rows(abc.ABC):
-    """Makes equations of samples.
+    """Creates equations from samples.
 
     Attributes:
         columns: the unknowns.
@@ -127,20 +127,20 @@ class Rows(abc.ABC):
         """Equations of the samples, or of the states some rows later."""
 
     def rates(self, part: Part, equations: DelayEquations, x: Floats, delay: float) -> Floats:
-        """(n r,) weighted rates at which what is shifted should change.
+        """(n r,) weighted rates of the predicted values of the shifted signal.
 
         Args:
             part: samples.
             equations: of the samples.
             x: (size,) the unknowns.
-            delay: that x belongs to [s].
+            delay: for which x was fitted [s].
         """
         after, before = self.equations(part, 1), self.equations(part, -1)
         change = (after.Y @ x - after.constant) - (before.Y @ x - before.constant)
         return equations.weigh(0.5 * equations.rate * change[..., None])[:, 0]
 
     def _raw(self, part: Part, step: int) -> tuple[Equations, Floats, Floats, Floats]:
-        """Equations without torques and forces; samples, Y (n, nv, size), and what is known (n, nv)."""
+        """Equations without torques and forces: samples, Y (n, nv, size), and the known part (n, nv)."""
         samples, model = Samples(part.plan.model), part.plan.model
         mode = 'forces' if model.floating_base else 'fixed'
         equations = Equations(samples, self.columns, mode, first_noise(self.columns, False))
@@ -153,14 +153,14 @@ class Rows(abc.ABC):
         return equations, rows, *equations.raw(rows)
 
     def _use(self, part: Part, equations: Equations, rows: Floats) -> Floats:
-        """(n, nv) 1 where a row counts."""
+        """(n, nv) 1 where a row is used."""
         use = equations.use(rows)
         use[:, -part.plan.model.nj :] *= part.filtered.unknown[part.at] < _MOVING
         return use
 
 
 class JointRows(Rows):
-    """Rows of the joints, with forces at the feet where they are measured."""
+    """Joint rows, with foot forces if they are measured."""
 
     def __init__(self, columns: Columns, force_delay: float) -> None:
         super().__init__(columns)
@@ -173,7 +173,7 @@ class JointRows(Rows):
         if plan.model.floating_base:
             force = shifted(part.filtered.force, self._force_delay * plan.grid.rate, part.at + step)
             constant = constant + np.einsum('nkv,nk->nv', equations.foot_jacobians(rows), force)
-        # torques are as unsure as their noise after the filter, and a little of what they are
+        # error of torques: their noise after the filter, and a fraction of their size
         kept = np.sqrt(2.0 * plan.low_pass.cutoff / plan.grid.rate)  # of white noise
         unsure = np.hypot(kept * plan.torque_noise, _MODEL * plan.torque_spread)
         weights = self._use(part, equations, rows)[:, -nj:] / np.maximum(unsure, 1e-9)
@@ -183,14 +183,14 @@ class JointRows(Rows):
 
 
 class ContactRows(Rows):
-    """All rows, without what forces at standing feet can do; for forces that were not measured."""
+    """All rows, projected off the forces of feet in stance; for forces that were not measured."""
 
     def equations(self, part: Part, step: int) -> DelayEquations:
         """See `Rows`."""
         plan, nv, nj = part.plan, part.plan.model.nv, part.plan.model.nj
         equations, rows, Y, constant = self._raw(part, step)
         Y[..., self.columns.slices['bias']] = 0.0
-        # rows that do not count are like unknown forces
+        # unused rows are treated like unknown forces
         unknown = (1.0 - self._use(part, equations, rows))[..., None] * np.eye(nv)
         constraints = np.concatenate([equations.foot_jacobians(rows), unknown], axis=1)
         P = np.eye(nv) - np.linalg.pinv(constraints, rcond=1e-9) @ constraints
@@ -199,7 +199,7 @@ class ContactRows(Rows):
         return DelayEquations(Y, constant, place, signal, part.at, plan.grid.rate, P)
 
     def rates(self, part: Part, equations: DelayEquations, x: Floats, delay: float) -> Floats:
-        """See `Rows`; torques depend on forces that are unknown, so that their own rates are taken."""
+        """See `Rows`; torques depend on unknown forces, so the rates of the measured torques are used."""
         rate = equations.rate
         later, signal = delay * rate, equations.signal
         change = shifted(signal, later + 1.0, equations.at) - shifted(signal, later - 1.0, equations.at)
@@ -208,7 +208,7 @@ class ContactRows(Rows):
 
 
 class BaseRows(Rows):
-    """The six rows of the base, which no torque of a joint enters."""
+    """The six base rows, which do not contain joint torques."""
 
     def equations(self, part: Part, step: int) -> DelayEquations:
         """See `Rows`."""

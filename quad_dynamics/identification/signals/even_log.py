@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording on an even clock: read once, checked, and split at impacts."""
+"""A recording on a uniform clock: read once, validated, and split at impacts."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from quad_dynamics.identification.signals.velocity_check import (
 )
 from quad_dynamics.model.model import Model
 
-_LOWEST_RATE = 20.0  # of joint states, below which nothing can be differentiated [Hz]
-_LEAST_LEFT = 0.02  # of the rows that must be left between impacts, for filters to stop at them
-_WINDOW = 20.0  # time that is looked at at once [s]
+_LOWEST_RATE = 20.0  # of joint states; differentiation needs at least this [Hz]
+_LEAST_LEFT = 0.02  # share of rows that must remain between impacts, if filters stop at them
+_WINDOW = 20.0  # time that is processed at once [s]
 
 
 @dataclass(frozen=True, eq=False)
 class EvenLog:
-    """A recording on an even clock.
+    """A recording on a uniform clock.
 
     Attributes:
         source: recording.
         grid: its rows.
-        clock: how they were made.
-        chosen: what is used.
+        clock: the uniform clock, with the regularity of the stamps.
+        chosen: quantities that are used.
         spectrum: of its signals.
-        stance: which feet stand, and impacts.
+        stance: feet in stance, and impacts.
         speed: (nj,) root mean square of the velocities [rad/s or m/s].
         largest: (nj,) largest torques [N m or N].
         spread: (nj,) standard deviations of the torques [N m or N].
@@ -63,16 +63,16 @@ class EvenLog:
 def read_log(
     source: Source, model: Model, settings: SignalSettings, tell: Callable[[str], object] | None
 ) -> EvenLog:
-    """Bring a recording to an even clock, check it, and find impacts.
+    """Resample a recording to a uniform clock, validate it, and find impacts.
 
     Args:
         source: recording.
         model: robot.
-        settings: how.
-        tell: called with how far it is read.
+        settings: of signals.
+        tell: called with the progress of reading.
 
     Raises:
-        ArgumentError: a recording that cannot be used, and why.
+        ArgumentError: the recording cannot be used; with the reason.
     """
     grid, clock, chosen = make_grid(source, model, settings, tell)
     if clock.period <= 0.0 or 1.0 / clock.period < _LOWEST_RATE:
@@ -102,7 +102,7 @@ def read_log(
 
 
 def _split(source: Source, grid: Grid, stance: Stance, cutoff: float) -> None:
-    """Let no filter run across impacts, unless that would leave next to nothing of the recording."""
+    """Split segments at impacts, unless this would leave next to nothing of the recording."""
     segments = list(grid.segments)
     grid.split(stance.impacts)
     ends = 2 * rows_at_end(grid.rate, cutoff)
@@ -124,7 +124,7 @@ def _split(source: Source, grid: Grid, stance: Stance, cutoff: float) -> None:
 
 
 def _stance_method(source: Source, chosen: Quantities, settings: SignalSettings) -> str:
-    """How feet on the ground are found; '' for a fixed base."""
+    """How feet on the ground are detected; '' for a fixed base."""
     if not chosen.base:
         return ''
     method = stance_method(settings, bool(chosen.forces), bool(chosen.contacts), chosen.base == 'odom')

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters and derivatives without delay, for evenly spaced rows.
+"""Zero-phase filters and derivatives for evenly spaced rows.
 
-Everything that enters an equation of motion passes the same low-pass filter, forwards and backwards, so that
-both sides of the equation are changed alike. Derivatives are taken before it, by central differences that are
-exact far beyond its cutoff.
+All terms of the equation of motion pass the same low-pass filter, forwards and backwards, so both sides of
+the equation change in the same way. Derivatives are central differences, which are exact far beyond the
+cutoff.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from scipy import signal
 from quad_dynamics.array_types import Floats
 
 HALF = 6  # rows on each side that a central difference needs
-_NOTHING = 1e-12  # what is left of an impulse where it does not matter any more
+_NOTHING = 1e-12  # threshold below which an impulse response is negligible
 
 
 @lru_cache(maxsize=4)
 def _difference(order: int) -> Floats:
     """(2 HALF + 1,) weights of the central difference that is exact for polynomials of degree 2 HALF.
 
-    On one side they are (-1)^(k + 1) (m!)^2 / ((m - k)! (m + k)!) times 1 / k or 2 / k^2.
+    One side is (-1)^(k + 1) (m!)^2 / ((m - k)! (m + k)!) times 1 / k or 2 / k^2.
     """
     m, f = HALF, math.factorial
     side = [(-1) ** (k + 1) * f(m) ** 2 / (f(m - k) * f(m + k)) * order / k**order for k in range(1, m + 1)]
@@ -56,7 +56,7 @@ def derivative(values: Floats, period: float, order: int = 1) -> Floats:
 
 @lru_cache(maxsize=64)
 def _design(order: int, share: float) -> Floats:
-    """Sections of a Butterworth filter; its cutoff over half the rate."""
+    """Sections of a Butterworth filter, from its cutoff relative to half the rate."""
     return np.asarray(signal.butter(order, share, output='sos'), dtype=np.float64)
 
 
@@ -67,7 +67,7 @@ class LowPass:
         cutoff: [Hz].
         order: of the filter in one direction.
         rate: of the rows [Hz].
-        reach: rows after which an impulse is gone altogether.
+        reach: rows after which the impulse response is negligible.
     """
 
     def __init__(self, cutoff: float, order: int, rate: float) -> None:
@@ -80,7 +80,7 @@ class LowPass:
         self._edge = max(2, round(0.3 * rate / cutoff))
 
     def __call__(self, values: Floats) -> Floats:
-        """Filter rows (n, k); beyond their ends they are continued by reflection about a line."""
+        """Filter rows (n, k); they are extended at both ends by reflection about a line."""
         filtered: Floats = signal.sosfiltfilt(
             self._sos, _continued(values, self._pad, self._edge), axis=0, padlen=0
         )
@@ -88,7 +88,7 @@ class LowPass:
         return filtered[pad : len(filtered) - pad]
 
     def share(self, marks: npt.NDArray[np.bool_]) -> Floats:
-        """(n, k) how much of what a filtered row is made from is marked; weights without their signs."""
+        """(n, k) share of each filtered row that comes from marked rows, by the absolute filter weights."""
         impulse = np.zeros((2 * self._pad + 1, 1))
         impulse[self._pad] = 1.0
         weights = np.abs(signal.sosfiltfilt(self._sos, impulse, axis=0, padlen=0))
@@ -101,9 +101,9 @@ class LowPass:
 
 
 def _continued(values: Floats, pad: int, edge: int) -> Floats:
-    """Rows with `pad` more at both ends: reflected about the end of the line through the last `edge` rows.
+    """Rows extended by `pad` at both ends: reflected about the end of the line through the last `edge` rows.
 
-    A reflection about the last row itself would carry its noise into all that follow.
+    A reflection about the last row itself would propagate its noise into all extended rows.
     """
     pad, edge = min(pad, len(values) - 1), min(edge, len(values))
     before = 2.0 * _end_of_line(values[:edge][::-1]) - values[pad:0:-1]
@@ -120,23 +120,23 @@ def _end_of_line(values: Floats) -> Floats:
 
 
 def blend(slow: Floats, fast: Floats, corner: Floats, rate: float) -> Floats:
-    """Low frequencies of one signal and high frequencies of another, which measure the same.
+    """Low frequencies of one signal and high frequencies of another signal of the same quantity.
 
-    With white noise of the standard deviation s_p on positions and s_v on velocities, the best velocity
-    weighs the derivative of positions with 1 / (1 + (w / corner)^2), corner = s_v / s_p, and the measured
-    velocity with the rest. That is a filter of first order, run forwards and backwards.
+    With white noise of standard deviation s_p on positions and s_v on velocities, the optimal velocity
+    weights the derivative of positions with 1 / (1 + (w / corner)^2), corner = s_v / s_p, and the measured
+    velocity with the remainder. This is a first-order filter, run forwards and backwards.
 
     Args:
         slow: (n, k).
         fast: (n, k).
-        corner: (k,) [rad/s]; infinite: all from `slow`; 0: all from `fast`.
+        corner: (k,) [rad/s]; infinite: only `slow`; 0: only `fast`.
         rate: of the rows [Hz].
     """
     result = slow.copy()
     result[:, corner == 0.0] = fast[:, corner == 0.0]
     for one in np.unique(corner[np.isfinite(corner) & (corner > 0.0)]):
         share = float(one) / (math.pi * rate)
-        if share >= 0.9:  # beyond what the rows can hold
+        if share >= 0.9:  # above the frequencies of the rows
             continue
         columns = np.flatnonzero(corner == one)
         difference = slow[:, columns] - fast[:, columns]
@@ -149,7 +149,8 @@ def blend(slow: Floats, fast: Floats, corner: Floats, rate: float) -> Floats:
 def noise_level(values: Floats) -> Floats:
     """(k,) standard deviation of white noise on smooth rows, from their sixth differences.
 
-    The largest twentieth is left out, for jumps; of normal numbers the rest has 0.759 of the variance.
+    The largest twentieth is ignored, because of jumps; the rest of a normal distribution has 0.759 of the
+    variance.
     """
     if len(values) < 12:
         return np.zeros(values.shape[1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All measured quantities of one recording on one even clock, in a temporary file."""
+"""All measured quantities of one recording on one uniform clock, in a temporary file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Segment:
 
     Attributes:
         begin: its first row.
-        end: one after its last.
+        end: one past its last row.
         start: time of its first row [s].
     """
 
@@ -33,7 +33,7 @@ class Segment:
 
 
 class Grid:
-    """Rows of all quantities; a row is a time.
+    """Rows of all quantities; each row is one time.
 
     Attributes:
         period: between rows of a segment [s].
@@ -63,11 +63,11 @@ class Grid:
         return 1.0 / self.period
 
     def append(self, rows: Floats, start: float | None) -> None:
-        """Add rows to the last segment, or begin a new one.
+        """Append rows to the last segment, or to a new one.
 
         Args:
             rows: (n, width).
-            start: time of a new segment [s]; None: they belong to the last one.
+            start: time of a new segment [s]; None: continue the last one.
         """
         if not len(rows):
             return
@@ -90,7 +90,7 @@ class Grid:
         return rows[:, self._slices[name]]
 
     def write(self, begin: int, name: str, values: Floats) -> None:
-        """Change one quantity of some rows.
+        """Overwrite one quantity of some rows.
 
         Args:
             begin: first of the rows.
@@ -103,7 +103,7 @@ class Grid:
         rows.tofile(self._file)
 
     def split(self, rows: Sequence[int]) -> None:
-        """Begin a new segment at each of some rows."""
+        """Begin a new segment at each of the given rows."""
         cuts = sorted(set(rows))
         made: list[Segment] = []
         for segment in self.segments:
@@ -113,14 +113,14 @@ class Grid:
         self.segments = made
 
     def windows(self, size: int, overlap: int = 0) -> Iterator[tuple[Segment, int, int, Floats]]:
-        """Segments in parts, each with rows of its neighbours in the same segment.
+        """Parts of segments, each with overlapping rows of its neighbours in the same segment.
 
         Args:
             size: rows of a part.
             overlap: rows of each neighbour.
 
         Yields:
-            The segment, the first row of the part and one after its last, and rows from `overlap` before (or
+            The segment, the first row of the part and one past its last, and rows from `overlap` before (or
             the beginning of the segment) to `overlap` after (or its end).
         """
         for segment in self.segments:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a recording to rows on an even clock."""
+"""From a recording to rows on a uniform clock."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from quad_dynamics.identification.signals.quantities import TARGETS, Quantities,
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.model import Model
 
-_PATIENCE = 12  # chunks in which all that a recording has must begin
+_PATIENCE = 12  # chunks in which all quantities of a recording must begin
 
 
 def make_grid(
     source: Source, model: Model, settings: SignalSettings, tell: Callable[[str], object] | None = None
 ) -> tuple[Grid, EvenClock, Quantities]:
-    """All of a recording that is used, on one even clock.
+    """Resample all used quantities of a recording to one uniform clock.
 
     Args:
         source: recording.
         model: robot.
-        settings: what is used.
-        tell: called with how far it is read.
+        settings: of signals.
+        tell: called with the progress of reading.
 
     Raises:
         ArgumentError: time goes backwards, a number is not finite, or a quantity is missing for some joints.
@@ -57,7 +57,7 @@ def make_grid(
 
 
 def _beginning(source: Source, chunks: Iterator[Chunk]) -> Chunk:
-    """The first chunks: so many that everything has begun that the recording has."""
+    """The first chunks, until all quantities of the recording have begun."""
     held: list[Chunk] = []
     missing = set(source.promised)
     for chunk in chunks:
@@ -69,7 +69,7 @@ def _beginning(source: Source, chunks: Iterator[Chunk]) -> Chunk:
 
 
 def _grid_sizes(sizes: dict[str, int], model: Model, chosen: Quantities) -> dict[str, int]:
-    """Quantities of the grid: torques in place of commands, and room for which feet stand."""
+    """Quantities of the grid: torques instead of commands, and space for the stance of feet."""
     left_out = {*TARGETS, *['velocity'] * chosen.slopes}
     kept = {name: size for name, size in sizes.items() if name not in left_out}
     feet = len(model.foot_names) if model.floating_base else 0

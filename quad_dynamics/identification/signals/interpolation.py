@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values between samples. All of it is local: a value depends on its nearest samples, and on nothing else."""
+"""Interpolation between samples. It is local: a value depends only on its nearest samples."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import numpy as np
 
 from quad_dynamics.array_types import Bools, Floats, Ints
 
-_POINTS = 6  # of the polynomial through the nearest samples
-# A polynomial through samples that are not about evenly spaced would swing; then a straight line is taken.
+_POINTS = 6  # number of nearest samples of the polynomial
+# A polynomial through unevenly spaced samples would oscillate; linear interpolation is used instead.
 _SPACING = 0.4, 2.5
-# Where the six nearest samples do not fit, at an end or beside a gap, others near by may.
+# If the six nearest samples cannot be used, at an end or beside a gap, others nearby are tried.
 _OFFSETS = 0, -1, 1, -2, 2
 
 
 def interpolate(time: Floats, values: Floats, at: Floats, longest: float) -> tuple[Floats, Bools]:
-    """Values between samples: a polynomial through the six nearest ones, a line where they are not even.
+    """Polynomial interpolation through the six nearest samples; linear if they are not evenly spaced.
 
     Args:
-        time: (n,) of the samples, growing.
+        time: (n,) of the samples, increasing.
         values: (n, k).
         at: (m,) times.
-        longest: between two samples that may be joined [unit of time].
+        longest: time between two samples that may be connected [unit of time].
 
     Returns:
         (m, k) values, and (m,) whether they are known: 0 before the first sample, after the last, and between
@@ -49,7 +49,7 @@ def interpolate(time: Floats, values: Floats, at: Floats, longest: float) -> tup
 
 
 def _even(time: Floats, left: Ints, first: Ints) -> Bools:
-    """Where six samples, beginning with `first`, are about as far apart as those around a place."""
+    """Where six samples, beginning with `first`, have about the same spacing as those around a time."""
     fits = (first >= 0) & (first + _POINTS <= len(time))
     steps = np.diff(time)
     middle = steps[left]
@@ -60,7 +60,7 @@ def _even(time: Floats, left: Ints, first: Ints) -> Bools:
 
 
 def _polynomial(time: Floats, values: Floats, at: Floats, first: Ints) -> Floats:
-    """Lagrange's polynomial through six samples; at a sample it is the sample, exactly."""
+    """Lagrange polynomial through six samples; at a sample it gives exactly its value."""
     near = first[:, None] + np.arange(_POINTS)
     t = time[near]
     result = np.zeros((len(at), values.shape[1]))
@@ -78,8 +78,8 @@ def shifted(values: Floats, shift: float, at: Ints) -> Floats:
 
     Args:
         values: (n, k).
-        shift: in steps; not necessarily whole.
-        at: (m,) rows; what they need beyond the ends is taken as the last row.
+        shift: in steps; not necessarily an integer.
+        at: (m,) rows; beyond the ends, the last row is repeated.
     """
     whole = int(np.floor(shift))
     nodes = np.arange(_POINTS) - (_POINTS // 2 - 1)
@@ -93,7 +93,7 @@ def shifted(values: Floats, shift: float, at: Ints) -> Floats:
 
 
 def hold(time: Floats, values: Floats, at: Floats, longest: float) -> tuple[Floats, Bools]:
-    """The last value before each time, as commands are held by drives; otherwise as `interpolate`."""
+    """The last value before each time, as drives hold commands; otherwise like `interpolate`."""
     left = np.searchsorted(time, at, side='right') - 1
     known = left >= 0
     left = np.maximum(left, 0)

@@ -17,12 +17,12 @@ from quad_dynamics.model.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """How positions and measured velocities of some columns are joined.
+    """How positions and measured velocities of some columns are fused.
 
     Attributes:
-        corner: (k,) below it velocities come from positions, above it from measured ones [rad/s]; infinite:
-            all from positions; 0: all measured.
-        lag: (k,) by which measured velocities are late [s].
+        corner: (k,) below it velocities come from positions, above it from measured velocities [rad/s];
+            infinite: only from positions; 0: only measured.
+        lag: (k,) delay of measured velocities [s].
     """
 
     corner: Floats
@@ -44,14 +44,15 @@ class Moved:
 
 
 def differentiate(p: Floats, v: Floats | None, fusion: Fusion, period: float, low_pass: LowPass) -> Moved:
-    """Filtered velocities and accelerations of signals that were measured with their velocities, or without.
+    """Filtered velocities and accelerations of signals, with or without measured velocities.
 
     Args:
         p: (n, k).
         v: (n, k) measured velocities; None: there are none.
-        fusion: how they are joined.
+        fusion: how they are combined.
         period: between rows [s].
-        low_pass: filter. It comes first: the noise of a derivative would be large where the rows end.
+        low_pass: filter. It is applied first: at the ends of the rows, the noise of a derivative would be
+            large.
     """
     p, v = low_pass(p), None if v is None else low_pass(v)
     inner = slice(HALF, len(p) - HALF)
@@ -68,7 +69,7 @@ def differentiate(p: Floats, v: Floats | None, fusion: Fusion, period: float, lo
 
 @dataclass(frozen=True, eq=False)
 class MotionPlan:
-    """All that is needed to make motion from rows.
+    """Settings for the computation of motion from rows.
 
     Attributes:
         model: robot.
@@ -83,7 +84,7 @@ class MotionPlan:
     imu: Floats | None
 
     def reach(self, rate: float) -> int:
-        """Rows after which nothing of an impulse is left, before the low-pass filter."""
+        """Rows after which the impulse response is negligible, before the low-pass filter."""
         corners = np.concatenate([self.joints.corner, self.base.corner])
         finite = corners[np.isfinite(corners) & (corners > 0.0)]
         slowest = float(finite.min()) if len(finite) else math.inf
@@ -109,9 +110,9 @@ def states(grid: Grid, rows: Floats, plan: MotionPlan, low_pass: LowPass) -> Sta
     """Filtered states of rows.
 
     Args:
-        grid: that the rows are of.
+        grid: of the rows.
         rows: (n, width).
-        plan: what to do.
+        plan: settings.
         low_pass: filter.
     """
     v = grid.get(rows, 'velocity') if 'velocity' in grid else None
@@ -130,7 +131,7 @@ def states(grid: Grid, rows: Floats, plan: MotionPlan, low_pass: LowPass) -> Sta
 
 
 def base_signals(grid: Grid, rows: Floats) -> tuple[Floats, Floats]:
-    """(n, 7) position and quaternion of the base by odometry, and (n, 7) their measured derivatives."""
+    """(n, 7) position and quaternion of the base from odometry, and (n, 7) their measured derivatives."""
     base = grid.get(rows, 'base')
     quaternion = base[:, 3:7] / np.linalg.norm(base[:, 3:7], axis=1, keepdims=True)
     v = rotate(quaternion, base[:, 7:10])
@@ -148,20 +149,20 @@ def _from_odometry(
 
 
 def world_acceleration(grid: Grid, rows: Floats) -> Floats:
-    """(n, 6) recorded acceleration of the base: of its origin in world axes, and angular in its own."""
+    """(n, 6) recorded acceleration of the base: of its origin in world axes, and angular in base axes."""
     quaternion, a = base_signals(grid, rows)[0][:, 3:], grid.get(rows, 'base_acceleration')
     return np.hstack([rotate(quaternion, a[:, :3]), a[:, 3:]])
 
 
 def imu_signals(grid: Grid, rows: Floats) -> tuple[Floats, Floats]:
-    """(n, 4) quaternion of the base by an IMU, and (n, 4) its derivative by the gyroscope."""
+    """(n, 4) quaternion of the base from an IMU, and (n, 4) its derivative from the gyroscope."""
     imu = grid.get(rows, 'imu')
     quaternion = imu[:, :4] / np.linalg.norm(imu[:, :4], axis=1, keepdims=True)
     return quaternion, rate_of(quaternion, imu[:, 4:7])
 
 
 def _from_imu(grid: Grid, rows: Floats, plan: MotionPlan, low_pass: LowPass) -> tuple[Floats, Floats, Floats]:
-    """Position and velocity are not known; nothing depends on them, and they are 0."""
+    """States from an IMU. Position and velocity are unknown; nothing depends on them, and they are 0."""
     place = plan.imu
     assert place is not None
     p, v = imu_signals(grid, rows)
@@ -170,7 +171,7 @@ def _from_imu(grid: Grid, rows: Floats, plan: MotionPlan, low_pass: LowPass) -> 
     quaternion, w, dw = angular_motion(moved.p, moved.v, moved.a)
     inner = slice(HALF, len(rows) - HALF)
     a = low_pass(rotate(p, grid.get(rows, 'imu')[:, 7:10]))[inner] + plan.model.gravity
-    # of the base's origin: what the IMU feels by turning about it is taken away
+    # acceleration of the base's origin: without the effect of rotation at the IMU
     a = a - rotate(quaternion, np.cross(dw, place) + np.cross(w, np.cross(w, place)))
     zero = np.zeros((len(a), 3))
     return np.hstack([zero, quaternion]), np.hstack([zero, w]), np.hstack([a, dw])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the rows of a recording become samples: filters, what velocities are made from, and what is rest."""
+"""Settings for making samples of a recording: filters, fusion of velocities, thresholds of rest."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.velocity_check import VelocityCheck, check_velocities
 from quad_dynamics.model.model import Model
 
-_SAMPLES_PER_CUTOFF = 3.0  # samples that are kept in a period of the cutoff
+_SAMPLES_PER_CUTOFF = 3.0  # samples per period of the cutoff
 _REST_NOISE = 3.0  # standard deviations of velocity below which its sign is unknown
-_LEAST_REST = 2e-3  # likewise, over the root mean square of the velocity
-STILL = 1e-3  # a velocity below this (root mean square) may be the steps of an encoder [rad/s or m/s]
-# Cutoff of the velocity whose sign is taken, over that of the filter, and over the rate.
+_LEAST_REST = 2e-3  # lower bound of this threshold, relative to the RMS velocity
+STILL = 1e-3  # a smaller RMS velocity may be caused by encoder steps [rad/s or m/s]
+# Cutoff of the velocity whose sign is used, relative to that of the filter, and to the rate.
 _WIDER, _WIDEST = 3.0, 0.4
-_CLEAR = 0.01  # noise of that velocity over its root mean square
+_CLEAR = 0.01  # noise of that velocity relative to its root mean square
 
 
 def make_plan(
     log: EvenLog, model: Model, settings: SignalSettings, cutoff: float
 ) -> tuple[Plan, VelocityCheck | None]:
-    """How to make samples, and how good measured velocities of the joints are.
+    """The plan of a recording, and the quality of its measured joint velocities.
 
     Args:
         log: recording.
         model: robot.
-        settings: what is wanted.
+        settings: of signals.
         cutoff: of the low-pass filter [Hz].
     """
     grid = log.grid
@@ -69,7 +69,7 @@ def make_plan(
 
 
 def _base_fusion(log: EvenLog, low_pass: LowPass) -> Fusion:
-    """How positions and velocities of the base are joined: of its position and its quaternion."""
+    """How positions and velocities of the base are fused: of its position and its quaternion."""
     grid = log.grid
     if log.chosen.base == 'odom':
         check = check_velocities(grid, lambda rows: base_signals(grid, rows), low_pass, (3, 4))
@@ -77,13 +77,13 @@ def _base_fusion(log: EvenLog, low_pass: LowPass) -> Fusion:
     if log.chosen.base == 'imu':
         turning = check_velocities(grid, lambda rows: imu_signals(grid, rows), low_pass, (4,))
         fusion = turning.fusion(low_pass.cutoff)
-        # an IMU says nothing of the position
+        # an IMU does not measure the position
         return Fusion(np.r_[np.full(3, np.inf), fusion.corner], np.r_[np.zeros(3), fusion.lag])
     return Fusion.positions(0)
 
 
 def _wide_cutoff(log: EvenLog, cutoff: float) -> float:
-    """Cutoff of the velocity whose sign is taken [Hz]: as high as noise allows, not to smear reversals."""
+    """Cutoff of the velocity whose sign is used [Hz]: as high as noise allows, to keep reversals sharp."""
     high = _WIDEST * log.grid.rate
     low = min(_WIDER * cutoff, high)
     for wide in np.geomspace(high, low, 20):

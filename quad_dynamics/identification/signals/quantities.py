@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the recorded quantities are used, and torques from commands where none were measured."""
+"""Selection of the recorded quantities, and torques from commands if none were measured."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TARGETS = ('target_position', 'target_velocity', 'target_effort')
 
 @dataclass(frozen=True, eq=False)
 class Quantities:
-    """What is used of a recording.
+    """The quantities of a recording that are used.
 
     Attributes:
         keys: channels.
         base: 'odom', 'imu', or '' for a fixed base.
         forces: feet whose forces were measured.
-        contacts: feet of which it is known whether they stand; all of them, or none.
-        commanded: torques are those of the commands.
+        contacts: feet whose contact flags are recorded; all of them, or none.
+        commanded: whether torques are computed from commands.
         kp: (nj,) gains of the drives.
         kd: (nj,).
         effort_scale: (nj,) factor of measured efforts.
@@ -42,11 +42,11 @@ class Quantities:
 
     @property
     def slopes(self) -> bool:
-        """Torques need velocities, and none were measured."""
+        """Whether velocities are needed for torques, and none were measured."""
         return self.commanded and bool(np.any(self.kd)) and 'velocity' not in self.keys
 
     def torques(self, values: dict[str, Floats]) -> Floats:
-        """(n, nj) as measured, or of commands: effort + kp (position - q) + kd (velocity - qd).
+        """(n, nj) measured, or from commands: effort + kp (position - q) + kd (velocity - qd).
 
         Args:
             values: (n, nj) of quantities, by name.
@@ -65,16 +65,16 @@ class Quantities:
 
 
 def choose_quantities(source: Source, model: Model, settings: SignalSettings, first: Chunk) -> Quantities:
-    """Decide what is used.
+    """Select the quantities.
 
     Args:
-        source: recording; it gets notes.
+        source: recording; notes are added to it.
         model: robot.
-        settings: what is wanted.
+        settings: of signals.
         first: chunk of the recording.
 
     Raises:
-        ArgumentError: the torques, or the motion of the base, are nowhere.
+        ArgumentError: there are no torques, or no motion of the base.
     """
     present = {key.split('#', 1)[0] for key in first}
     if 'position' not in present:
@@ -103,7 +103,7 @@ def choose_quantities(source: Source, model: Model, settings: SignalSettings, fi
 
 
 def _all_feet(source: Source, model: Model, present: set[str], kind: str, what: str) -> tuple[str, ...]:
-    """Feet, if the recording has a quantity of all of them; else none, and a note."""
+    """All feet, if the recording has a quantity for each of them; else none, with a note."""
     if not model.floating_base:
         return ()
     lacking = [foot for foot in model.foot_names if f'{kind}/{foot}' not in present]
@@ -113,7 +113,7 @@ def _all_feet(source: Source, model: Model, present: set[str], kind: str, what: 
 
 
 def _note_unused(source: Source, commanded: bool, scale: Floats, model: Model) -> None:
-    """Say by what efforts are multiplied, joint by joint in their order, and what was given for nothing."""
+    """Add notes about the factor of the efforts of each joint, and about settings that have no effect."""
     if commanded and source.topics.effort_scale:
         source.note('effort_scale is not used: torques are those of commands')
     elif np.any(scale != 1.0):
@@ -124,7 +124,7 @@ def _note_unused(source: Source, commanded: bool, scale: Floats, model: Model) -
 
 
 def _commanded(source: Source, present: set[str]) -> bool:
-    """Whether torques are those of the commands."""
+    """Whether torques are computed from commands."""
     torque = source.topics.torque
     if torque == 'effort' and 'effort' not in present:
         raise ArgumentError(f'{source.name}: the joints have no effort, and torque is set to effort')
@@ -139,7 +139,7 @@ def _commanded(source: Source, present: set[str]) -> bool:
 
 
 def _check_commands(source: Source, present: set[str], kp: Floats, kd: Floats) -> None:
-    """Commands of positions or velocities need gains."""
+    """Check that there are gains for commands of positions or velocities."""
     if 'target_position' in present and not np.any(kp):
         raise ArgumentError(
             f'{source.name}: commands hold positions, but no gains of the drives are given; expected kp and '
@@ -159,7 +159,7 @@ def _check_commands(source: Source, present: set[str], kp: Floats, kd: Floats) -
 
 
 def _base(source: Source, model: Model, settings: SignalSettings, present: set[str]) -> str:
-    """Where the motion of the base is from."""
+    """Source of the motion of the base."""
     if not model.floating_base:
         return ''
     there = [name for name, key in (('odom', 'base'), ('imu', 'imu')) if key in present]

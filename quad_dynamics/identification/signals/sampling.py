@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From rows on an even clock to samples: filter all alike, say what counts, keep what is independent."""
+"""From rows on a uniform clock to samples: filtering, selection of usable rows, and downsampling."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ from quad_dynamics.identification.signals.motion import MotionPlan, differentiat
 from quad_dynamics.identification.signals.stance import world_forces
 from quad_dynamics.model.model import Model
 
-_AT_LIMIT = 0.99, 1.01  # torque over its limit at which a drive is taken as saturated
-_TRIM = 1.5  # periods of the cutoff at the ends of segments that are left out
-# A foot that stands so many periods of the cutoff before or after has a part in a filtered row. Where filters
-# stop at impacts their whole reach counts, for a foot may be set down without one. Where they run across
-# frequent impacts, all feet would stand all the time: what counts there is where most of their weight is.
+_AT_LIMIT = 0.99, 1.01  # ratio of torque to its limit at which a drive is considered saturated
+_TRIM = 1.5  # periods of the cutoff that are cut off at the ends of segments
+# A foot in stance affects filtered rows up to this many periods of the cutoff before or after. If filters
+# stop at impacts, their whole reach counts, because a foot may touch down without an impact. If filters run
+# across frequent impacts, all feet would be in stance all the time; then only the part with most of the
+# filter weight counts.
 _STANCE, _STANCE_ACROSS = 1.5, 0.5
-_UNKNOWN = 0.05  # of a filtered row that may be made where the direction of friction is unknown
-_BAD = 0.01  # of a filtered row that may be made where a torque is wrong
-_BAD_SPIKE = 1e-3  # likewise; a spike is short, and may be very high
-_SPIKE, _SPIKE_SHARE = 10.0, 0.2  # spike of a torque over its noise, and over its spread
-_STOP = 2e-3  # so near to the end of its range a joint may touch it [rad or m]
+_UNKNOWN = 0.05  # share of a filtered row in which the direction of friction may be unknown
+_BAD = 0.01  # share of a filtered row in which a torque may be wrong
+_BAD_SPIKE = 1e-3  # the same for spikes, which are short and may be very high
+_SPIKE, _SPIKE_SHARE = 10.0, 0.2  # spike of a torque relative to its noise, and to its standard deviation
+_STOP = 2e-3  # a joint this close to the end of its range may touch it [rad or m]
 
 
 @dataclass
 class Counts:
-    """What became of the samples.
+    """Numbers of used and unused samples.
 
     Attributes:
         rows: of the clock.
         samples: that were kept.
-        trimmed: rows at the ends of segments, where filters begin.
-        segments: segments with samples.
-        resting: (nj,) samples that do not count, for the joint does not move.
-        saturated: (nj,) likewise, for its drive is at its limit.
-        stopped: (nj,) likewise, for it is at the end of its range.
-        spikes: (nj,) likewise, for its torque has a spike near by.
+        trimmed: rows at the ends of segments, where filters start.
+        segments: number of segments with samples.
+        resting: (nj,) samples that are not used because the joint does not move.
+        saturated: (nj,) samples that are not used because its drive is saturated.
+        stopped: (nj,) samples that are not used because it is at the end of its range.
+        spikes: (nj,) samples that are not used because its torque has a spike nearby.
     """
 
     rows: int = 0
@@ -60,21 +61,21 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All that is needed to make samples of one recording.
+    """Settings for making the samples of one recording.
 
     Attributes:
         grid: its rows.
         motion: of states.
         low_pass: the filter.
-        wide: filter of the velocity whose sign is taken, which lets more pass.
-        step: every so many rows a sample.
+        wide: filter of the velocity whose sign is used, with a higher cutoff.
+        step: number of rows per sample.
         rest: (nj,) below this velocity the direction of friction is unknown [rad/s or m/s].
         torque_noise: (nj,) standard deviation of the noise of torques [N m or N].
         torque_spread: (nj,) standard deviation of the torques themselves.
-        idle: (nj,) joints whose torques are not known.
+        idle: (nj,) joints whose torques are unknown.
         frames: of foot forces.
-        chunk: rows that are worked on at once.
-        across: filters run across impacts.
+        chunk: rows that are processed at once.
+        across: whether filters run across impacts.
     """
 
     grid: Grid
@@ -97,12 +98,12 @@ class Plan:
 
     @property
     def window(self) -> int:
-        """Rows on each side from which a filtered row is made, nearly."""
+        """Rows on each side that affect a filtered row noticeably."""
         return _window(self.grid.rate, self.low_pass.cutoff)
 
     @property
     def stance_window(self) -> int:
-        """Rows on each side in which a foot that stands has a part in a filtered row."""
+        """Rows on each side in which a foot in stance affects a filtered row."""
         return int(_STANCE_ACROSS * self.window) if self.across else math.ceil(_STANCE * self.window)
 
 
@@ -111,16 +112,16 @@ def _window(rate: float, cutoff: float) -> int:
 
 
 def rows_at_end(rate: float, cutoff: float) -> int:
-    """Rows at the ends of segments that no samples are made of, without those for delays."""
+    """Rows at the ends of segments that give no samples, without those for delays."""
     return HALF + math.ceil(_TRIM * _window(rate, cutoff))
 
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """Filtered rows of a part of a segment, every one of them.
+    """All filtered rows of a part of a segment.
 
     Attributes:
-        begin: row of the grid that the first is.
+        begin: index of the first one in the grid.
         q: (n, nq).
         u: (n, nv).
         du: (n, nv).
@@ -149,9 +150,9 @@ class Filtered:
 
 
 def filtered_parts(plan: Plan) -> Iterator[tuple[Segment, int, int, Filtered]]:
-    """All segments in parts: the segment, first row of the part and one after its last, filtered rows.
+    """All segments in parts: the segment, first row of the part and one past its last, filtered rows.
 
-    Results do not depend on where parts begin: each has as many rows of its neighbours as the filters reach.
+    Results do not depend on where parts begin: each part overlaps its neighbours by the reach of the filters.
     """
     grid = plan.grid
     overlap = plan.low_pass.reach + plan.motion.reach(grid.rate) + 2 * plan.window
@@ -193,14 +194,14 @@ def _filter(plan: Plan, rows: Floats, begin: int) -> Filtered:
 
 
 def _spikes(tau: Floats, plan: Plan) -> Bools:
-    """(n, nj) torques that are far from those beside them, for one or two rows."""
+    """(n, nj) torques that differ much from their neighbours, for one or two rows."""
     away = np.abs(tau - median_filter(tau, size=(5, 1), mode='nearest'))
     found: Bools = away > np.maximum(_SPIKE * plan.torque_noise, _SPIKE_SHARE * plan.torque_spread)
     return found
 
 
 def _around(marks: Bools, window: int) -> Bools:
-    """Rows that have a mark within the filter's window."""
+    """Rows with a mark within the filter's window."""
     near: Bools = maximum_filter1d(marks.astype(np.uint8), 2 * window + 1, axis=0, mode='nearest') > 0
     return near
 
@@ -211,15 +212,15 @@ def make_samples(
     """Samples of one recording, part by part.
 
     Args:
-        plan: what to do.
+        plan: settings.
         layout: of samples.
         delay: of torques [s].
         force_delay: of foot forces [s].
         number: of the first segment.
-        counts: are added up.
+        counts: are updated.
 
     Yields:
-        (n, width) samples, and of which filtered rows they are.
+        (n, width) samples, and the filtered rows and indices from which they were taken.
     """
     grid, nj = plan.grid, plan.model.nj
     counts.rows += len(grid)

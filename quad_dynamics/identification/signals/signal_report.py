@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found out about recordings, and what was done to them."""
+"""Report of how recordings were processed."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ class SourceReport:
     Attributes:
         name: of the recording.
         sha256: of its data.
-        notes: what was assumed.
-        rate: of the even clock [Hz].
-        duration: of what is on it [s].
+        notes: assumptions.
+        rate: of the uniform clock [Hz].
+        duration: on this clock [s].
         sample_rate: of the samples [Hz].
-        clocks: how even the stamps of each channel are.
+        clocks: regularity of the stamps of each channel.
         base: 'odom', 'imu', or '' for a fixed base.
-        stance: how feet on the ground were found; '' for a fixed base.
-        stood: part of the time in which each foot stands.
-        carried: mean of the vertical foot forces over the weight; NaN where they were not measured.
-        impacts: that were found.
-        across: filters run across them, for they are too frequent.
-        joint_names: of the following.
+        stance: how feet on the ground were detected; '' for a fixed base.
+        stood: share of the time in which each foot is in stance.
+        carried: mean of the vertical foot forces relative to the weight; NaN if they were not measured.
+        impacts: number of detected impacts.
+        across: whether filters run across impacts, because they are too frequent.
+        joint_names: of the following values.
         position_noise: standard deviations [rad or m].
         velocity_noise: [rad/s or m/s]; infinite without measured velocities.
         torque_noise: [N m or N].
         velocity_factor: velocities over derivatives of positions; empty without measured velocities.
-        velocity_lag: by which velocities are late [s].
-        velocity_used: they are used.
+        velocity_lag: delay of velocities [s].
+        velocity_used: whether they are used.
         rest: below these velocities the direction of friction is unknown [rad/s or m/s].
-        counts: what became of the samples.
+        counts: numbers of used and unused samples.
     """
 
     name: str
@@ -67,7 +67,7 @@ class SourceReport:
     counts: Counts
 
     def text(self) -> list[str]:
-        """Lines for people."""
+        """Human-readable lines."""
         lines = [
             f'{self.name}: {self.duration:.1f} s of joint states at {self.rate:.4g} Hz, '
             f'{self.counts.samples} samples at {self.sample_rate:.4g} Hz in {self.counts.segments} segments',
@@ -86,7 +86,7 @@ class SourceReport:
         return lines + [f'  note: {note}' for note in self.notes]
 
     def _clocks(self) -> list[str]:
-        """How uneven stamps are: one line for channels that are alike."""
+        """Irregularity of stamps: one line for similar channels."""
         found: dict[str, list[str]] = {}
         for key, clock in self.clocks.items():
             if clock.gaps or clock.doubled or clock.jitter > 0.01 * clock.period:
@@ -188,11 +188,12 @@ class SourceReport:
 
 @dataclass(frozen=True)
 class RefusedCutoff:
-    """A cutoff that spectra allow, and fits do not.
+    """A cutoff that spectra allow, but that fits reject.
 
     Attributes:
         cutoff: [Hz].
-        factor: by which fits with it predict held-out forces below a lower cutoff worse than fits with that.
+        factor: by which fits with it predict held-out forces below a lower cutoff worse than fits with the
+            lower one.
     """
 
     cutoff: float
@@ -204,14 +205,14 @@ class SignalReport:
     """All recordings.
 
     Attributes:
-        sources: one by one.
+        sources: reports of the recordings.
         cutoff: of the low-pass filter [Hz].
-        automatic: it was chosen from spectra and by fits.
+        automatic: whether it was chosen from spectra and by fits.
         order: of the filter, which runs forwards and backwards.
-        delay: of torques behind positions.
-        force_delay: of foot forces behind positions.
+        delay: of torques relative to positions.
+        force_delay: of foot forces relative to positions.
         forces_measured: of all feet, in all recordings.
-        refused: higher cutoffs that fits spoke against.
+        refused: higher cutoffs that were rejected by fits.
     """
 
     sources: tuple[SourceReport, ...]
@@ -224,7 +225,7 @@ class SignalReport:
     refused: tuple[RefusedCutoff, ...] = ()
 
     def text(self) -> list[str]:
-        """Lines for people."""
+        """Human-readable lines."""
         chosen = 'chosen' if self.automatic else 'given'
         lines = [line for source in self.sources for line in source.text()]
         lines.append(

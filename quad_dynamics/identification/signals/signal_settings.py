@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All settings of the way from raw channels to samples."""
+"""Settings for the processing of raw channels into samples."""
 
 # ruff: noqa: RUF009 (param returns what dataclasses.field returns)
 
@@ -18,7 +18,7 @@ STANCES = ('auto', 'forces', 'flags', 'kinematics', 'all')
 
 @dataclass(frozen=True)
 class SignalSettings(ParameterSet):
-    """Filters, derivatives, delays, and which samples count."""
+    """Filters, derivatives, delays, and selection of samples."""
 
     cutoff: float | None = param(
         None, 'of the low-pass filter; none: chosen by spectra and fits', kind='number', unit='Hz', above=0.0
@@ -74,7 +74,7 @@ class SignalSettings(ParameterSet):
         'how feet on the ground are found; auto: by forces, else contact flags, else kinematics, else all',
         choices=STANCES,
     )
-    # A foot that is taken to stand though it does not costs little; one that carries unseen is an error.
+    # Treating a foot in the air as in stance costs little; missing a foot that carries is an error.
     touch: float = param(0.03, 'a foot stands with so much of the weight', unit='-', above=0.0, high=1.0)
     lift: float = param(
         0.015, 'a foot that stands is lifted below so much of the weight', unit='-', low=0.0, high=1.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From recordings to samples: one clock, no noise that can be filtered, no delay, and what counts.
+"""From recordings to samples: resampled to one clock, filtered, corrected for delays, and selected.
 
-Recordings are read once. Samples of them can then be made again and again, with another cutoff or with other
-delays; which are right, fits decide that this package knows nothing of.
+Recordings are read once. Samples can then be made repeatedly, with other cutoffs or delays. These are chosen
+by fits outside this package.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Tell = Callable[[str], object]
 
 
 class Logs:
-    """Recordings on even clocks, of which samples are made.
+    """Recordings on uniform clocks, from which samples are made.
 
     Attributes:
         model: robot.
-        settings: filters, derivatives, and what counts.
+        settings: filters, derivatives, and selection of samples.
         logs: the recordings.
-        forces_measured: forces of all feet were measured, in all recordings.
+        forces_measured: whether forces of all feet were measured in all recordings.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Logs:
         Args:
             sources: recordings.
             model: robot.
-            settings: how; None: the usual ones.
-            tell: called with how far they are read.
+            settings: None: defaults.
+            tell: called with the progress of reading.
 
         Raises:
-            ArgumentError: a recording that cannot be used, and why.
+            ArgumentError: a recording cannot be used; with the reason.
         """
         self.model = model
         self.settings = settings = SignalSettings() if settings is None else settings
@@ -75,7 +75,7 @@ class Logs:
 
     @property
     def first_cutoff(self) -> float:
-        """The cutoff that was asked for, or that of the spectra [Hz].
+        """The requested cutoff, or that of the spectra [Hz].
 
         Raises:
             ArgumentError: it is too high for the rate of the joint states.
@@ -95,8 +95,7 @@ class Logs:
         """The delays with which the equation of motion fits best.
 
         Args:
-            cutoff: of the low-pass filter [Hz]; where a higher one is wanted than that of the spectra, and
-                so more noise, theirs is used here.
+            cutoff: of the low-pass filter [Hz]; limited to that of the spectra, because of noise.
         """
         plans = [plan for plan, _ in self._plans_of(min(cutoff, self.spectral_cutoff))]
         known = self.settings
@@ -107,15 +106,15 @@ class Logs:
     def samples(
         self, cutoff: float, delays: Delays, refused: tuple[RefusedCutoff, ...] = ()
     ) -> tuple[Samples, SignalReport]:
-        """Samples of all recordings, and what was done to make them.
+        """Samples of all recordings, and a report.
 
         Args:
             cutoff: of the low-pass filter [Hz].
-            delays: that are taken out.
-            refused: cutoffs that were tried before, for the report.
+            delays: that are corrected.
+            refused: cutoffs that were rejected before, for the report.
 
         Raises:
-            ArgumentError: nothing is left, or nothing moves.
+            ArgumentError: no samples are left, or nothing moves.
         """
         samples, reports, number = Samples(self.model), [], 0
         for log, (plan, joints) in zip(self.logs, self._plans_of(cutoff), strict=True):
@@ -138,7 +137,7 @@ class Logs:
         )
 
     def _plans_of(self, cutoff: float) -> list[tuple[Plan, VelocityCheck | None]]:
-        """How samples of each recording are made with a cutoff."""
+        """The plan of each recording for a cutoff."""
         if cutoff not in self._plans:
             self._plans[cutoff] = [make_plan(log, self.model, self.settings, cutoff) for log in self.logs]
         return self._plans[cutoff]
@@ -150,16 +149,16 @@ def collect(
     settings: SignalSettings | None = None,
     tell: Tell | None = None,
 ) -> tuple[Samples, SignalReport]:
-    """Samples of recordings in one go, without a fit: cutoff by spectra, delays by the equation of motion.
+    """Samples of recordings without a fit: cutoff from spectra, delays from the equation of motion.
 
     Args:
         sources: recordings.
         model: robot.
-        settings: how; None: the usual ones.
-        tell: called with how far they are read.
+        settings: None: defaults.
+        tell: called with the progress of reading.
 
     Raises:
-        ArgumentError: a recording that cannot be used, and why.
+        ArgumentError: a recording cannot be used; with the reason.
     """
     logs = Logs(sources, model, settings, tell)
     cutoff = logs.first_cutoff
@@ -195,10 +194,10 @@ def _source_report(log: EvenLog, plan: Plan, joints: VelocityCheck | None, count
 
 
 def _check_samples(samples: Samples, reports: Sequence[SourceReport], cutoff: float) -> None:
-    """Something must be left.
+    """Check that there are samples.
 
     Raises:
-        ArgumentError: nothing is.
+        ArgumentError: there are none.
     """
     names = ', '.join(report.name for report in reports)
     if not len(samples):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise of the joints' signals, and the cutoff that keeps their motion and little of it."""
+"""Noise of joint signals, and the cutoff that keeps their motion and little noise."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from quad_dynamics.identification.signals.filters import noise_level
 from quad_dynamics.identification.signals.grid import Grid
 
 _WINDOW = 2.0  # length of the windows whose spectra are averaged [s]
-_BAND = 1.0  # over which spectra are smoothed [Hz]
-_CLEAR = 3.0  # spectrum over that of the noise up to which there is motion
-_ENERGY = 0.999  # of the squared velocities that must be below the cutoff over _ABOVE
+_BAND = 1.0  # bandwidth of the smoothing of spectra [Hz]
+_CLEAR = 3.0  # ratio of spectrum to noise above which there is motion
+_ENERGY = 0.999  # share of the squared velocities below the cutoff divided by _ABOVE
 _ABOVE = 3.0
-# Products of velocities have twice their frequency: noise or not, the cutoff is so far above most motion.
+# Products of velocities have twice their frequency. The cutoff is this far above most motion, whatever the
+# noise.
 _MOST, _LEAST_ABOVE = 0.99, 2.5
-_BULK = 0.95  # of the squared velocities: no cutoff is so low that it reaches them
+_BULK = 0.95  # share of the squared velocities that no cutoff may reach
 _LIVELIER = 0.75  # quantile of the joints
-LOWEST, HIGHEST = 5.0, 0.2  # cutoff [Hz], and over the rate
+LOWEST, HIGHEST = 5.0, 0.2  # bounds of the cutoff [Hz], and relative to the rate
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """What the signals of one recording are like.
+    """Spectra and noise of one recording.
 
     Attributes:
         rate: [Hz].
         position_noise: (nj,) standard deviations.
-        velocity_noise: (nj,); infinite where no velocities were measured.
+        velocity_noise: (nj,); infinite if no velocities were measured.
         torque_noise: (nj,).
         frequency: (n,) [Hz].
         velocity: (n, nj) power density of the velocities, measured or from positions.
-        measured: velocities were measured.
+        measured: whether velocities were measured.
     """
 
     rate: float
@@ -50,7 +51,7 @@ class Spectrum:
     measured: bool
 
     def fused_noise(self) -> Floats:
-        """(n, nj) power density of the noise of velocities from positions and velocities together."""
+        """(n, nj) power density of the noise of velocities fused from positions and velocities."""
         from_positions = np.outer(2.0 * math.pi * self.frequency, self.position_noise) ** 2
         inverse = 1.0 / np.maximum(from_positions, 1e-300) + 1.0 / np.maximum(self.velocity_noise**2, 1e-300)
         return 2.0 / (inverse * self.rate)
@@ -64,7 +65,7 @@ class Spectrum:
 
 
 def measure_spectrum(grid: Grid) -> Spectrum | None:
-    """Noise and spectra of a recording; None if it has no segment that is long enough."""
+    """Noise and spectra of a recording; None if it has no segment of sufficient length."""
     size = round(_WINDOW * grid.rate)
     levels: dict[str, list[Floats]] = {'position': [], 'velocity': [], 'effort': []}
     total: Floats | None = None
@@ -103,8 +104,8 @@ def measure_spectrum(grid: Grid) -> Spectrum | None:
 def choose_cutoff(spectra: Sequence[Spectrum]) -> float:
     """The cutoff that spectra suggest [Hz].
 
-    It is three times the frequency below which nearly all of the motion is, but not beyond the frequency
-    where the motion of the livelier joints sinks into noise.
+    It is three times the frequency below which nearly all of the motion is, but not above the frequency where
+    the motion of the faster joints falls to the noise level.
 
     Args:
         spectra: of all recordings.
@@ -115,7 +116,7 @@ def choose_cutoff(spectra: Sequence[Spectrum]) -> float:
         nearly_all, most = (one.frequency[np.argmax(share >= part, axis=0)] for part in (_ENERGY, _MOST))
         cutoff = np.maximum(np.minimum(_ABOVE * nearly_all, one.frequency[ends]), _LEAST_ABOVE * most)
         chosen.append(float(np.clip(np.quantile(cutoff, _LIVELIER), LOWEST, HIGHEST * one.rate)))
-    # one filter for all; a whole number of tenths is easier to quote
+    # one filter for all; rounded to tenths
     return max(round(min(chosen), 1), 0.1)
 
 
@@ -134,14 +135,14 @@ def lowest_cutoff(spectra: Sequence[Spectrum]) -> float:
 
 
 def _motion(one: Spectrum) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Where the motion of each joint ends, (nj,); and the share of it below each frequency, (n, nj)."""
+    """Frequency where the motion of each joint ends, (nj,); and its share below each frequency, (n, nj)."""
     step = one.frequency[1] - one.frequency[0]
     width = max(1, round(_BAND / step))
     smooth = signal.fftconvolve(one.velocity, np.full((width, 1), 1.0 / width), mode='same', axes=0)
     own = 2.0 * one.velocity_noise**2 / one.rate if one.measured else one.fused_noise()
     clear = (smooth - own) / np.maximum(one.fused_noise(), 1e-300) > _CLEAR - 1.0
     clear[0] = True
-    # the first band without motion ends it
+    # the first band without motion is its end
     ends = np.where(clear.all(axis=0), len(clear) - 1, np.argmin(clear, axis=0))
     energy = np.maximum(smooth - own, 0.0)
     energy[np.arange(len(energy))[:, None] >= np.maximum(ends, 1)] = 0.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which feet stand on the ground, and when something hits: rows at which segments are cut in two.
+"""Detection of feet in stance and of impacts, at which segments are split.
 
-No filter may run across an impact: what happens in a millisecond would be spread over its whole window, and
-positions and torques do not show it alike.
+Filters must not run across impacts: an event of a millisecond would be spread over their whole window, and it
+affects positions and torques differently.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
 
-# A force that grows by so much of the weight in so short a time [s] is an impact.
+# A force that rises by this fraction of the weight in this time [s] is an impact.
 _RISE_TIME, _RISE = 5e-3, 0.25
-_SLOW, _LOW = 0.15, 0.03  # a foot stands that is so slow [m/s] and so little above the lowest one [m]
-_JUMP = 12.0  # a jump of velocity is so many standard deviations of what is usual ...
-_SMALLEST_JUMP = 0.5  # ... and at least so large [rad/s or m/s]
-# Where impacts show in velocities, or cannot be, a position is wrong that jumps by more than this [rad or m]
-# and by more than so many steps at the highest speed, which is above this part of all speeds.
+_SLOW, _LOW = 0.15, 0.03  # a foot in stance is at most this fast [m/s] and this far above the lowest one [m]
+_JUMP = 12.0  # a jump of velocity is larger than this many standard deviations ...
+_SMALLEST_JUMP = 0.5  # ... and than this [rad/s or m/s]
+# If impacts are visible in velocities, or cannot occur, jumps of a position are errors if they are larger
+# than this [rad or m] and than this many steps at the highest speed, which is this quantile of all speeds.
 _GLITCH, _LATE, _FASTEST = 0.02, 5.0, 0.99
-_APART = 0.01  # impacts that are nearer to each other are one [s]
+_APART = 0.01  # impacts that are closer to each other are merged [s]
 
 
 @dataclass
 class Stance:
-    """What was found.
+    """Stance and impacts of a recording.
 
     Attributes:
         method: 'forces', 'flags', 'kinematics' or 'all'; '' for a fixed base.
-        impacts: rows before which something hit.
-        stood: (feet,) rows in which each foot stood.
-        carried: mean of the vertical forces over the weight; NaN where they were not measured.
-        across: impacts are so frequent that filters run across them.
+        impacts: first rows after an impact.
+        stood: (feet,) number of rows in which each foot is in stance.
+        carried: mean of the vertical forces relative to the weight; NaN if they were not measured.
+        across: whether impacts are so frequent that filters run across them.
     """
 
     method: str
@@ -51,13 +51,13 @@ class Stance:
 
 
 def stance_method(settings: SignalSettings, measured: bool, flags: bool, odometry: bool) -> str:
-    """How feet on the ground are found.
+    """How feet on the ground are detected.
 
     Args:
-        settings: what is wanted.
-        measured: forces of all feet were measured.
-        flags: contact of all feet is recorded.
-        odometry: there is odometry.
+        settings: of signals.
+        measured: whether forces of all feet were measured.
+        flags: whether contact flags of all feet are recorded.
+        odometry: whether there is odometry.
     """
     if settings.stance != 'auto':
         return settings.stance
@@ -68,10 +68,10 @@ def world_forces(grid: Grid, rows: Floats, model: Model, frames: dict[str, str])
     """(n, 3 feet) forces in world axes; 0 for feet whose force was not measured.
 
     Args:
-        grid: that the rows are of.
+        grid: of the rows.
         rows: (n, width).
         model: robot.
-        frames: link in whose axes each force is, '' for those of the world.
+        frames: link in whose axes each force is expressed, '' for world axes.
     """
     forces = np.zeros((len(rows), 3 * len(model.foot_names)))
     for i, foot in enumerate(model.foot_names):
@@ -86,7 +86,7 @@ def world_forces(grid: Grid, rows: Floats, model: Model, frames: dict[str, str])
 
 
 def configuration(grid: Grid, rows: Floats, model: Model) -> Floats:
-    """(n, nq) as measured; without odometry at the origin, turned as the IMU says."""
+    """(n, nq) measured configuration; without odometry at the origin, with the orientation of the IMU."""
     joints = grid.get(rows, 'position')
     if not model.floating_base:
         return np.ascontiguousarray(joints)
@@ -101,10 +101,10 @@ def configuration(grid: Grid, rows: Floats, model: Model) -> Floats:
 def find_stance(
     grid: Grid, model: Model, settings: SignalSettings, frames: dict[str, str], method: str
 ) -> Stance:
-    """Write into the grid which feet stand, and find impacts.
+    """Write the stance of feet into the grid, and find impacts.
 
     Args:
-        grid: with a quantity 'stance', which is filled.
+        grid: with a quantity 'stance', which is overwritten.
         model: robot.
         settings: thresholds.
         frames: of the forces.
@@ -118,7 +118,7 @@ def find_stance(
     jumps = _JumpFinder(grid, bool(method))
     before: Bools | None = None
     last: Segment | None = None
-    # a few rows more, so that rises across the border of two parts are seen
+    # some more rows, to detect rises across the border of two parts
     ahead = math.ceil(_RISE_TIME * grid.rate) + 2
     for segment, begin, end, rows in grid.windows(size, ahead):
         if segment is not last:
@@ -153,7 +153,7 @@ def find_stance(
 
 
 def _first_of_each(rows: list[int], apart: int) -> list[int]:
-    """Impacts; a row of several that follow each other closely keeps its first and its last."""
+    """Impacts; of several in close succession, the first and the last are kept."""
     kept: list[int] = []
     for row in sorted(set(rows)):
         if len(kept) >= 2 and row - kept[-1] <= apart and kept[-1] - kept[-2] <= apart:
@@ -164,13 +164,13 @@ def _first_of_each(rows: list[int], apart: int) -> list[int]:
 
 
 def _norms(forces: Floats) -> Floats:
-    """(n, feet) of forces (n, 3 feet)."""
+    """(n, feet) norms of forces (n, 3 feet)."""
     norms: Floats = np.linalg.norm(forces.reshape(len(forces), -1, 3), axis=2)
     return norms
 
 
 def _hysteresis(values: Floats, on: float, off: float, before: Bools | None) -> Bools:
-    """(n, k) on above one threshold, off below the other, between them as before."""
+    """(n, k) on above one threshold, off below the other, unchanged between them."""
     state = np.where(values >= on, 1, np.where(values < off, 0, -1)).astype(np.int8)
     if before is None:
         before = values[0] >= 0.5 * (on + off)
@@ -182,7 +182,7 @@ def _hysteresis(values: Floats, on: float, off: float, before: Bools | None) -> 
 
 
 def _flags(grid: Grid, rows: Floats, model: Model) -> Bools:
-    """(n, feet) feet that are on the ground, as recorded."""
+    """(n, feet) feet on the ground, from recorded flags."""
     return np.hstack([grid.get(rows, f'contact/{foot}') for foot in model.foot_names]) > 0.5
 
 
@@ -211,7 +211,7 @@ def _standing(grid: Grid, rows: Floats, model: Model) -> Bools:
 
 
 class _JumpFinder:
-    """Finds rows at which velocities of joints, or their positions, jump."""
+    """Finds rows at which velocities or positions of joints jump."""
 
     def __init__(self, grid: Grid, feet: bool) -> None:
         self._grid = grid
@@ -221,18 +221,18 @@ class _JumpFinder:
             bends = np.zeros((1, bends.shape[1]))
         self._limit = np.maximum(_JUMP * 1.4826 * np.median(bends, axis=0), _SMALLEST_JUMP)
         if not feet or 'velocity' in grid:
-            # Positions that come twice, or a message late, are no impact: they bend by a few speeds.
+            # Repeated positions, or a late message, are not impacts: they cause jumps of a few speeds.
             positions = slice(0, grid.sizes['position'])
             speed = np.quantile(np.abs(self._slopes(first)), _FASTEST, axis=0)
             self._limit[positions] = np.maximum(self._limit[positions], _LATE * speed + _GLITCH * grid.rate)
 
     def _slopes(self, rows: Floats) -> Floats:
-        """(n - 1, nj) velocities as positions give them."""
+        """(n - 1, nj) velocities from positions."""
         return np.diff(self._grid.get(rows, 'position'), axis=0) * self._grid.rate
 
     def _bends(self, rows: Floats) -> Floats:
-        """(n - 4, k) how much a step of a velocity is more than the steps beside it."""
-        # A position that jumps to and fro is no impact, but must not be filtered either.
+        """(n - 4, k) how much a step of a velocity exceeds the neighbouring steps."""
+        # A position that jumps back and forth is not an impact, but must not be filtered either.
         v = self._slopes(rows)
         if 'velocity' in self._grid:
             v = np.hstack([v, self._grid.get(rows, 'velocity')[1:]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether measured velocities are the derivatives of positions, and how the two are best joined."""
+"""Comparison of measured velocities with derivatives of positions, and their fusion."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.motion import Fusion, base_signals
 from quad_dynamics.model.model import Model
 
-_FACTOR = 0.02  # by which a velocity may be off to be used
-_LOW, _ALONE = 0.7, 0.25  # lowest corner over the cutoff; below the second, velocities are used alone
-_MOVES = 5.0  # motion over noise at which velocities can be compared
-LEAST_WAY = 1e-3  # what moves less [rad or m] may show nothing but the steps of its encoder
-_WINDOW = 10.0  # time that is looked at at once [s]
-_STEP = 1.25  # factor between corners that are told apart
-_LAG = 0.05  # periods of the cutoff by which it may be late to be used
-_TWIST = 0.1  # by which the twist of odometry may be off without a note
-_HIGHEST = 15.0  # cutoff below which velocities are judged [Hz]: motion, and not impacts or noise
-_LONGEST_LAG, _LAG_STEP = 0.1, 5e-3  # lags that are tried before velocities are refused [s]
+_FACTOR = 0.02  # largest relative error of velocities that are used
+_LOW, _ALONE = 0.7, 0.25  # lowest corner relative to the cutoff; below the second value, velocities alone
+_MOVES = 5.0  # ratio of motion to noise above which velocities can be compared
+LEAST_WAY = 1e-3  # smaller motion [rad or m] may be caused by encoder steps
+_WINDOW = 10.0  # time that is processed at once [s]
+_STEP = 1.25  # factor between distinct corners
+_LAG = 0.05  # largest delay of velocities that are used, in periods of the cutoff
+_TWIST = 0.1  # relative error of the twist of odometry without a note
+_HIGHEST = 15.0  # highest cutoff of the comparison [Hz]: motion, without impacts or noise
+_LONGEST_LAG, _LAG_STEP = 0.1, 5e-3  # lags that are tried before velocities are rejected [s]
 
 
 @dataclass(frozen=True, eq=False)
 class VelocityCheck:
-    """Measured velocities v against positions p: v(t) = factor p'(t - lag).
+    """Measured velocities v compared with positions p: v(t) = factor p'(t - lag).
 
     Attributes:
-        factor: (k,); NaN for what does not move.
+        factor: (k,); NaN for signals that do not move.
         lag: (k,) [s].
         position_noise: (k,) standard deviations.
         velocity_noise: (k,).
@@ -51,15 +51,15 @@ class VelocityCheck:
         return near & (np.abs(self.lag) < _LAG / cutoff)
 
     def fusion(self, cutoff: float) -> Fusion:
-        """How positions and velocities are joined.
+        """How positions and velocities are fused.
 
-        The filter that joins them must not reach further than the low-pass filter: where the corner would be
-        far below the cutoff, measured velocities alone are as good.
+        The fusion filter must not reach further than the low-pass filter: if the corner were far below the
+        cutoff, measured velocities alone are as good.
         """
         ratio = self.velocity_noise / np.maximum(self.position_noise, 1e-300)
         own = 2.0 * np.pi * cutoff
         corner = np.clip(ratio, _LOW * own, 1e9)
-        # rounded, so that columns that are much alike go through one filter
+        # rounded, so that similar columns share one filter
         corner = _STEP ** np.rint(np.log(corner) / np.log(_STEP))
         corner = np.where(ratio < _ALONE * own, 0.0, corner)
         good = self.good(cutoff)
@@ -78,8 +78,8 @@ def check_velocities(
         grid: rows.
         signals: positions and measured velocities (n, k) of rows.
         low_pass: filter.
-        groups: numbers of columns, side by side, that share one factor, lag and noise (parts of a vector);
-            empty: each has its own.
+        groups: numbers of adjacent columns that share one factor, lag and noise (parts of a vector); empty:
+            each column has its own.
     """
     sums: Floats | None = None
     lowest, highest = np.inf, -np.inf
@@ -102,7 +102,7 @@ def check_velocities(
         sums, levels = _together(sums, groups), _together(levels, groups) / np.repeat(groups, groups)
     xx, xa, aa, xy, ay = sums
     determinant = xx * aa - xa * xa
-    # The derivative of positions must be more than their noise: (2 pi f)^2, over all f below the cutoff.
+    # The derivative of positions must exceed their noise: (2 pi f)^2, over all f below the cutoff.
     noise_of_slope = (
         levels[0] * (2.0 * np.pi * low_pass.cutoff) ** 2 * 2.0 * low_pass.cutoff / (3.0 * grid.rate)
     )
@@ -118,7 +118,7 @@ def check_velocities(
 def _slopes(
     grid: Grid, signals: Callable[[Floats], tuple[Floats, Floats]], low_pass: LowPass
 ) -> Iterator[tuple[Floats, Floats, tuple[Floats, Floats, Floats]]]:
-    """Positions p and velocities v in windows; and p', p'' and v, filtered alike, without the ends."""
+    """Positions p and velocities v in windows; and p', p'' and v with the same filter, without the ends."""
     trim = int(np.ceil(grid.rate / low_pass.cutoff))
     for _, _, _, rows in grid.windows(round(_WINDOW * grid.rate)):
         if len(rows) < 2 * HALF + 2 * trim + 20:
@@ -130,13 +130,13 @@ def _slopes(
 
 
 def refuse_velocities(source: Source, grid: Grid, model: Model, cutoff: float) -> None:
-    """Make sure that measured velocities of the joints are the derivatives of their positions.
+    """Check that measured joint velocities are the derivatives of the positions.
 
     Args:
         source: recording.
         grid: its rows, with velocities.
         model: robot.
-        cutoff: below which they are compared [Hz]; it need not be that of the samples.
+        cutoff: below which they are compared [Hz]; may differ from that of the samples.
 
     Raises:
         ArgumentError: they are not.
@@ -152,10 +152,10 @@ def refuse_velocities(source: Source, grid: Grid, model: Model, cutoff: float) -
 
 
 def note_base_velocities(source: Source, grid: Grid, cutoff: float) -> None:
-    """Say where the twist of odometry is not the derivative of its pose; then the pose is differentiated.
+    """Add a note if the twist of odometry is not the derivative of its pose; then the pose is differentiated.
 
     Args:
-        source: recording; it gets a note.
+        source: recording; the note is added to it.
         grid: its rows, with odometry.
         cutoff: below which they are compared [Hz].
     """
@@ -176,9 +176,9 @@ def note_base_velocities(source: Source, grid: Grid, cutoff: float) -> None:
 def _at_best_lag(
     grid: Grid, signals: Callable[[Floats], tuple[Floats, Floats]], low_pass: LowPass
 ) -> tuple[Floats, Floats]:
-    """(k,) factors of velocities at the lags where they agree best, and standard deviations of the factors.
+    """(k,) factors of velocities at the lags of best agreement, and standard deviations of the factors.
 
-    Lags reach to a quarter of the period of the motion: beyond, a wrong sign would pass for a lag.
+    Lags are limited to a quarter of the period of the motion: beyond it, a wrong sign would look like a lag.
     """
     step = max(1, round(_LAG_STEP * grid.rate))
     edge = step * round(_LONGEST_LAG * grid.rate / step)
@@ -199,19 +199,19 @@ def _at_best_lag(
         return nothing, nothing
     xx, xy, yy, aa = np.moveaxis(sums, 1, 0)
     with np.errstate(divide='ignore', invalid='ignore'):
-        # a velocity of the frequency w has an acceleration that is w times as large
+        # at the frequency w, accelerations are w times as large as velocities
         quarter = 0.5 * np.pi * np.sqrt(xx[len(lags) // 2] / aa[0]) * grid.rate
         agreement = np.where(np.abs(lags)[:, None] < quarter, xy / np.sqrt(xx), -np.inf)
         at = np.argmax(agreement, axis=0), np.arange(xx.shape[1])
         at = np.where(agreement[at] > 0.0, at[0], len(lags) // 2), at[1]
         factor = xy[at] / xx[at]
         left = np.maximum(yy[at] - factor * xy[at], 0.0)
-        free = max(count * 2.0 * low_pass.cutoff / grid.rate, 1.0)  # independent numbers
+        free = max(count * 2.0 * low_pass.cutoff / grid.rate, 1.0)  # number of independent samples
         return factor, np.sqrt(left / (free * xx[at]))
 
 
 def _dot(a: Floats, b: Floats) -> Floats:
-    """(k,) products of columns."""
+    """(k,) dot products of columns."""
     return np.asarray(np.einsum('nk,nk->k', a, b))
 
 
