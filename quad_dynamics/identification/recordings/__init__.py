@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings: bags and tables, as they were measured."""
+"""Readers of recordings: bags and tables, without any processing."""

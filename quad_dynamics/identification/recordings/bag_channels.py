@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of each kind of topic as channels of a recording."""
+"""Converts messages of each kind of topic to channels of a recording."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 
 
 class Reading(abc.ABC):
-    """Turns messages of one topic into channels.
+    """Converts messages of one topic to channels.
 
     Attributes:
         kind: type of the messages.
-        promises: quantities that they are sure to have.
-        source: recording that they belong to; it gets the notes.
+        promises: quantities that they always contain.
+        source: recording to which they belong; notes are added to it.
         topic: name in the bag.
-        dispensable: nobody asked for it; where it is not as expected, it is left out.
+        dispensable: the topic was not requested; if it is not as expected, it is skipped.
     """
 
     kind: str
@@ -42,24 +42,24 @@ class Reading(abc.ABC):
         self._stamped: bool | None = None
 
     def check(self, raws: Sequence[bytes]) -> None:  # noqa: B027
-        """Look at the first messages.
+        """Check the first messages.
 
         Args:
             raws: their bytes.
 
         Raises:
-            ArgumentError: the topic is not what it is taken for.
+            ArgumentError: the topic has unexpected content.
         """
 
     def restart(self) -> None:
-        """Begin at the first message again."""
+        """Start again at the first message."""
         self._stamped = None
 
     def read(self, received: Ints, raws: Sequence[bytes]) -> Chunk:
-        """Channels of some messages, in the order in which they came.
+        """Channels of some messages, in the order of arrival.
 
         Args:
-            received: (n,) when they were recorded [ns].
+            received: (n,) times of recording [ns].
             raws: their bytes.
 
         Raises:
@@ -80,11 +80,11 @@ class Reading(abc.ABC):
 
     @abc.abstractmethod
     def channels(self, batch: Batch, stamps: Ints) -> Chunk:
-        """Channels of messages of one shape."""
+        """Channels of messages of the same shape."""
 
 
 def _in_order(parts: list[tuple[Ints, Channel]]) -> Channel:
-    """Messages of several shapes, as they came."""
+    """Messages of several shapes, in the order of arrival."""
     if len(parts) == 1:
         return parts[0][1]
     order = np.argsort(np.concatenate([index for index, _ in parts]), kind='stable')
@@ -94,7 +94,7 @@ def _in_order(parts: list[tuple[Ints, Channel]]) -> Channel:
 
 
 class JointReading(Reading):
-    """sensor_msgs/JointState; joints by name, all in one message or some in each."""
+    """sensor_msgs/JointState; joints by name, all in one message or distributed over several."""
 
     kind = JOINT_STATE
 
@@ -107,7 +107,7 @@ class JointReading(Reading):
         """Channels of a batch of messages."""
         names = batch.shape.texts['name']
         columns, places = joints_of(self._model, names)
-        if not columns:  # of other joints: grippers, wheels
+        if not columns:  # other joints: grippers, wheels
             return {}
         found: Chunk = {}
         for field, key in zip(('position', 'velocity', 'effort'), self._names, strict=True):
@@ -124,7 +124,7 @@ class JointReading(Reading):
         return found
 
     def _key(self, key: str, columns: tuple[int, ...]) -> str:
-        """The name of the channel; messages with some of the joints are channels of their own."""
+        """Name of the channel; messages with a subset of the joints are separate channels."""
         if columns not in self._parts:
             self._parts.append(columns)
         number = self._parts.index(columns)
@@ -132,7 +132,7 @@ class JointReading(Reading):
 
 
 class AllJointsReading(JointReading):
-    """sensor_msgs/JointState whose messages together have all joints."""
+    """sensor_msgs/JointState; the messages together contain all joints."""
 
     def check(self, raws: Sequence[bytes]) -> None:
         """Find all joints in some messages; see `Reading.check`."""
@@ -142,10 +142,10 @@ class AllJointsReading(JointReading):
 
 
 def joints_of(model: Model, names: Sequence[str]) -> tuple[tuple[int, ...], list[int]]:
-    """Which joints of the model are among the names, in the model's order, and where.
+    """Which joints of the model are among the names, in the model's order, and their positions there.
 
     Raises:
-        ArgumentError: a name stands twice.
+        ArgumentError: a name occurs twice.
     """
     if len(set(names)) < len(names):
         double = sorted({name for name in names if names.count(name) > 1})
@@ -155,7 +155,7 @@ def joints_of(model: Model, names: Sequence[str]) -> tuple[tuple[int, ...], list
 
 
 class TrajectoryReading(Reading):
-    """trajectory_msgs/JointTrajectory; the points become targets at their times."""
+    """trajectory_msgs/JointTrajectory; its points become targets at their times."""
 
     kind = TRAJECTORY
 
@@ -213,7 +213,7 @@ class ImuReading(Reading):
     def channels(self, batch: Batch, stamps: Ints) -> Chunk:
         """Channels of a batch of messages."""
         values = batch.values
-        # REP-145: what is not estimated has -1 as the first element of its covariance.
+        # REP-145: if a quantity is not estimated, the first element of its covariance is -1.
         for field in ('orientation', 'angular_velocity', 'linear_acceleration'):
             if np.any(values[f'{field}_covariance'][:, 0] == -1.0):
                 raise ArgumentError(f'{field} is not estimated (covariance -1); expected one')
@@ -235,7 +235,7 @@ class ForceReading(Reading):
         """Channels of a batch of messages."""
         frame = self._frame or batch.shape.texts['frame_id'][0].strip('/')
         if frame not in self._model.frames:
-            frame = frame.rpartition('/')[2]  # a robot in a namespace may prefix its frames
+            frame = frame.rpartition('/')[2]  # frames may have a prefix if the robot is in a namespace
         if frame in WORLD_FRAMES:
             frame = ''
         elif not frame:

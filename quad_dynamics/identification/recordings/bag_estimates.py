@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot's own estimator knows, as messages: which feet stand, and accelerations.
+"""Messages of a robot's own estimator: contact flags and accelerations.
 
-Contact flags and joint accelerations have no message of their own. Those that are common and have names of
-their numbers are read: JointState with one number for each name, JointTrajectory with one point. A
-Float64MultiArray has neither names nor a stamp.
+There are no standard messages for contact flags and joint accelerations. Common messages with named values
+are used: JointState with one value for each name, JointTrajectory with one point. A Float64MultiArray has
+neither names nor a stamp.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _FIELDS = ('position', 'velocity', 'effort')
 
 
 def _only_field(batch: Batch) -> Floats:
-    """(n, names) the numbers of a JointState that has one for each name.
+    """(n, names) the values of a JointState that has one for each name.
 
     Raises:
-        ArgumentError: several fields are filled, none, or in part.
+        ArgumentError: several fields are filled, or none, or one of them partly.
     """
     filled = [field for field in _FIELDS if field in batch.values]
     if len(filled) != 1:
@@ -81,7 +81,7 @@ class ContactReading(Reading):
 
 
 class ContactArrayReading(Reading):
-    """std_msgs/Float64MultiArray: as `ContactReading`, in the order of the feet."""
+    """std_msgs/Float64MultiArray: like `ContactReading`, in the order of the feet."""
 
     kind = MULTI_ARRAY
 
@@ -91,13 +91,13 @@ class ContactArrayReading(Reading):
         self.promises = tuple(f'contact/{foot}' for foot in self._feet)
 
     def check(self, raws: Sequence[bytes]) -> None:
-        """Count the numbers of some messages; see `Reading.check`."""
+        """Check the number of values of some messages; see `Reading.check`."""
         for batch in read_batches(raws, self.kind):
             self._flags(batch)
         self.source.note(f'{self.topic}: taken in the order of the feet: {", ".join(self._feet)}')
 
     def _flags(self, batch: Batch) -> Floats:
-        """(n, feet)."""
+        """(n, feet) flags."""
         flags = batch.values.get('data', np.zeros((len(batch.index), 0)))
         if flags.shape[1] != len(self._feet):
             raise ArgumentError(
@@ -113,7 +113,7 @@ class ContactArrayReading(Reading):
 
 
 class AccelerationReading(AllJointsReading):
-    """sensor_msgs/JointState with the accelerations of the joints in any one field."""
+    """sensor_msgs/JointState with the joint accelerations in any one field."""
 
     promises = ('acceleration',)
 
@@ -121,7 +121,7 @@ class AccelerationReading(AllJointsReading):
         super().__init__(source, topic, model, ('acceleration', 'acceleration', 'acceleration'))
 
     def check(self, raws: Sequence[bytes]) -> None:
-        """Find all joints, with one number each; see `Reading.check`."""
+        """Find all joints, with one value each; see `Reading.check`."""
         super().check(raws)
         for batch in read_batches(raws, self.kind):
             _only_field(batch)
@@ -170,7 +170,7 @@ class AccelerationPointReading(Reading):
 
 
 class BaseAccelerationReading(Reading):
-    """geometry_msgs/AccelStamped: of the origin of the base and angular, in base axes, without gravity."""
+    """geometry_msgs/AccelStamped: linear, of the base origin, and angular; in base axes, without gravity."""
 
     kind = ACCEL
     promises = ('base_acceleration',)
@@ -180,12 +180,12 @@ class BaseAccelerationReading(Reading):
         self._frames = model.frames
 
     def check(self, raws: Sequence[bytes]) -> None:
-        """Look at the frames of some messages; see `Reading.check`."""
+        """Check the frames of some messages; see `Reading.check`."""
         for batch in read_batches(raws, self.kind):
             self._check_frame(batch)
 
     def _check_frame(self, batch: Batch) -> None:
-        """Make sure that its frame is that of the base."""
+        """Check that its frame is that of the base."""
         frame = batch.shape.texts['frame_id'][0].strip('/')
         if not frame:
             self.source.note(f'{self.topic}: its messages name no frame; taken as in the axes of the base')
@@ -205,7 +205,7 @@ class BaseAccelerationReading(Reading):
 
 
 class BaseAccelerationWithCovarianceReading(BaseAccelerationReading):
-    """geometry_msgs/AccelWithCovarianceStamped: likewise; its covariance is not used."""
+    """geometry_msgs/AccelWithCovarianceStamped: the same; the covariance is not used."""
 
     kind = ACCEL_WITH_COVARIANCE
 
@@ -215,7 +215,7 @@ def _is_base(frame: Frame) -> bool:
     return frame.body == 0 and not np.any(frame.p) and np.array_equal(frame.R, np.eye(3))
 
 
-# How each topic may be read, by the type of its messages.
+# Readings of each topic, by message type.
 ESTIMATE_READINGS: Mapping[str, Mapping[str, Callable[[Source, str, Model], Reading]]] = {
     'contact': {JOINT_STATE: ContactReading, MULTI_ARRAY: ContactArrayReading},
     'acceleration': {TRAJECTORY: AccelerationPointReading, JOINT_STATE: AccelerationReading},

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many messages of one topic as arrays, read from their bytes (CDR) at once.
+"""Converts many messages of one topic to arrays at once, from their bytes (CDR).
 
-Messages of a topic nearly always have the same texts and lengths, and differ in numbers only. Where the
-numbers are is found from one of them, and then read from all.
+Messages of a topic nearly always have the same strings and lengths, and differ only in numbers. The positions
+of the numbers are found from one message, and then used for all.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from quad_dynamics.errors import ArgumentError
 
 @dataclass(frozen=True)
 class Shape:
-    """What messages have in common that differ in numbers only.
+    """Common structure of messages that differ only in numbers.
 
     Attributes:
-        texts: names in it: frames, joints.
-        numbers: place and count of the numbers of each field [bytes].
-        fixed: places of the bytes that must be the same.
-        order: '<' or '>', of bytes.
+        texts: strings: frames, joints.
+        numbers: offset and count of the numbers of each field [bytes].
+        fixed: offsets of the bytes that must be the same.
+        order: byte order, '<' or '>'.
         stamped: whether they begin with a header.
     """
 
@@ -44,8 +44,8 @@ class Batch:
 
     Attributes:
         shape: of all of them.
-        index: (n,) which of the messages they are.
-        stamps: (n,) of their headers [ns]; 0 where they have none.
+        index: (n,) indices of these messages.
+        stamps: (n,) of their headers [ns]; 0 if they have none.
         values: (n, k) of each field.
     """
 
@@ -56,8 +56,8 @@ class Batch:
 
 
 _IMU = ('orientation', 'angular_velocity', 'linear_acceleration')
-# Which numbers of a message belong together, by its type: name, and the path of the field that holds them.
-# Those of the points of a trajectory are 'points.0.positions', ...
+# Numbers of each message type: name, and path of their field. Those of the points of a trajectory are
+# 'points.0.positions', ...
 _NUMBERS = {
     'sensor_msgs/msg/JointState': {name: name for name in ('position', 'velocity', 'effort')},
     'nav_msgs/msg/Odometry': {
@@ -85,10 +85,10 @@ def _layout(kind: str) -> MessageLayout:
 
 
 def shape_of(raw: bytes, kind: str) -> Shape:
-    """Where the numbers of a message are.
+    """Find the numbers of a message.
 
     Raises:
-        ArgumentError: these are not the bytes of such a message.
+        ArgumentError: the bytes are not a valid message of this type.
     """
     try:
         walked = _layout(kind).walk(raw)
@@ -117,14 +117,14 @@ def _duration(raw: bytes, walked: Walked, path: str) -> int:
 
 
 def read_batches(raws: Sequence[bytes], kind: str) -> list[Batch]:
-    """Messages of one topic, those of the same shape together.
+    """Messages of one topic, grouped by shape.
 
     Args:
         raws: their bytes.
-        kind: type, one of those that are known here.
+        kind: type, one of those known here.
 
     Raises:
-        ArgumentError: bytes that are no such message.
+        ArgumentError: the bytes are not a valid message.
     """
     batches = []
     sizes = np.array([len(raw) for raw in raws], dtype=np.int64)

@@ -27,10 +27,10 @@ _LOOK = 200  # messages in which every joint must be found
 
 
 class BagSource(Source):
-    """A ROS 2 bag; it is opened once for each run through its chunks."""
+    """A ROS 2 bag; it is opened once for each pass through its chunks."""
 
     def __init__(self, path: Path, model: Model, topics: Topics, chunk: float) -> None:
-        """Look into the bag.
+        """Inspect the bag.
 
         Raises:
             ArgumentError: it is damaged or empty, or lacks a topic or a joint.
@@ -88,7 +88,7 @@ class BagSource(Source):
         try:
             reader = AnyReader(self._paths, default_typestore=get_typestore(Stores.ROS2_JAZZY))
             reader.open()
-        except Exception as error:  # a damaged file can make its reader fail in any way
+        except Exception as error:  # a damaged file can cause any exception in its reader
             raise self._damaged(error) from error
         try:
             yield reader
@@ -96,20 +96,20 @@ class BagSource(Source):
             reader.close()
 
     def _messages(self, reader: AnyReader, topics: Collection[str]) -> Iterator[tuple[str, int, bytes]]:
-        """Topic, time of recording and bytes of all messages of some topics, in the order of time."""
+        """Topic, time of recording and bytes of all messages of some topics, in time order."""
         messages = reader.messages([one for one in reader.connections if one.topic in topics])
         while True:
             try:
                 connection, received, raw = next(messages)
             except StopIteration:
                 return
-            except Exception as error:  # likewise
+            except Exception as error:  # a damaged file can cause any exception
                 raise self._damaged(error) from error
             if received not in self._suspect:
                 yield connection.topic, received, bytes(raw)
 
     def _damaged(self, error: Exception) -> ArgumentError:
-        """What to do about a damaged file."""
+        """Error message about a damaged file, and what to do."""
         what = str(error).strip() or type(error).__name__
         return ArgumentError(
             f'{self.name}: cannot be read ({what}); expected a whole bag. '
@@ -117,7 +117,7 @@ class BagSource(Source):
         )
 
     def chunks(self) -> Iterator[Chunk]:
-        """Chunks of all channels, in the order of time.
+        """Chunks of all channels, in time order.
 
         Raises:
             ArgumentError: the bag is damaged, or a message is not as expected.
@@ -138,7 +138,7 @@ class BagSource(Source):
             yield self._channels(raws)
 
     def _channels(self, raws: dict[str, list[tuple[int, bytes]]]) -> Chunk:
-        """What the messages of a chunk hold."""
+        """Channels of the messages of a chunk."""
         channels: Chunk = {}
         for topic, messages in raws.items():
             reading: Reading = self._readings[topic]

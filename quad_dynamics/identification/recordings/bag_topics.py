@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each topic of a bag that is of use is read."""
+"""Selects the relevant topics of a bag, and the readings of their messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from quad_dynamics.simulation.bag import topic_names
 
 Find = Callable[[str], str | None]
 
-# Topics that can be named, and their types.
+# Topics that can be given by name, and their types.
 _KINDS = {
     'joint_states': JOINT_STATE,
     'odom': ODOMETRY,
@@ -49,16 +49,16 @@ _KINDS = {
 def make_readings(
     source: Source, model: Model, topics: Topics, present: Mapping[str, str]
 ) -> dict[str, Reading]:
-    """How to read each topic of a bag that is of use.
+    """The readings of all relevant topics of a bag.
 
     Args:
-        source: gets the notes.
+        source: notes are added to it.
         model: robot.
         topics: names of topics.
         present: types of the topics that have messages.
 
     Raises:
-        ArgumentError: joint_states is missing, a topic is there several times, or has another type.
+        ArgumentError: joint_states is missing, or a topic exists several times or has another type.
     """
     states = find_topic(topics.joint_states, present)
     if states is None:
@@ -83,10 +83,10 @@ def make_readings(
 
 
 def _check_required(model: Model, topics: Topics, present: Mapping[str, str], find: Find) -> None:
-    """Topics that were named must be there: nothing else takes their place.
+    """Check that topics that were given by name exist: there is no fallback.
 
     Raises:
-        ArgumentError: one is not.
+        ArgumentError: one is missing.
     """
     unknown = [name for name in topics.required if name not in _KINDS]
     if unknown:
@@ -105,7 +105,7 @@ def _check_required(model: Model, topics: Topics, present: Mapping[str, str], fi
 
 
 def _command_readings(source: Source, model: Model, topics: Topics, find: Find) -> dict[str, Reading]:
-    """How to read commands to the drives: those that were named, else the first that there are."""
+    """The reading of commands to the drives: those given by name, otherwise the first existing ones."""
     named = [name for name in topics.named if name in ('joint_torques', 'joint_targets')]
     if len(named) > 1:
         raise ArgumentError(
@@ -121,7 +121,7 @@ def _command_readings(source: Source, model: Model, topics: Topics, find: Find) 
 def _base_readings(
     source: Source, model: Model, topics: Topics, present: Mapping[str, str], find: Find
 ) -> dict[str, Reading]:
-    """How to read what a floating base needs."""
+    """The readings that a floating base needs."""
     made: dict[str, Reading] = {}
     odom, imu = find(topics.odom), find(topics.imu)
     if odom:
@@ -146,10 +146,10 @@ def _estimate_readings(
     find: Find,
     taken: Collection[str],
 ) -> dict[str, Reading]:
-    """How to read contact flags and accelerations.
+    """The readings of contact flags and accelerations.
 
     Raises:
-        ArgumentError: one that was named has another type, or is read as something else already.
+        ArgumentError: a topic given by name has another type, or is already used for something else.
     """
     made: dict[str, Reading] = {}
     for name in ESTIMATES if model.floating_base else ('acceleration',):

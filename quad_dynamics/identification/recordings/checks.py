@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be right about a recording, said by name."""
+"""Validation of recordings; errors name the channel or joint."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from quad_dynamics.identification.recordings.recording import Channel, Source
 from quad_dynamics.model.model import Model
 
 _DEGREES = 180.0 / np.pi
-_CARRIED = 0.4  # part of the weight that feet carry at least, on the mean
-# Velocities over derivatives of positions that are accepted: filters make them smaller, and in a public log
-# of a real robot they are up to 1.16.
+_CARRIED = 0.4  # smallest mean share of the weight that the feet carry
+# Accepted ratios of velocities to derivatives of positions: filters make them smaller, and in a public log of
+# a real robot they are up to 1.16.
 _SLOWEST, _FASTEST = 0.7, 1.25
-_SAME_VELOCITY = 0.02  # by which they may differ from 1 to be used
+_SAME_VELOCITY = 0.02  # deviation from 1 up to which measured velocities are used
 _SURE = 4.0  # standard deviations beyond these limits
 
 
@@ -27,7 +27,7 @@ def check_channel(name: str, key: str, channel: Channel, last: int | None, start
         name: of the recording.
         key: of the channel.
         channel: its next chunk.
-        last: stamp before it [ns]; None at the beginning.
+        last: previous stamp [ns]; None at the beginning.
         start: stamp of the beginning of the recording [ns].
         model: robot.
 
@@ -64,7 +64,7 @@ def _seconds(stamp: np.int64, start: int) -> str:
 
 
 def _of(key: str, channel: Channel, column: int, model: Model) -> str:
-    """Which joint a column belongs to."""
+    """Name of the joint of a column."""
     if key.split('#', 1)[0] in ('position', 'velocity', 'acceleration', 'effort') or key.startswith(
         'target_'
     ):
@@ -73,10 +73,10 @@ def _of(key: str, channel: Channel, column: int, model: Model) -> str:
 
 
 def check_positions(source: Source, model: Model, low: Floats, high: Floats) -> None:
-    """Check positions against the range of the joints.
+    """Check positions against the joint limits.
 
     Args:
-        source: recording; it gets a note of joints that leave their range.
+        source: recording; a note is added for joints that exceed their limits.
         model: robot.
         low: (nj,) smallest positions.
         high: (nj,) largest.
@@ -86,7 +86,7 @@ def check_positions(source: Source, model: Model, low: Floats, high: Floats) -> 
     """
     turning = ~model.is_prismatic
     far = turning & ((low < model.q_min - 1.0) | (high > model.q_max + 1.0))
-    # degrees would be inside the range, more or less
+    # positions in degrees would be about inside the limits
     slack = 0.2
     fits = (low / _DEGREES > model.q_min - slack) & (high / _DEGREES < model.q_max + slack)
     huge = turning & (np.maximum(np.abs(low), np.abs(high)) > 8.0 * np.pi) & ~np.isfinite(model.q_max)
@@ -111,13 +111,13 @@ def check_effort(source: Source, model: Model, largest: Floats, commanded: bool)
     """Check torques.
 
     Args:
-        source: recording; it gets a note of joints without torque.
+        source: recording; a note is added for joints without torque.
         model: robot.
         largest: (nj,) largest torques.
-        commanded: they are from commands.
+        commanded: whether they were computed from commands.
 
     Raises:
-        ArgumentError: all of them are zero throughout.
+        ArgumentError: all torques are always zero.
     """
     what = 'the torque of the commands' if commanded else 'effort'
     if not np.any(largest):
@@ -130,15 +130,15 @@ def check_effort(source: Source, model: Model, largest: Floats, commanded: bool)
 
 
 def check_forces(source: Source, model: Model, carried: float) -> None:
-    """Check that feet carry the robot.
+    """Check that the feet carry the robot.
 
     Args:
-        source: recording; it gets a note if they carry much more or less than its weight.
+        source: recording; a note is added if they carry much more or less than its weight.
         model: robot.
-        carried: mean of the vertical forces over the weight; NaN where they were not measured.
+        carried: mean of the vertical forces relative to the weight; NaN if they were not measured.
 
     Raises:
-        ArgumentError: they pull it down, or do not carry it.
+        ArgumentError: they pull the robot down, or do not carry it.
     """
     weight = model.total_mass * float(np.linalg.norm(model.gravity))
     if carried < -0.3:
@@ -159,9 +159,10 @@ def check_velocity(source: Source, model: Model, factor: Floats, error: Floats) 
     """Check that velocities are the derivatives of positions; a lag and mild filtering are allowed.
 
     Args:
-        source: recording; it gets a note where they are nearly so, and positions are differentiated.
+        source: recording; a note is added if they differ slightly, and positions are differentiated.
         model: robot.
-        factor: (nj,) velocity over derivative of position, at the best lag; NaN for joints that do not move.
+        factor: (nj,) ratio of velocity to derivative of position, at the best lag; NaN for joints that do not
+            move.
         error: (nj,) standard deviation of the factor.
 
     Raises:
@@ -183,7 +184,7 @@ def check_velocity(source: Source, model: Model, factor: Floats, error: Floats) 
 
 
 def _scaled_time(factor: Floats) -> str:
-    """What it means if velocities of all joints are off by much the same factor; '' if they are not."""
+    """Text for velocities of all joints that are off by about the same factor; '' otherwise."""
     middle = float(np.median(factor))
     if len(factor) < 2 or np.ptp(factor) > 0.1 * abs(middle) or abs(middle - 1.0) < 0.05:
         return ''
@@ -194,7 +195,7 @@ def _scaled_time(factor: Floats) -> str:
 
 
 def _wrong_velocity(source: Source, model: Model, factor: Floats, wrong: npt.NDArray[np.bool_]) -> str:
-    """A sentence about velocities that are not the derivatives of positions."""
+    """Error message about velocities that are not the derivatives of positions."""
     known = np.isfinite(factor)
     i = int(np.flatnonzero(wrong)[np.argmax(np.abs(np.log(np.maximum(np.abs(factor[wrong]), 1e-6))))])
     others = int(wrong.sum()) - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which messages of a live recording are missing: lost on the way, late, or never sent."""
+"""Missing messages of a live recording: lost, late, or never sent."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import deque
 
 import numpy as np
 
-_KEPT, _EVERY = 51, 25  # steps whose median is the period, and how often it is taken anew
-_ENOUGH = 10  # steps that tell a period
+_KEPT, _EVERY = 51, 25  # steps whose median is the period, and how often it is updated
+_ENOUGH = 10  # steps needed to estimate the period
 _LOST = 1.5  # periods beyond which at least one message is missing
-GAP = 5.0  # periods beyond which data are not interpolated, but end a segment: as `gap` of SignalSettings
-# The topic that a channel comes from, for diagnostics.
+GAP = 5.0  # periods beyond which data are not interpolated, but end a segment: like `gap` of SignalSettings
+# The topic of each channel, for diagnostics.
 _TOPICS = {'position': 'joint_states', 'base': 'odom', 'imu': 'imu'}
 
 
@@ -20,11 +20,11 @@ class Stream:
 
     Attributes:
         last: stamp [ns]; -1 before the first.
-        period: usual time between two [ns]; 0 while it is unknown.
-        lost: messages that are missing in between.
-        late: messages that came after a later one, and were left out.
-        gaps: times that are too long to be interpolated.
-        longest: of them [ns].
+        period: typical time between two [ns]; 0 while it is unknown.
+        lost: number of missing messages.
+        late: messages that arrived after a later one, and were skipped.
+        gaps: number of times that are too long for interpolation.
+        longest: longest gap [ns].
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Stream:
         self._count = 0
 
     def add(self, stamp: int) -> None:
-        """Take the stamp of a message that was recorded."""
+        """Add the stamp of a recorded message."""
         if self.last >= 0:
             self._step(stamp - self.last)
         self.last = stamp
@@ -53,7 +53,7 @@ class Stream:
             self.longest = max(self.longest, step)
 
     def silence(self, now: int) -> float:
-        """For how long nothing came, if that is a gap already [s].
+        """Time since the last message, if this is a gap already [s].
 
         Args:
             now: newest stamp of the recording [ns].
@@ -69,11 +69,11 @@ class Gaps:
         self._streams: dict[str, Stream] = {}
 
     def add(self, channel: str, stamp: int) -> None:
-        """Take a message that was recorded."""
+        """Add a recorded message."""
         self._stream(channel).add(stamp)
 
     def refuse(self, channel: str) -> None:
-        """Take a message that was left out, because a later one came before it."""
+        """Add a message that was skipped because a later one had arrived before it."""
         self._stream(channel).late += 1
 
     def _stream(self, channel: str) -> Stream:
@@ -84,7 +84,7 @@ class Gaps:
         return max((one.last for one in self._streams.values()), default=-1)
 
     def values(self) -> dict[str, float]:
-        """Counts for diagnostics, by kind and topic; only what is not zero."""
+        """Counts for diagnostics, by kind and topic; only those that are not zero."""
         found: dict[str, float] = {}
         for channel, one in sorted(self._streams.items()):
             topic = _topic(channel)
@@ -97,7 +97,7 @@ class Gaps:
         return found
 
     def sentence(self) -> str:
-        """What is missing, in words; '' if nothing is."""
+        """Description of missing data; '' if there are none."""
         values, parts = self.values(), []
         for topic in dict.fromkeys(name.split('.', 1)[1] for name in values):
             words = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording that grows while a robot moves; it waits in temporary files, so that memory stays as it is."""
+"""A recording that grows while a robot moves; it is stored in temporary files, so memory does not grow."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from quad_dynamics.identification.recordings.gaps import Gaps
 from quad_dynamics.identification.recordings.recording import CHUNK_SECONDS, Channel, Chunk, Source
 from quad_dynamics.identification.recordings.topics import Topics
 
-_IN_MEMORY = 2048  # rows of a channel that are not in its file yet
+_IN_MEMORY = 2048  # rows of a channel that are not yet in its file
 
 
 class _Spool:
-    """The rows of one channel: stamps and numbers side by side, in a file, the newest in memory."""
+    """The rows of one channel: stamps and numbers in a file, the newest in memory."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -47,7 +47,7 @@ class _Spool:
             self._new = 0
 
     def rows(self, begin: int, count: int) -> Floats:
-        """Rows from the one with this number on, at most so many."""
+        """At most `count` rows, starting with the given index."""
         count = max(0, min(count, self.count - begin))
         in_file = max(0, min(count, self._in_file - begin))
         made = np.empty((count, self.width + 1))
@@ -59,11 +59,11 @@ class _Spool:
         return made
 
     def stamp(self, i: int) -> int:
-        """Of one row [ns]."""
+        """Stamp of one row [ns]."""
         return int(self.rows(i, 1)[:, 0].view(np.int64)[0])
 
     def since(self, stamp: int) -> int:
-        """Number of the first row that is not older; stamps increase."""
+        """Index of the first row that is not older; stamps increase."""
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2
@@ -72,11 +72,11 @@ class _Spool:
 
 
 class LiveRecording(Source):
-    """What a robot sends, from the start of a recording to its end. One thread adds, others may read.
+    """Messages of a robot, from the start of a recording to its end. One thread adds, others may read.
 
     Attributes:
         first: stamp of the first joint states [ns]; -1 before them.
-        gaps: what is missing.
+        gaps: missing data.
     """
 
     def __init__(self, name: str, topics: Topics) -> None:
@@ -88,16 +88,16 @@ class LiveRecording(Source):
         self.gaps = Gaps()
 
     def add(self, stamp: int, **quantities: Floats) -> None:
-        """Add what one message says.
+        """Add the quantities of one message.
 
         Args:
             stamp: of the message [ns].
-            quantities: by the names of channels.
+            quantities: by channel name.
 
         Raises:
-            ArgumentError: the stamp is not later than that of the message before.
+            ArgumentError: the stamp is not later than that of the previous message.
         """
-        channel = next(iter(quantities))  # those of one message are missing together
+        channel = next(iter(quantities))  # quantities of one message are missing together
         with self._lock:
             for name, values in quantities.items():
                 spool = self._spools.get(name)
@@ -116,7 +116,7 @@ class LiveRecording(Source):
                 self.first = stamp
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End the recording."""
         with self._lock:
             self.sha256 = self._hash.hexdigest()
             self.force_frames = self.measured_frames()
@@ -124,7 +124,7 @@ class LiveRecording(Source):
             self.note(f'while recording, {missing}')
 
     def measured_frames(self) -> dict[str, str]:
-        """The frames of those feet whose forces came."""
+        """Frames of the feet whose forces were received."""
         frames = self.force_frames.items()
         return {foot: frame for foot, frame in frames if f'force/{foot}' in self._spools}
 
@@ -136,12 +136,12 @@ class LiveRecording(Source):
 
     @property
     def seconds(self) -> float:
-        """From the first to the newest joint states [s]."""
+        """Duration from the first to the newest joint states [s]."""
         return max(0, self.last - self.first) * 1e-9 if self.first >= 0 else 0.0
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows of each channel."""
+        """Number of rows of each channel."""
         return {name: spool.count for name, spool in sorted(self._spools.items())}
 
     def chunks(self) -> Iterator[Chunk]:
@@ -155,7 +155,7 @@ class LiveRecording(Source):
             begin += step
 
     def between(self, begin: int, end: int) -> Chunk:
-        """All channels, from one stamp up to before another [ns]."""
+        """All channels, from one stamp up to, but not including, another [ns]."""
         found: Chunk = {}
         with self._lock:
             for name, spool in sorted(self._spools.items()):
@@ -167,7 +167,7 @@ class LiveRecording(Source):
 
 
 class Window(Source):
-    """A part of a live recording, as a recording of its own."""
+    """A part of a live recording, as a separate recording."""
 
     def __init__(self, recording: LiveRecording, begin: int, end: int) -> None:
         """See `LiveRecording.between`."""

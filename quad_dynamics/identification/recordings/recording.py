@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings: what was measured, as it was measured, in chunks of time.
+"""Recordings: measured data in chunks of time, without any processing.
 
-A recording is a bag or a table. It gives *channels*: numbers with the time of each row. Nothing is filtered,
-interpolated or left out here.
+A recording is a bag or a table. It provides *channels*: numbers with the time of each row. Nothing is
+filtered, interpolated or removed here.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _BAGS = ('.mcap', '.db3')
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """Numbers with their times.
+    """Values with their times.
 
     Attributes:
         stamps: (n,) [ns].
         values: (n, k).
-        columns: which of the quantity's columns these are; empty: all. Joints that come in several messages
-            are several channels: 'position', 'position#1', ...
+        columns: which columns of the quantity these are; empty: all. Joints that are distributed over several
+            messages are several channels: 'position', 'position#1', ...
     """
 
     stamps: Ints
@@ -53,16 +53,17 @@ class Source(abc.ABC):
     'imu' (10: quaternion, angular velocity, specific force, as sensor_msgs/Imu);
     'force/<foot>' (3, in the axes of `force_frames`); 'target_position', 'target_velocity', 'target_effort'
     (nj); 'acceleration' (nj), 'base_acceleration' (6: of its origin, without gravity, and angular, in base
-    axes) and 'contact/<foot>' (1: 1 on the ground, 0 in the air), where they come with the
-    data. What the recording does not have is absent.
+    axes) and 'contact/<foot>' (1: 1 on the ground, 0 in the air), if they are recorded. Quantities that the
+    recording does not have are absent.
 
     Attributes:
-        name: of the recording, for people.
+        name: of the recording, for messages.
         sha256: of its data.
-        notes: what was assumed about it; complete when all chunks were read.
-        force_frames: of each foot whose force was measured: the link in whose axes it is, '' for the world.
-        topics: how its messages are to be taken.
-        promised: quantities that it has, though perhaps not from the beginning.
+        notes: assumptions; complete when all chunks have been read.
+        force_frames: for each foot with a measured force: the link in whose axes it is expressed, '' for the
+            world.
+        topics: how its messages are interpreted.
+        promised: quantities that it has, but possibly not from the beginning.
     """
 
     def __init__(self, name: str, sha256: str, topics: Topics) -> None:
@@ -73,10 +74,10 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def chunks(self) -> Iterator[Chunk]:
-        """Chunks of all channels, in the order of time."""
+        """Chunks of all channels, in time order."""
 
     def note(self, text: str) -> None:
-        """Remember what was assumed, once."""
+        """Add a note, once."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -89,11 +90,12 @@ def open_source(
     Args:
         path: folder of a bag, .mcap or .db3 file, .csv or .npz file.
         model: robot; its joints and feet are found by name.
-        topics: names of topics; None: the usual ones.
+        topics: names of topics; None: defaults.
         chunk: length of the chunks in which it is read [s].
 
     Raises:
-        ArgumentError: it does not exist, is no recording, is damaged or empty, or lacks a topic or a joint.
+        ArgumentError: it does not exist, is not a recording, is damaged or empty, or lacks a topic or a
+            joint.
     """
     place = Path(path)
     topics = Topics() if topics is None else topics
@@ -115,7 +117,7 @@ def open_source(
 
 
 def joined(chunks: Sequence[Chunk]) -> Chunk:
-    """Chunks that follow each other, as one."""
+    """Consecutive chunks as one."""
     parts: dict[str, list[Channel]] = {}
     for chunk in chunks:
         for key, channel in chunk.items():
@@ -131,7 +133,7 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def digest(files: Sequence[Path]) -> str:
-    """sha256 of the content of files, one after the other."""
+    """SHA-256 of the content of files, one after the other."""
     state = hashlib.sha256()
     for path in files:
         with path.open('rb') as file:

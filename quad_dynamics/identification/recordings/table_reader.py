@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables as recordings, for people without bags: CSV and npz.
+"""Tables as recordings, as an alternative to bags: CSV and npz.
 
-CSV: one line of names, then numbers. Columns, in any order; others are ignored:
+CSV: one line of column names, then numbers. Columns, in any order; others are ignored:
 
     time                                                            [s]
     <joint>.position, <joint>.velocity, <joint>.effort              [rad, rad/s, N m]
@@ -48,7 +48,7 @@ BASE_FIELDS = ('px', 'py', 'pz', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx',
 ACCELERATION_FIELDS = ('ax', 'ay', 'az', 'dwx', 'dwy', 'dwz')
 IMU_FIELDS = ('qx', 'qy', 'qz', 'qw', 'wx', 'wy', 'wz', 'ax', 'ay', 'az')
 FORCE_FIELDS = ('fx', 'fy', 'fz')
-_LINES = 4096  # of a table that are read at once
+_LINES = 4096  # lines that are read at once
 
 
 def open_table(path: Path, model: Model, topics: Topics, chunk: float) -> Source:
@@ -59,7 +59,7 @@ def open_table(path: Path, model: Model, topics: Topics, chunk: float) -> Source
 
 
 class _TableSource(Source):
-    """What both kinds of tables share: quantities and their columns by name."""
+    """Common parts of both kinds of tables: quantities and their columns by name."""
 
     def __init__(self, path: Path, model: Model, topics: Topics) -> None:
         super().__init__(str(path), digest([path]), topics)
@@ -74,10 +74,10 @@ class CsvSource(_TableSource):
     """A CSV file, read in chunks of lines."""
 
     def __init__(self, path: Path, model: Model, topics: Topics) -> None:
-        """Read the names of its columns.
+        """Read the column names.
 
         Raises:
-            ArgumentError: it cannot be read, lacks a column, or has another number of them in a line.
+            ArgumentError: it cannot be read, lacks a column, or has a line with another number of columns.
         """
         super().__init__(path, model, topics)
         with self._open() as file:
@@ -97,7 +97,7 @@ class CsvSource(_TableSource):
         """Chunks of lines.
 
         Raises:
-            ArgumentError: a line has another number of columns, or something else than numbers.
+            ArgumentError: a line has another number of columns, or something other than numbers.
         """
         with self._open() as file:
             next(file)
@@ -136,7 +136,7 @@ class CsvSource(_TableSource):
 def _columns(
     name: str, names: Sequence[str], model: Model, topics: Topics
 ) -> tuple[dict[str, list[int]], tuple[int, ...]]:
-    """Where the columns of each quantity are, and which joints are there (empty: all)."""
+    """Indices of the columns of each quantity, and the joints that are present (empty: all)."""
     place = {column: i for i, column in enumerate(names)}
     present = [joint for joint in model.joint_names if f'{joint}.position' in place]
     if lacking := topics.missing(model.joint_names, present):
@@ -164,7 +164,7 @@ def _columns(
 
 
 def _places(model: Model, joints: Sequence[str]) -> tuple[int, ...]:
-    """Which columns of a quantity these joints are; empty: all."""
+    """Indices of these joints in the columns of a quantity; empty: all."""
     if len(joints) == model.nj:
         return ()
     return tuple(model.joint_names.index(joint) for joint in joints)
@@ -182,10 +182,10 @@ def _stamps(time: Floats, name: str) -> npt.NDArray[np.int64]:
 
 
 class NpzSource(_TableSource):
-    """An npz file; it is in memory as a whole."""
+    """An npz file; it is completely in memory."""
 
     def __init__(self, path: Path, model: Model, topics: Topics, chunk: float) -> None:
-        """Read it.
+        """Read the file.
 
         Raises:
             ArgumentError: it cannot be read, lacks an array or a joint, or an array has another shape.
@@ -222,7 +222,7 @@ class NpzSource(_TableSource):
         return kept
 
     def _forces(self, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> dict[str, Floats]:
-        """Forces of the feet that are named."""
+        """Forces of the named feet."""
         if 'force' not in arrays:
             self.force_frames = {}
             return {}
@@ -234,7 +234,7 @@ class NpzSource(_TableSource):
     def _contacts(
         self, arrays: dict[str, npt.NDArray[np.generic]], n: int, model: Model
     ) -> dict[str, Floats]:
-        """Which of the feet that are named are on the ground."""
+        """Contact flags of the named feet."""
         if 'contact' not in arrays:
             return {}
         feet = self._feet(arrays, 'contact')
@@ -242,7 +242,7 @@ class NpzSource(_TableSource):
         return {f'contact/{foot}': contact[:, [i]] for i, foot in enumerate(feet) if foot in model.foot_names}
 
     def _feet(self, arrays: dict[str, npt.NDArray[np.generic]], what: str) -> list[str]:
-        """Names of the feet that an array has columns of."""
+        """Names of the feet in the columns of an array."""
         if 'foot_names' not in arrays:
             raise ArgumentError(f"{self.name}: has '{what}', but lacks the array 'foot_names'")
         return [str(foot) for foot in np.atleast_1d(arrays['foot_names'])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which topics of a bag hold what, and how their messages are to be taken."""
+"""Topics of a bag, and how their messages are interpreted."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.parameters.parameter import nearest, param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
-ESTIMATES = ('contact', 'acceleration', 'base_acceleration')  # what the robot's own estimator knows
+ESTIMATES = ('contact', 'acceleration', 'base_acceleration')  # from the robot's own estimator
 TOPICS = ('joint_states', 'odom', 'imu', 'foot_forces', 'joint_torques', 'joint_targets', *ESTIMATES)
-WORLD_FRAMES = ('odom', 'world', 'map')  # frames whose axes are those of the world
+WORLD_FRAMES = ('odom', 'world', 'map')  # frames with world axes
 TORQUES = ('auto', 'effort', 'command')
 
 
 @dataclass(frozen=True)
 class Topics(ParameterSet):
-    """Topics of a bag. Names are found with a leading '/' or without, and below any one namespace."""
+    """Topics of a bag. Names are found with or without a leading '/', and in any single namespace."""
 
     joint_states: str = param('joint_states', 'sensor_msgs/JointState: position, velocity, effort')
     odom: str = param('odom', 'nav_msgs/Odometry of the base; empty: not used')
@@ -83,24 +83,24 @@ class Topics(ParameterSet):
     )
 
     def is_required(self, name: str) -> bool:
-        """Whether a bag must have a topic, for it was named: 'odom', 'imu', 'foot_forces', ..."""
+        """Whether a bag must have a topic because it was given by name: 'odom', 'imu', 'foot_forces', ..."""
         topic = getattr(self, name)
         return bool(topic) and (name in self.required or topic != getattr(Topics(), name))
 
     @property
     def named(self) -> list[str]:
-        """Which topics are required: 'odom', ..."""
+        """The required topics: 'odom', ..."""
         return [name for name in TOPICS if self.is_required(name)]
 
     def missing(self, joints: Sequence[str], present: Collection[str]) -> list[str]:
-        """Joints that a recording lacks and that cannot be taken as still.
+        """Joints that a recording lacks and that are not declared as still.
 
         Args:
             joints: names of all.
-            present: names that the recording has.
+            present: names in the recording.
 
         Raises:
-            ArgumentError: a word of `still` fits no joint.
+            ArgumentError: a pattern of `still` matches no joint.
         """
         still: set[str] = set()
         for word in self.still:
@@ -111,15 +111,15 @@ class Topics(ParameterSet):
         return [name for name in joints if name not in present and name not in still]
 
     def of_joints(self, name: str, nj: int, default: float) -> list[float]:
-        """Numbers of all joints: 'kp', 'kd' or 'effort_scale'.
+        """Values of all joints: 'kp', 'kd' or 'effort_scale'.
 
         Args:
             name: which.
             nj: number of joints.
-            default: where none were given.
+            default: if none were given.
 
         Raises:
-            ArgumentError: another number of them than joints.
+            ArgumentError: the number of values differs from the number of joints.
         """
         given: tuple[float, ...] = getattr(self, name)
         if len(given) not in (0, 1, nj):
@@ -130,7 +130,7 @@ class Topics(ParameterSet):
 
 
 def lacking_joints(missing: Sequence[str], present: Collection[str], what: str = 'joints') -> str:
-    """A sentence about joints, or what else there is of them, that are not there, with those that are."""
+    """Error message about missing joints, or other names, with those that exist."""
     return (
         f'lacks the {what} {list(missing)}; it has {list(present)}. '
         'Joints that do not move, such as those of a gripper, may be missing if they are named by --still'
@@ -141,12 +141,12 @@ def find_topic(wanted: str, present: Collection[str], namespace: str | None = No
     """The name in the bag of a topic; None if the bag does not have it.
 
     Args:
-        wanted: name, with a leading '/' or without.
+        wanted: name, with or without a leading '/'.
         present: all names in the bag.
-        namespace: that of joint_states, in which names without a leading '/' are looked for first.
+        namespace: that of joint_states, in which names without a leading '/' are searched first.
 
     Raises:
-        ArgumentError: several namespaces have it.
+        ArgumentError: it exists in several namespaces.
     """
     if not wanted:
         return None
@@ -173,19 +173,19 @@ def find_topic(wanted: str, present: Collection[str], namespace: str | None = No
 
 
 def namespace_of(topic: str, wanted: str) -> str:
-    """What stands before a name, such as '/robot'; '' for nothing. Full names are taken apart."""
+    """The namespace of a full name, such as '/robot'; '' if there is none."""
     if wanted.startswith('/'):
         return str(PurePosixPath(topic).parent).rstrip('/')
     return topic[: len(topic) - len(wanted.strip('/'))].rstrip('/')
 
 
 def missing_topic(wanted: str, kind: str, present: Mapping[str, str]) -> str:
-    """A sentence about a topic that is not there, with those that are.
+    """Error message about a missing topic, with those that exist.
 
     Args:
         wanted: name.
         kind: type of its messages.
-        present: types by name of the topics that the bag has.
+        present: types of the topics in the bag, by name.
     """
     names = {PurePosixPath(name).name: name for name in present}
     listed = ', '.join(f'{name} ({kind_})' for name, kind_ in sorted(present.items()))
