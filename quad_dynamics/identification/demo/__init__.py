@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot with something hidden in it, and what identification finds: `quad_dynamics demo identify`."""
+"""Identification of a simulated robot with hidden parameters: `quad_dynamics demo identify`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was hidden beside what was found."""
+"""Comparison of hidden and identified values."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _FRICTION = ('viscous', 'coulomb')
 
 @dataclass(frozen=True)
 class Finding:
-    """One number that was hidden.
+    """One hidden value.
 
     Attributes:
         name: such as 'payload mass', or 'FL_hip_joint viscous'.
         unit: of the numbers.
-        urdf: what the URDF says.
-        hidden: the truth.
-        found: what identification says.
+        urdf: value in the URDF.
+        hidden: the true value.
+        found: the identified value.
         low: lower end of its 95 % interval.
         high: upper end.
     """
@@ -37,16 +37,16 @@ class Finding:
 
     @property
     def inside(self) -> bool:
-        """Whether the truth is in the interval."""
+        """Whether the true value is inside the interval."""
         return self.low <= self.hidden <= self.high
 
 
 def payload_findings(secret: Secret, solution: Solution) -> list[Finding]:
-    """Mass and place of the payload.
+    """Mass and position of the payload.
 
-    The place is h / m, with the first moment h and the mass m that the trunk has more than its URDF. How much
-    their errors depend on each other is not known here, so its interval is that of the worst case: |dp| <=
-    (|dh| + |p| |dm|) / m.
+    The position is h / m, with the first moment h and the mass m that the trunk has in addition to its URDF.
+    The correlation of their errors is unknown here, so the interval is for the worst case: |dp| <= (|dh| +
+    |p| |dm|) / m.
     """
     prior = solution.columns.prior[:4]
     found, low, high = (values[:4] - prior for values in (solution.x, solution.low, solution.high))
@@ -71,7 +71,7 @@ def friction_findings(secret: Secret, solution: Solution) -> list[Finding]:
         for j, joint in enumerate(columns.model.joint_names):
             i = begin + j
             numbers = (solution.x[i], solution.low[i], solution.high[i])
-            if not solution.free[i]:  # it was kept as the URDF says, and has no interval
+            if not solution.free[i]:  # kept at the URDF value, without an interval
                 numbers = (solution.x[i], solution.x[i], solution.x[i])
             hidden = getattr(secret, kind)[j]
             values = (float(x) for x in (columns.prior[i], hidden, *numbers))

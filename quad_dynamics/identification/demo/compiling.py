@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the simulator in a process of its own, while something else is done."""
+"""Compiles the simulator in a separate process, in parallel with other work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
-# The kernels that take longest, and are needed last.
+# The kernels that take longest to compile, and are needed last.
 _SCRIPT = """
 from quad_dynamics.kernels.simulation.simulate import simulate
 from quad_dynamics.kernels.regression.whitened_equations import accumulate_whitened
@@ -19,10 +19,10 @@ accumulate_whitened.load(announce=False)
 
 @contextlib.contextmanager
 def compiled_meanwhile() -> Iterator[Callable[[], None]]:
-    """Compile inside; yields a function that waits until it is done.
+    """Compile inside the context; yields a function that waits for the end.
 
-    What is compiled goes into the cache on disk. Where that is not possible, it is compiled once more when it
-    is needed.
+    Compiled kernels are stored in the disk cache. If that is not possible, they are compiled again when they
+    are needed.
     """
     try:
         process = subprocess.Popen(

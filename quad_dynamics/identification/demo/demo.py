@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole demonstration: hide, excite, record, identify, validate, compare."""
+"""The complete demonstration: hide, excite, record, identify, validate, compare."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from quad_dynamics.model.model import Model
 
 Progress = Callable[[str], object]
 
-# The other motion, for validation: on all feet, after a search that is short, for it need not be good.
+# The other motion, for validation: on all feet, after a short search, because it need not be optimal.
 _OTHER = {'seed': 1, 'swing': 0.0, 'starts': 4, 'iterations': 8}
-_OTHER_DURATION = 10.0  # [s]; shorter where the first motion is
+_OTHER_DURATION = 10.0  # [s]; shorter if the first motion is
 
 
 @dataclass(frozen=True)
 class DemoSettings:
-    """What can be chosen.
+    """Settings of the demonstration.
 
     Attributes:
-        seed: of the secret and of the noise of sensors.
+        seed: of the hidden values and of the sensor noise.
         duration: of the sway on all feet [s].
-        swing: time that each leg swings in the air after that [s].
+        swing: time for which each leg swings in the air after that [s].
     """
 
     seed: int = 0
@@ -46,14 +46,14 @@ class DemoSettings:
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What a demonstration has shown.
+    """Result of a demonstration.
 
     Attributes:
-        secret: what was hidden.
+        secret: hidden values.
         result: of the identification.
-        payload: mass and place, hidden and found.
-        friction: of all joints, likewise.
-        report: path of the page.
+        payload: mass and position, hidden and identified.
+        friction: of all joints, hidden and identified.
+        report: path of the HTML report.
     """
 
     secret: Secret
@@ -71,17 +71,17 @@ def demonstrate(
 ) -> Demo:
     """Hide a payload and friction in a simulated robot, and identify them from a bag of its motion.
 
-    The folder then holds the bags `motion`, `run` and `other_run`, the results in `identified`, and what was
-    hidden in `hidden.yaml`.
+    The folder then contains the bags `motion`, `run` and `other_run`, the results in `identified`, and the
+    hidden values in `hidden.yaml`.
 
     Args:
         model: robot, as its URDF describes it.
         folder: new or empty.
-        settings: what can be chosen.
-        progress: called with what is done next.
+        settings: of the demonstration.
+        progress: called with the name of the next stage.
 
     Raises:
-        ArgumentError: the robot cannot do this, or the folder cannot be used.
+        ArgumentError: the robot cannot perform the motion, or the folder cannot be used.
     """
     settings, tell = settings or DemoSettings(), progress or (lambda text: None)
     secret = make_secret(model, settings.seed)
@@ -110,7 +110,7 @@ def demonstrate(
 
 
 def _designed(model: Model, settings: DemoSettings, tell: Progress) -> tuple[Trajectory, Trajectory]:
-    """The motion to identify from, and another one."""
+    """The motion for the identification, and another one."""
     motion = choose_motion(model)
     chosen = ExcitationSettings(duration=settings.duration, swing=settings.swing)
     duration = min(settings.duration, _OTHER_DURATION)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated robot follows a motion under control, as through the nodes, and is recorded.
+"""A simulated robot that tracks a motion under control, as with the nodes, and is recorded.
 
-The controller is that of force_node in mode computed_torque, every 2 ms, and knows the URDF only. It hears
-noisy sensors, and its commands are 2 ms late. Everything runs in this process, faster than real time.
+The controller is that of force_node in mode computed_torque, every 2 ms, and knows only the URDF. It receives
+noisy sensor readings, and its commands are 2 ms late. Everything runs in this process, faster than real time.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _BEFORE, _AFTER = 0.5, 0.5  # standing still before and after the motion [s]
 
 
 class Experiment:
-    """A robot that follows one motion after the other: its sensors have the same bias in all of them."""
+    """A robot that tracks one motion after the other, with the same sensor bias in all of them."""
 
     def __init__(self, true: Model, believed: Model, seed: int) -> None:
-        """Let the robot stand.
+        """Initialise the robot standing.
 
         Args:
             true: the robot that is simulated.
-            believed: the robot as its URDF describes it; the controller knows nothing else, and the
-                `robot_description` of bags is of it.
-            seed: of the errors of sensors.
+            believed: the robot according to its URDF; it is used by the controller, and as the
+                `robot_description` of bags.
+            seed: of the sensor errors.
         """
         self._believed = believed
         sensors = SensorSettings.typical()
@@ -48,7 +48,7 @@ class Experiment:
         self._suite = SensorSuite(true, sensors, seed, _DT)
 
     def record(self, trajectory: Trajectory, path: Path) -> None:
-        """Follow a motion, and write a bag of what the sensors read meanwhile.
+        """Track a motion, and write a bag of the sensor readings.
 
         Args:
             trajectory: of all joints.
@@ -77,7 +77,7 @@ class _Controller:
         self._law.set_trajectory(trajectory.time, q, qd, qdd, start)
 
     def __call__(self, sim: Simulator) -> Any:
-        """The next command; None where the last one stays in force."""
+        """The next command; None if the last one remains."""
         if sim.step_count % _EVERY:
             return None
         state = _measured(sim)
@@ -91,7 +91,7 @@ class _Controller:
 
 
 def _measured(sim: Simulator) -> RobotState:
-    """The state as sensors read it."""
+    """The state according to the sensors."""
     seen, nj = sim.sensors(), sim.model.nj
     q, u = sim.q, sim.u
     q[len(q) - nj :], u[len(u) - nj :] = seen.joint_position, seen.joint_velocity

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is hidden in a simulated robot: a payload on its trunk, and friction of its joints."""
+"""Hidden parameters of a simulated robot: a payload on its trunk, and friction of its joints."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.inertia import pi_of
 from quad_dynamics.model.model import Model
 
-# Mass of the payload, as a part of that of the robot.
+# Mass of the payload, relative to that of the robot.
 _MASS = (0.04, 0.07)
-# Its place: in x and y as a part of the way from the trunk's origin to the hips, either way; in z upwards, as
-# a part of the way to the hips in x. And its edge length, likewise.
+# Its position: in x and y relative to the distance from the trunk's origin to the hips, in either direction;
+# in z upwards, relative to the distance to the hips in x. And its edge length, relative to the same.
 _ASIDE, _ABOVE, _EDGE = (0.2, 0.6), (0.2, 0.4), 0.3
-# Friction, as a multiple of that in the URDF. Below a few times the usual 0.01 N m s/rad, viscous friction
-# drowns in Coulomb friction, and a minute of motion leaves it uncertain by more than 5 %.
+# Friction, as a multiple of that in the URDF. Below a few times the usual 0.01 N m s/rad, viscous friction is
+# masked by Coulomb friction, and after a minute of motion it is uncertain by more than 5 %.
 _VISCOUS, _COULOMB = (2.5, 8.0), (0.5, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Secret:
-    """What is hidden.
+    """Hidden values.
 
     Attributes:
         mass: of the payload [kg].
-        place: (3,) of its centre of mass in the frame of the trunk [m].
-        edge: of the payload, a cube of even density [m].
+        place: (3,) position of its centre of mass in the frame of the trunk [m].
+        edge: edge length of the payload, a cube of uniform density [m].
         viscous: (nj,) [N m s/rad].
         coulomb: (nj,) [N m].
     """
@@ -50,11 +50,11 @@ class Secret:
 
 
 def make_secret(model: Model, seed: int) -> Secret:
-    """A secret that is of a size that the robot can carry.
+    """Hidden values of a size that the robot can carry.
 
     Args:
         model: a robot that stands on legs.
-        seed: the same seed gives the same secret.
+        seed: the same seed gives the same values.
 
     Raises:
         ArgumentError: the robot has a fixed base or no legs.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good a solution is on data that it was not fitted to."""
+"""Validation of a solution on data that were not used for the fit."""

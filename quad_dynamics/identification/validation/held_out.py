@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of samples that are held out for validation where there is no other recording."""
+"""Held-out blocks of samples, for validation without another recording."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.validation.repeats import find_repetition
 from quad_dynamics.model.model import Model
 
-HELD_OUT = 'held-out blocks'  # what errors are computed on, where there is no other recording
-_ONE_OF = 5  # one block of so many is held out
-_MOST_BLOCKS, _LEAST_BLOCK = 20, 10  # into which a recording is cut, and samples in each at least
-LEAST_SAMPLES = _ONE_OF * _LEAST_BLOCK  # for blocks to be held out
-_GAP = 0.25  # left out on both sides of what is held out [s]; filters reach so far
+HELD_OUT = 'held-out blocks'  # name of the hold-out set if there is no other recording
+_ONE_OF = 5  # one block of this many is held out
+_MOST_BLOCKS, _LEAST_BLOCK = 20, 10  # largest number of blocks, and smallest number of samples of a block
+LEAST_SAMPLES = _ONE_OF * _LEAST_BLOCK  # needed to hold out blocks
+_GAP = 0.25  # removed on both sides of a held-out block [s]; the reach of filters
 
 
 def is_held_out(index: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.bool_]:
-    """(n,) whether samples are in blocks that are held out: every fifth one.
+    """(n,) whether samples are in held-out blocks: every fifth one.
 
     Args:
-        index: (n,) numbers of samples.
-        total: how many samples there are.
+        index: (n,) indices of samples.
+        total: number of samples.
     """
     size = _block_size(total)
     held: npt.NDArray[np.bool_] = (index // size) % _ONE_OF == _ONE_OF // 2
@@ -31,15 +31,15 @@ def is_held_out(index: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.bool
 
 
 def _block_size(total: int) -> int:
-    """Samples in a block."""
+    """Number of samples in a block."""
     return -(-total // min(_MOST_BLOCKS, max(total // _LEAST_BLOCK, _ONE_OF)))
 
 
 def hold_out(samples: Samples, model: Model) -> tuple[Samples, Samples, tuple[str, ...]]:
-    """Split samples into those to train on and those to validate on, which are every fifth block.
+    """Split samples into training and hold-out set; every fifth block is held out.
 
     Returns:
-        Both, and notes: what must be known to judge errors on the second.
+        Both, and notes that matter for errors on the hold-out set.
 
     Raises:
         ArgumentError: too few samples.
@@ -56,7 +56,7 @@ def hold_out(samples: Samples, model: Model) -> tuple[Samples, Samples, tuple[st
         dt = float(np.median(np.diff(get(rows, 'time')))) if len(rows) > 1 else 0.0
         gap = min(int(_GAP / dt) if dt > 0.0 else 0, size // 4)
         near = ((index - gap) // size != index // size) | ((index + gap) // size != index // size)
-        # What is not next to each other any more is another segment.
+        # Samples that are not adjacent any more belong to different segments.
         get(rows, 'segment')[...] = get(rows, 'segment') * (_MOST_BLOCKS + 1) + index // size
         train.append(rows[~held])
         test.append(rows[held & ~near])

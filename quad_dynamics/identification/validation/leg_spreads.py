@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much the legs of a robot differ: a check that needs no truth."""
+"""Differences between the legs of a robot: a check that needs no ground truth."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from quad_dynamics.model.inertia import full_inertia
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How much the legs differ in one quantity; legs that are built alike should not.
+    """Difference between the legs in one quantity; legs of the same design should agree.
 
     Attributes:
         name: of the quantity, such as 'calf_joint.viscous'.
         unit: of the three below.
         mean: over the legs.
         spread: standard deviation over the legs.
-        expected: what it would be if only the noise of the data made them differ; NaN if unknown.
+        expected: standard deviation caused by noise alone; NaN if unknown.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Spread:
 
 
 def leg_spreads(solution: Solution) -> tuple[Spread, ...]:
-    """How much the legs differ in friction, rotors and inertia, of what was free."""
+    """Differences between the legs in friction, rotors and inertia that were free."""
     model = solution.columns.model
     legs = [leg.joint_indices for leg in model.legs]
     if len(legs) < 2 or len({len(leg) for leg in legs}) > 1 or not legs[0]:
@@ -50,7 +50,7 @@ def leg_spreads(solution: Solution) -> tuple[Spread, ...]:
 
 
 def _body_spreads(solution: Solution, place: tuple[int, ...]) -> list[Spread]:
-    """Of mass and size of the inertia; these are the same for a link and its mirror image."""
+    """Differences of mass and size of the inertia, which are the same for a link and its mirror image."""
     model = solution.columns.model
     bodies = np.array(place) + int(model.floating_base)
     if not solution.free[10 * bodies].all():
@@ -71,7 +71,7 @@ def _spread(name: str, solution: Solution, at: npt.NDArray[np.int64]) -> Spread:
 
 
 def _common_name(names: list[str], place: tuple[int, ...]) -> str:
-    """What names of the same part of different legs end with: 'calf_joint' of 'FL_calf_joint', ..."""
+    """Common ending of the names of one part in different legs: 'calf_joint' of 'FL_calf_joint', ..."""
     n = 0
     while n < min(map(len, names)) and len({name[-1 - n] for name in names}) == 1:
         n += 1

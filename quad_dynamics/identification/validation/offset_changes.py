@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets of torques that are not those of the training data any more.
+"""Torque offsets that have changed since the training data.
 
-They are not fitted again, as biases of force sensors are: an offset may be an error of the sensor, which
-belongs to a recording, or friction that differs between directions, which stays with the robot. Who uses what
-was found has the errors of the old offset; but he is told.
+Unlike biases of force sensors, they are not fitted again: an offset may be a sensor error, which belongs to a
+recording, or direction-dependent friction, which belongs to the robot. Errors are computed with the old
+offset, and a note reports the change.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 
 _SURE = 4.0  # standard deviations by which an offset must differ
-_LARGE = 0.02  # part of the RMS torque by which it must differ
+_LARGE = 0.02  # difference relative to the RMS torque
 
 
 def offset_notes(equations: Equations, solution: Solution, x: Floats, measured: Floats) -> tuple[str, ...]:
-    """A sentence about joints whose offset differs, surely and by much, from that of the training data.
+    """Note about joints whose offset differs significantly from that of the training data.
 
     Args:
-        equations: of samples that were not trained on; not of the mode 'base', which knows no joints.
-        solution: that was found from others.
-        x: (size,) its unknowns, with the bias of these force sensors.
+        equations: of samples that were not used for training; not in mode 'base', which has no joint rows.
+        solution: from the training data.
+        x: (size,) its unknowns, with the bias of the force sensors in these samples.
         measured: (nj,) RMS of the torques.
     """
     columns = solution.columns
     part = columns.slices['offset']
     change, std = (values[part] for values in _changes(equations, solution, x))
-    # An offset that was not freed is zero, about as surely as it could be found here.
+    # An offset that was not freed is zero, with about the uncertainty of the offset in these samples.
     free = solution.free[part]
     sure = np.hypot(std, np.where(free, solution.std[part], std))
     names, changes = [], []
@@ -53,10 +53,10 @@ def offset_notes(equations: Equations, solution: Solution, x: Floats, measured: 
 
 
 def _changes(equations: Equations, solution: Solution, x: Floats) -> tuple[Floats, Floats]:
-    """(size,) by how much unknowns of these samples differ from x, and standard deviations of it.
+    """(size,) change of the unknowns in these samples relative to x, and its standard deviation.
 
-    Offsets and biases are free; all else that was free moves only as far as it is unsure, for its errors
-    must not pass for offsets.
+    Offsets and biases are free. All other free unknowns change only within their uncertainty, so that their
+    errors are not taken for offsets.
     """
     columns, own = equations.columns, np.zeros(len(x), dtype=bool)
     own[columns.slices['offset']] = True

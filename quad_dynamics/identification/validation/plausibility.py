@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a result doubtful as a robot, however well it fits: said before anything else of it."""
+"""Warnings about implausible results; they are shown first."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.plausible import Limits, immobile_mass
 from quad_dynamics.identification.solvers.solution import Solution
 
-_MOST = 0.15  # change of the whole mass that is not worth a warning
-_WORTH = 0.08  # part of the robot that the data must ask for beyond a limit
-_SHOWN = 4  # limits that are named
-_UNCARRIED = 0.12  # part of the weight by which feet may carry another
-_LOOKED_AT = 2000  # samples, at most
+_MOST = 0.15  # relative change of the total mass without a warning
+_WORTH = 0.08  # share of the robot for which the data must exceed a limit
+_SHOWN = 4  # number of limits that are named
+_UNCARRIED = 0.12  # relative difference between the weight on the feet and that of the robot
+_LOOKED_AT = 2000  # largest number of samples that are used
 
 
 def implausible(solution: Solution, limits: Limits | None) -> list[str]:
-    """Sentences about masses and limits.
+    """Warnings about masses and limits.
 
     Args:
-        solution: what was found.
-        limits: that it had to keep; None: none.
+        solution: to check.
+        limits: plausibility limits of the solution; None: none.
     """
     columns = solution.columns
     before, after = (float(x[columns.slices['pi']][::10].sum()) for x in (columns.prior, solution.x))
@@ -47,15 +47,15 @@ def implausible(solution: Solution, limits: Limits | None) -> list[str]:
 
 
 def uncarried(equations: Equations, solution: Solution) -> list[str]:
-    """A sentence where the feet carry more or less than the robot that was found; bases that float only.
+    """Warning if the feet carry more or less than the weight of the result; only for floating bases.
 
-    Where freeing inertia does not help, as in trots with many impacts, a payload stays unknown, and biases of
-    the force sensors stand for it. The sum of the forces as measured shows it all the same: what it is over
-    weight and acceleration of the robot, by least squares over samples.
+    If freeing inertia does not improve predictions, as in trots with many impacts, a payload is not
+    identified, and force biases compensate for it. It is still visible in the sum of the measured forces:
+    they are compared with weight and acceleration of the robot, by least squares over samples.
 
     Args:
         equations: of the training data.
-        solution: what was found.
+        solution: to check.
     """
     if equations.mode not in ('forces', 'base'):
         return []

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether one recording repeats the motion of another: then errors on it say nothing about new motion.
+"""Detection of repeated motion: errors on a repetition are not valid for new motion.
 
-Positions and velocities of all joints are compared in windows of a few seconds, at every shift of time. With
-the positions (or velocities) z of a window, each joint scaled to unit size, and y of the other recording,
+Positions and velocities of all joints are compared in windows of a few seconds, at every time shift. With the
+positions (or velocities) z of a window, each joint scaled to unit size, and y of the other recording,
 
     mismatch = min over shifts of |z - y|^2 / |z - mean z|^2.
 
-It is about 1 or more for different motion and 0 for the same. Noise of sensors and imperfect tracking leave
-some of it, so it has to be small, not zero. A window in which the robot rests says nothing and is left out.
+The mismatch is about 1 or more for different motion and 0 for the same. Sensor noise and tracking errors add
+to it, so it has to be small, not zero. Windows in which the robot is at rest are ignored.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.model.model import Model
 
-_RATE = 50.0  # of the comparison [Hz]; joints of walking robots move at up to some 10 Hz
-_WINDOW = 4.0  # [s]: several steps of a gait, so that another pace is seen
+_RATE = 50.0  # of the comparison [Hz]; joints of walking robots move at up to about 10 Hz
+_WINDOW = 4.0  # [s]: several steps of a gait, so that another pace is detected
 _MOST_WINDOWS = 48
-# Roots of the mismatch below which motion is the same. A robot repeats a trajectory to some 5 % in positions
-# and 10 % in velocities; steps that are 20 % longer, or 3 % faster, are beyond these.
+# Roots of the mismatch below which motion is the same. A robot repeats a trajectory to about 5 % in positions
+# and 10 % in velocities; steps that are 20 % longer, or 3 % faster, exceed these values.
 _SAME_POSITION = 0.12
 _SAME_VELOCITY = 0.22
-_RESTING = 0.1  # a window with less than this part of the highest speed is at rest
-_SLOWEST = 0.05  # joints that move less than this part of the liveliest weigh less
-_OVERLAP = 0.4  # part of a window that must be known, and that the other recording must cover
-_GAP = 2.5  # samples that are so many usual steps apart are not neighbours
-_SEAM = 8  # samples of a chunk that are looked at with the next one, too
-_MOST_REPEATED = 0.5  # share of windows from which on a recording is a repetition
+_RESTING = 0.1  # a window with less than this fraction of the highest speed is at rest
+_SLOWEST = 0.05  # joints that move less than this fraction of the most active one have less weight
+_OVERLAP = 0.4  # fraction of a window that must be known, and that the other recording must cover
+_GAP = 2.5  # samples this many median steps apart are not adjacent
+_SEAM = 8  # samples of a chunk that are also processed with the next one
+_MOST_REPEATED = 0.5  # share of windows at which a recording is a repetition
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """How much of a recording is in another one.
+    """How much of a recording is contained in another one.
 
     Attributes:
         windows: number of windows in which the robot moves.
-        repeated: how many of them the other recording holds as well.
-        shift: of time between the two, where they agree best [s]; NaN if they never do.
+        repeated: number of these windows that are also in the other recording.
+        shift: time shift between the two at the best agreement [s]; NaN if there is none.
     """
 
     windows: int
@@ -58,23 +58,23 @@ class Repetition:
 
     @property
     def share(self) -> float:
-        """Part of the moving windows that is repeated; 0 if nothing moves."""
+        """Share of the moving windows that is repeated; 0 if nothing moves."""
         return self.repeated / self.windows if self.windows else 0.0
 
     @property
     def is_repetition(self) -> bool:
-        """Whether the recording is no new motion."""
+        """Whether the recording contains no new motion."""
         return self.share >= _MOST_REPEATED
 
 
 def refuse_repetition(
     training: Samples, validation: Samples, model: Model, name: str, hashes: tuple[Sequence[str], str]
 ) -> Repetition:
-    """Make sure that a validation recording shows new motion.
+    """Check that a validation recording contains new motion.
 
     Args:
-        training: samples of the recordings that were trained on.
-        validation: samples of the other one.
+        training: samples of the training recordings.
+        validation: samples of the validation recording.
         model: robot.
         name: of the validation recording, for messages.
         hashes: SHA-256 of each training recording, and of the validation recording.
@@ -95,11 +95,11 @@ def refuse_repetition(
 
 
 def find_repetition(training: Samples, validation: Samples, model: Model) -> Repetition:
-    """Look for the motion of one recording in another.
+    """Search for the motion of one recording in another.
 
     Args:
-        training: samples of the other recordings.
-        validation: samples of the recording that is looked at.
+        training: samples of the training recordings.
+        validation: samples of the recording to check.
         model: robot.
     """
     old = [_Track(*parts) for parts in _on_grid(training, model)]
@@ -132,10 +132,10 @@ def find_repetition(training: Samples, validation: Samples, model: Model) -> Rep
 
 @dataclass(frozen=True, eq=False)
 class _Track:
-    """One recording on an even grid: (n,) which points are known, (n, nj) positions and velocities.
+    """One recording on a uniform grid: (n,) which points are known, (n, nj) positions and velocities.
 
     Attributes:
-        start: number of the first point.
+        start: index of the first point.
     """
 
     known: Floats
@@ -145,7 +145,7 @@ class _Track:
 
 
 def _on_grid(samples: Samples, model: Model) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Values on the grid, for each recording; its time begins anew at the next one."""
+    """Values on the grid, for each recording; time restarts with each recording."""
     get, nj = samples.layout.get, model.nj
     cells: list[tuple[int, Floats]] = []
     rest = np.empty((0, samples.layout.width))
@@ -167,7 +167,7 @@ def _on_grid(samples: Samples, model: Model) -> Iterator[tuple[Floats, Floats, F
 
 
 def _between_samples(time: Floats, values: Floats) -> list[tuple[int, Floats]]:
-    """Number of the first point of the grid in a segment of samples, and (n, k) values on it."""
+    """Index of the first grid point in a segment of samples, and (n, k) values on the grid."""
     first, last = math.ceil(time[0] * _RATE - 1e-6), math.floor(time[-1] * _RATE + 1e-6)
     if last < first or len(time) < 2:
         return []
@@ -190,7 +190,7 @@ def _filled(cells: list[tuple[int, Floats]], nj: int) -> tuple[Floats, Floats, F
 
 
 def _windows(track: _Track) -> Iterator[_Track]:
-    """Windows of a recording, each half over the one before; the whole of a short one."""
+    """Windows of a recording, overlapping by half; a short recording is one window."""
     n, size = len(track.known), min(int(_WINDOW * _RATE), len(track.known))
     for begin in range(0, n - size + 1, max(size // 2, 1)):
         part = slice(begin, begin + size)
@@ -199,12 +199,12 @@ def _windows(track: _Track) -> Iterator[_Track]:
 
 
 def _speed(window: _Track) -> float:
-    """Usual speed of all joints together; the median, for a single jump is no motion."""
+    """Typical speed of all joints together; the median, because a single jump is not motion."""
     return float(np.median(np.linalg.norm(window.v[window.known > 0.0], axis=1)))
 
 
 def _scales(tracks: Sequence[_Track]) -> tuple[Floats, Floats] | None:
-    """(nj,) usual size of positions about their mean, and of velocities; None where nothing moves."""
+    """(nj,) standard deviation of positions, and RMS of velocities; None if nothing moves."""
     q = np.concatenate([track.q[track.known > 0.0] for track in tracks] or [np.zeros((0, 1))])
     v = np.concatenate([track.v[track.known > 0.0] for track in tracks] or [np.zeros((0, 1))])
     if not len(q) or not np.any(q.std(axis=0) > 0.0) or not np.any(v):
@@ -217,7 +217,7 @@ def _scales(tracks: Sequence[_Track]) -> tuple[Floats, Floats] | None:
 
 
 class _Search:
-    """Finds windows in a recording, by correlation through Fourier transforms."""
+    """Finds windows in a recording, by correlation with Fourier transforms."""
 
     def __init__(self, track: _Track, scales: tuple[Floats, Floats]) -> None:
         self.scales, self.n = scales, len(track.known)
@@ -258,12 +258,12 @@ class _Search:
         return np.asarray(rfft(values, self.size, axis=0))
 
     def _correlate(self, a: npt.NDArray[np.complex128], b: npt.NDArray[np.complex128]) -> Floats:
-        """Sum over t of a[t] b[t + lag]; negative lags stand at the end."""
+        """Sum over t of a[t] b[t + lag]; negative lags are at the end."""
         return np.asarray(irfft(np.conj(a) * b, self.size, axis=0))
 
 
 def _between(values: Floats, k: int) -> float:
-    """The minimum near index k of what is smooth between the cells, by a parabola through three values."""
+    """Minimum near index k, by a parabola through three values."""
     if not 0 < k < len(values) - 1:
         return float(values[k])
     left, mid, right = values[k - 1 : k + 2]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulate and compare: models are let go from states of the log, with its torques, and end near it or not.
+"""Comparison of simulations with the log, started from logged states with the logged torques.
 
-A simulation of the whole log would drift away for any model, for nothing but torques holds the legs. So the
-log is cut into windows of a tenth of a second (multiple shooting). Each begins in the logged state; motors
-give the logged torques, the ground the measured forces, the base moves as logged; the joints go where the
-model lets them. What counts is how far they are from the log when the window ends.
+A simulation of the whole log would diverge with any model, because only torques act on the legs. So the log
+is divided into windows of a tenth of a second (multiple shooting). Each starts in the logged state, with the
+logged torques of the motors, the measured forces of the ground, and the logged motion of the base; the joints
+move freely. The result is their distance from the log at the end of the window.
 
 The difference e to the log is integrated, not the motion itself:
 
     e'' = a(q + e, u + e', tau, f) - a_log,
 
-which is zero for a perfect model, however coarse the steps are. Coulomb friction takes its direction from the
-log, and a joint whose row does not count (at rest, saturated) follows the log: whether something sticks would
-decide otherwise, not the model.
+which is zero for a perfect model, however coarse the steps are. The direction of Coulomb friction is taken
+from the log. Joints whose rows are not used (at rest, saturated) follow the log; otherwise the result would
+depend on whether a joint sticks, not on the model.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from quad_dynamics.model.model import Model
 WINDOW = 0.1  # [s]
 _MOST_WINDOWS = 600
 _AT_ONCE = 64  # windows that are simulated together
-_LEAST_USED = 0.5  # part of a window's rows of a joint that must count
-_MOST_STEPS = 100  # from one row of the log to the next
-_FARTHEST = 1e3  # where what runs away is held [rad, rad/s]
+_LEAST_USED = 0.5  # share of a joint's rows in a window that must be used
+_MOST_STEPS = 100  # between two rows of the log
+_FARTHEST = 1e3  # bound for diverging simulations [rad, rad/s]
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """How far simulated joints are from the log at the ends of windows; RMS over windows.
+    """Distance of simulated joints from the log at the ends of windows; RMS over windows.
 
     Attributes:
         joints: names.
         window: length [s].
-        windows: (nj,) how many count for each joint.
+        windows: (nj,) number of windows of each joint.
         position: (2, nj) before and after [rad or m].
         velocity: (2, nj) before and after [rad/s or m/s].
     """
@@ -65,10 +65,10 @@ class Replay:
 
 
 def replay(equations: Equations, before: Floats, after: Floats, window: float = WINDOW) -> Replay | None:
-    """Let two models go from states of the log.
+    """Simulate two models from logged states.
 
     Args:
-        equations: of the log; not of the mode 'base', which knows no joints.
+        equations: of the log; not in mode 'base', which has no joint rows.
         before: (size,) unknowns of the first model.
         after: (size,) of the second.
         window: length of a window [s].
@@ -113,7 +113,7 @@ def _batches(equations: Equations, window: float) -> Iterator[tuple[Floats, floa
 
 
 def _windows(equations: Equations, window: float) -> Iterator[tuple[Floats, float]]:
-    """Rows of windows that lie within one segment, evenly over the log, and the time between rows."""
+    """Rows of windows within segments, evenly distributed over the log, and the time between rows."""
     samples, get = equations.samples, equations.samples.layout.get
     rest = np.empty((0, samples.layout.width))
     possible = _count(equations, window)
@@ -136,7 +136,7 @@ def _windows(equations: Equations, window: float) -> Iterator[tuple[Floats, floa
 
 
 def _count(equations: Equations, window: float) -> int:
-    """Windows of the whole log, about."""
+    """Approximate number of windows of the whole log."""
     get, total = equations.samples.layout.get, 0.0
     for chunk in equations.samples.chunks():
         step = np.diff(get(chunk, 'time'))
@@ -165,7 +165,7 @@ def _simulate(
     prescribed = np.arange(model.nv) < model.nv - model.nj
 
     def acceleration(at: float, e: Floats, de: Floats) -> Floats:
-        """(n, nj) of the difference to the log, at a place between its rows."""
+        """(n, nj) acceleration of the difference to the log, at a position between its rows."""
         rows, nj = _between(batch, at), model.nj
         q, u, du = (np.array(get(rows, name)) for name in ('q', 'u', 'du'))
         if model.floating_base:
@@ -180,7 +180,7 @@ def _simulate(
     h = dt / steps
     e, de = np.zeros((n, model.nj)), np.zeros((n, model.nj))
     for k in range((length - 1) * steps):
-        # Heun's rule: the mean of what both ends of the step say.
+        # Heun's method: the mean of both ends of the step.
         a = acceleration(k / steps, e, de)
         ahead = acceleration((k + 1) / steps, _held(e + h * de), _held(de + h * a))
         e = _held(e + h * de + 0.5 * h**2 * a)
@@ -189,13 +189,13 @@ def _simulate(
 
 
 def _between(rows: Floats, at: float) -> Floats:
-    """(n, width) of rows (n, length, width), on the line between the two nearest to a place."""
+    """(n, width) linear interpolation between rows (n, length, width)."""
     k = min(int(at), rows.shape[1] - 2)
     return np.asarray(rows[:, k] + (at - k) * (rows[:, k + 1] - rows[:, k]))
 
 
 def _steps(equations: Equations, model: Model, x: Floats, rows: Floats, dt: float) -> int:
-    """Steps from one row to the next, so many that friction stops no joint within one."""
+    """Number of steps between rows, such that friction stops no joint within one step."""
     columns, nj = equations.columns, model.nj
     damping = x[columns.slices['viscous']] + np.abs(x[columns.slices['asymmetric']])
     M = mass_matrix(model, np.array(equations.samples.layout.get(rows, 'q')))[:, -nj:, -nj:]
@@ -208,14 +208,14 @@ def _held(values: Floats) -> Floats:
 
 
 def _forces(equations: Equations, x: Floats, rows: Floats) -> Floats:
-    """(n, nv) of motors and ground as logged; where the row of a joint does not count, what its motion needs.
+    """(n, nv) logged forces of motors and ground; for unused rows, the torque that the logged motion needs.
 
-    Forces of the ground that were not measured are those that explain the logged motion best.
+    Ground forces that were not measured are those that fit the logged motion best.
     """
     get, columns = equations.samples.layout.get, equations.columns
     nj, nv = columns.model.nj, columns.model.nv
     total = np.zeros((len(rows), nv))
-    late = x[columns.slices['delay']]  # what is left of the delays of torques and forces
+    late = x[columns.slices['delay']]  # residual delays of torques and forces
     total[:, nv - nj :] = get(rows, 'tau') + late[0] * get(rows, 'dtau')
     Y, y = equations.raw(rows)
     r = y - Y @ x
@@ -235,7 +235,7 @@ def _forces(equations: Equations, x: Floats, rows: Floats) -> Floats:
 
 
 def _friction(equations: Equations, x: Floats, u: Floats, sign: Floats) -> Floats:
-    """(n, nv) torque of friction at a velocity; its direction is given."""
+    """(n, nv) friction torque at a velocity; its direction is given."""
     columns, nj = equations.columns, equations.columns.model.nj
     own = columns.joint_columns(u[:, u.shape[1] - nj :], sign)
     kinds = np.array([x[columns.slices[kind]] for kind in JOINT_KINDS])

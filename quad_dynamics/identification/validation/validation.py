@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well torques are predicted that were not fitted: errors before and after, beside what is possible."""
+"""Errors of predicted torques on data that were not fitted: before, after, and the lowest possible."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ from quad_dynamics.identification.validation.leg_spreads import Spread, leg_spre
 from quad_dynamics.identification.validation.offset_changes import offset_notes
 from quad_dynamics.identification.validation.replay import Replay, replay
 
-_NEGLIGIBLE = 1e-9  # directions whose singular value is below this part of the largest are not fitted
+_NEGLIGIBLE = 1e-9  # directions with singular values below this fraction of the largest are not fitted
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Root mean squares of what torques differ from their prediction, one for each row.
+    """Root mean squares of measured minus predicted torques, one for each row.
 
     Attributes:
-        names: of the rows: 'base force', 'base moment' (lengths of these vectors), then the joints.
+        names: of the rows: 'base force', 'base moment' (norms of these vectors), then the joints.
         units: of each row.
-        measured: (rows,) RMS of what was measured; NaN for a base without force sensors.
-        before: (rows,) RMS of measured minus predicted, with the model as it was, its friction included.
-        after: (rows,) with what was found.
-        floor: (rows,) with the least-squares fit to these samples themselves: no parameters do much better.
-            Where `after` is better (the fit weighs all rows together), that.
-        samples: (rows,) how many count; near rest, at a stop, and with a saturated motor they do not.
-        total: how many there are of each row.
-        every: (3, rows) RMS of what was measured, before and after, over all rows, those that do not count
-            included; NaN for joints whose torque is unknown.
+        measured: (rows,) RMS of the measurements; NaN for a base without force sensors.
+        before: (rows,) RMS of measured minus predicted, with the original model including its friction.
+        after: (rows,) the same with the solution.
+        floor: (rows,) the same with a least-squares fit to these samples themselves: no parameters do much
+            better. If `after` is lower (the fit weights all rows together), its value.
+        samples: (rows,) number of used samples; those near rest, at a joint limit, and with a saturated motor
+            are not used.
+        total: number of all samples.
+        every: (3, rows) RMS of the measurements, before and after, over all rows including unused ones; NaN
+            for joints whose torque is unknown.
     """
 
     names: tuple[str, ...]
@@ -51,36 +52,36 @@ class Errors:
     every: Floats
 
     def relative(self, errors: Floats) -> Floats:
-        """Errors as a part of what was measured, both RMS."""
+        """Errors relative to the measurements, both RMS."""
         with np.errstate(divide='ignore', invalid='ignore'):
             return np.asarray(errors / self.measured)
 
     @property
     def left_out(self) -> Floats:
-        """(rows,) part of the rows that does not count."""
+        """(rows,) share of unused rows."""
         return np.asarray(1.0 - self.samples / max(self.total, 1))
 
     @property
     def relative_every(self) -> Floats:
-        """(2, rows) errors before and after over all rows, as parts of what was measured over all rows."""
+        """(2, rows) errors before and after over all rows, relative to the measurements over all rows."""
         with np.errstate(divide='ignore', invalid='ignore'):
             return np.asarray(self.every[1:] / self.every[0])
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """One figure for all joints: RMS over all their rows together, over the RMS measured over the same rows.
+    """One value for all joints: RMS error over all their rows, relative to the RMS measured in these rows.
 
-    Joints with large torques weigh more than those with small ones, as they do in the sum of squares. Of a
-    robot with the rows of the base alone, it is the figure of the force on the base.
+    Joints with large torques have more weight than those with small ones, as in the sum of squares. If a
+    robot has base rows only, it is the value of the base force.
 
     Attributes:
         name: 'all joints' or 'base force'.
-        unit: of the errors; 'N m, N' where joints of both kinds are pooled as numbers.
+        unit: of the errors; 'N m, N' if joints of both kinds are pooled as numbers.
         rms: RMS errors before and after, and the floor.
-        relative: the same as parts of the RMS measured.
-        left_out: part of the rows that does not count.
-        every: relative errors before and after over all rows, those that do not count included.
+        relative: the same relative to the RMS measured.
+        left_out: share of unused rows.
+        every: relative errors before and after over all rows, including unused ones.
     """
 
     name: str
@@ -92,7 +93,7 @@ class Pooled:
 
 
 def pooled(errors: Errors) -> Pooled:
-    """The one figure for all joints; NaN where no row counts."""
+    """The pooled value for all joints; NaN if no row is used."""
     joints = [i for i, name in enumerate(errors.names) if name not in ('base force', 'base moment')]
     rows = joints or [0]
     weights = np.where(np.isfinite(errors.measured[rows]), errors.samples[rows], 0).astype(np.float64)
@@ -121,18 +122,19 @@ def pooled(errors: Errors) -> Pooled:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """What validation has shown.
+    """Result of a validation.
 
     Attributes:
-        on: on what: 'held-out blocks', or the name of another recording.
-        equations: of the samples that it was done on.
-        solution: that was validated; with held-out blocks one that was found without them.
-        before: (size,) unknowns of the model as it was; with the bias of these force sensors.
-        after: (size,) unknowns of the solution; likewise.
+        on: hold-out set: 'held-out blocks', or the name of another recording.
+        equations: of the validation samples.
+        solution: that was validated; with held-out blocks, one that was fitted without them.
+        before: (size,) unknowns of the original model, with the bias of these force sensors.
+        after: (size,) unknowns of the solution, with the bias of these force sensors.
         errors: of torques.
-        replay: simulated beside the log; None where there is no segment long enough, or no joint rows.
-        spreads: how much the legs differ; empty for robots with fewer than two legs.
-        notes: what must be known to judge them.
+        replay: simulations compared with the log; None if there is no segment of sufficient length, or no
+            joint rows.
+        spreads: differences between the legs; empty for robots with fewer than two legs.
+        notes: that matter for the errors.
     """
 
     on: str
@@ -147,18 +149,18 @@ class Validation:
 
     @property
     def held_out(self) -> bool:
-        """Whether it was done on blocks of the recordings that were trained on."""
+        """Whether the data are held-out blocks of the training recordings."""
         return self.on == HELD_OUT
 
 
 def validate(equations: Equations, solution: Solution, on: str, notes: tuple[str, ...] = ()) -> Validation:
-    """Validate a solution on samples that it was not fitted to.
+    """Validate a solution on samples that were not used for the fit.
 
     Args:
         equations: of these samples.
-        solution: what was found from others.
+        solution: from other samples.
         on: name of the recording, or 'held-out blocks'.
-        notes: what must be known to judge the figures.
+        notes: that matter for the errors.
 
     Raises:
         ArgumentError: there are no samples.
@@ -181,9 +183,9 @@ def validate(equations: Equations, solution: Solution, on: str, notes: tuple[str
 
 
 def _evenly(equations: Equations) -> Equations:
-    """The same with rows weighted as if nothing were known of their noise.
+    """The same with rows weighted as if their noise were unknown.
 
-    Noise that was fitted with a solution takes for noise what this solution has missed.
+    Noise that was estimated with a solution would include the errors of this solution.
     """
     columns, mode = equations.columns, equations.mode
     return Equations(equations.samples, columns, mode, first_noise(columns, mode == 'projection'))
@@ -198,7 +200,7 @@ def with_own_bias(equations: Equations, x: Floats) -> Floats:
     A, own = normal.YtY[part, part], np.array(x)
     own[part] = 0.0
     b = (normal.Yty - normal.YtY @ own)[part]
-    # A foot that never stands, or was never measured, has none.
+    # A foot that is never in stance, or was never measured, has no bias.
     own[part] = np.linalg.lstsq(A, b, rcond=_NEGLIGIBLE)[0] if A.any() else 0.0
     return own
 
@@ -207,7 +209,7 @@ def with_own_bias(equations: Equations, x: Floats) -> Floats:
 
 
 def torque_errors(equations: Equations, before: Floats, after: Floats) -> Errors:
-    """Errors of predicted torques on all samples whose rows count.
+    """Errors of predicted torques on all samples with used rows.
 
     Args:
         equations: of the samples.
@@ -244,7 +246,7 @@ def _as_errors(equations: Equations, sums: Floats, counts: Floats, every: Floats
     with np.errstate(divide='ignore', invalid='ignore'):
         rms, rms_every = rms_of(sums / counts), rms_of(every / total)
     rms[3] = np.minimum(rms[3], rms[2])
-    rms_every[:, rms_every[0] == 0.0] = np.nan  # a torque that is zero throughout was not measured
+    rms_every[:, rms_every[0] == 0.0] = np.nan  # a torque that is always zero was not measured
     if mode == 'projection':
         rms[0, :2] = rms_every[0, :2] = np.nan
     joints = model.joint_names if mode != 'base' else ()
@@ -265,7 +267,7 @@ def _as_errors(equations: Equations, sums: Floats, counts: Floats, every: Floats
 
 
 def _measured(equations: Equations, rows: Floats) -> Floats:
-    """(n, rows) what was measured: forces of the ground on the base, torques of the motors."""
+    """(n, rows) measurements: forces of the ground on the base, torques of the motors."""
     get, model = equations.samples.layout.get, equations.columns.model
     values = np.zeros((len(rows), model.nv))
     values[:, model.nv - model.nj :] = get(rows, 'tau')
@@ -276,9 +278,10 @@ def _measured(equations: Equations, rows: Floats) -> Floats:
 
 
 def best_fit(equations: Equations) -> Floats:
-    """(size,) the least-squares fit to the samples themselves, nearest to what the model says.
+    """(size,) least-squares fit to the samples themselves, closest to the model.
 
-    It is no solution, for it need not be physical; no model of this form has smaller errors.
+    It is not a solution, because it need not be physically consistent; no model of this form has smaller
+    errors.
     """
     normal, prior = equations.accumulate()[0], equations.columns.prior
     scale = np.sqrt(np.maximum(np.diag(normal.YtY), 0.0))
