@@ -71,7 +71,7 @@ class BagSource(Source):
                 raise ArgumentError(f'{self.name}: {error}') from error
 
     def _check_first(self, reader: AnyReader) -> None:
-        """Look for joints and feet in the first messages; what nobody asked for is left out if it is odd."""
+        """Find joints and feet in the first messages; skip unexpected topics that were not requested."""
         for topic, reading in list(self._readings.items()):
             first = itertools.islice(self._messages(reader, [topic]), _LOOK)
             try:
