@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions that make parameters visible."""
+"""Design of exciting motions for identification."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descent inside limits: L-BFGS whose steps are halved until they stay inside, and go down enough.
+"""L-BFGS inside limits, with backtracking until a step is feasible and decreases the cost sufficiently.
 
-(Nocedal and Wright 2006, algorithms 7.4 and 3.1.) A value costs little beside its derivative here, so that a
-step is tried by values alone; and a value of inf, which is outside, only makes a step shorter.
+(Nocedal and Wright 2006, algorithms 7.4 and 3.1.) A value is cheap compared with its gradient here, so steps
+are tested by values alone. A value of inf means infeasible, and only makes a step shorter.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats
 
-_KEPT = 15  # pairs of steps and changes of the derivative
-_ENOUGH = 1e-4  # of the fall that the derivative promises
+_KEPT = 15  # pairs of steps and gradient changes
+_ENOUGH = 1e-4  # fraction of the decrease that the gradient predicts
 _HALVINGS = 25
-_STUCK = 1e-7  # steps that go down by less than this part end the descent
+_STUCK = 1e-7  # relative decrease below which the descent ends
 
 
 def descend(
@@ -27,14 +27,14 @@ def descend(
     longest: float,
     each: Callable[[], None] = lambda: None,
 ) -> Floats:
-    """Go down from x.
+    """Minimise from x.
 
     Args:
-        value: of a point; inf outside of the limits.
-        gradient: there, for points inside.
-        x: (n,) where to begin, inside.
-        iterations: at most so many steps.
-        longest: change of any number in one step.
+        value: of a point; inf outside the limits.
+        gradient: at points inside the limits.
+        x: (n,) initial point, inside the limits.
+        iterations: maximum number of steps.
+        longest: largest change of any variable in one step.
         each: called after each step.
 
     Returns:
@@ -45,7 +45,7 @@ def descend(
     for _ in range(iterations):
         direction = -_times_inverse(pairs, g)
         slope = float(direction @ g)
-        if slope >= 0.0:  # the memory is of no use here
+        if slope >= 0.0:  # the memory is not useful here
             pairs.clear()
             direction, slope = -g, -float(g @ g)
         direction, slope, step = _cut(direction, slope, longest)
@@ -57,7 +57,7 @@ def descend(
         else:
             if not pairs:
                 break
-            pairs.clear()  # once more, straight down
+            pairs.clear()  # restart with steepest descent
             continue
         x_new = x + step * direction
         g_new = gradient(x_new)
@@ -78,7 +78,7 @@ def _cut(direction: Floats, slope: float, longest: float) -> tuple[Floats, float
 
 
 def _times_inverse(pairs: list[tuple[Floats, Floats]], g: Floats) -> Floats:
-    """The derivative times what is known of the inverse of the second one."""
+    """The gradient times the approximate inverse of the Hessian."""
     x, shares = g.copy(), []
     for s, y in reversed(pairs):
         share = float(s @ x) / float(s @ y)

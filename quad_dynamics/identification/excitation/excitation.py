@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Designs motions that make the parameters of a robot visible, inside all its limits.
+"""Designs motions that make the parameters of a robot identifiable, within all its limits.
 
-A robot that stands sways first, with all feet on the ground; then it swings its legs, one after the other.
+A standing robot sways first, with all feet on the ground; then it swings its legs, one after the other.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from quad_dynamics.model.model import Model
 
 
 def choose_motion(model: Model, leg: str = '') -> HeldBase | Standing:
-    """The way in which a robot is to move.
+    """The type of motion of a robot.
 
     Args:
         model: robot; with a floating base it stands on all its feet.
-        leg: name of a leg that alone moves, the base held; '' for everything that can move.
+        leg: name of the only leg that moves, with a fixed base; '' for all joints.
 
     Raises:
-        ArgumentError: there is no such leg, or the base floats and a leg is asked for.
+        ArgumentError: there is no such leg, or a leg is requested for a floating base.
     """
     if not leg:
         return Standing(model) if model.floating_base else HeldBase(model, np.arange(model.nj))
@@ -51,13 +51,13 @@ def design(
     """Design a motion.
 
     Args:
-        motion: the way in which the robot is to move.
-        settings: what can be chosen.
-        ground: height of a plane that nothing may touch [m]; None: none, or that on which the robot stands.
-        progress: called with the steps of the search that are done, and with all.
+        motion: type of motion.
+        settings: of the design.
+        ground: height of a plane that must not be touched [m]; None: none, or that on which the robot stands.
+        progress: called with the numbers of completed and of all steps of the search.
 
     Raises:
-        ArgumentError: the robot cannot move inside its limits.
+        ArgumentError: the robot cannot move within its limits.
     """
     settings = settings or ExcitationSettings()
     swings = isinstance(motion, Standing) and settings.swing > 0.0
@@ -88,7 +88,7 @@ def _counter(progress: Callable[[int, int], None], steps: int) -> Callable[[], N
 
 
 def _whole(search: Search, sway: Candidate, swings: Swings) -> Candidate:
-    """Sway and swings as one motion, judged by all that it says about the robot."""
+    """Sway and swings as one motion, evaluated by its total information."""
     if not swings.parts:
         return sway
     information = search.information

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A designed motion as a bag with one trajectory, as force_node takes it from `joint_targets`.
+"""A designed motion as a bag with one trajectory, which force_node receives on `joint_targets`.
 
-It has no stamp, so that it begins when it is played. The first point comes after some seconds: until then the
-robot goes from wherever it is to its resting pose.
+The trajectory has no stamp, so it begins when it is played. Its first point comes after some seconds, in
+which the robot moves from its current pose to its rest pose.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _KIND = 'trajectory_msgs/msg/JointTrajectory'
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """Points that joints go through.
+    """A joint trajectory.
 
     Attributes:
         joint_names: of k joints.
-        time: (n,) since the beginning, the first above 0 [s].
+        time: (n,) since the beginning; the first is above 0 [s].
         position: (n, k) [rad or m].
-        velocity: likewise.
-        acceleration: likewise.
+        velocity: (n, k) [rad/s or m/s].
+        acceleration: (n, k) [rad/s^2 or m/s^2].
     """
 
     joint_names: tuple[str, ...]
@@ -48,11 +48,11 @@ def write_trajectory(trajectory: Trajectory, path: str | os.PathLike[str], stora
 
     Args:
         trajectory: of the joints.
-        path: of the bag, where nothing is yet.
+        path: of the bag; must not exist.
         storage: mcap or sqlite3.
 
     Raises:
-        ArgumentError: there is something already, or the storage is not known.
+        ArgumentError: the path exists, or the storage is unknown.
     """
     with MessageBag(path, storage) as bag:
         types = bag.types.types
@@ -69,7 +69,7 @@ def read_trajectory(path: str | os.PathLike[str]) -> Trajectory:
     """The first trajectory in a bag.
 
     Raises:
-        ArgumentError: it is no bag, or has no trajectory.
+        ArgumentError: it is not a bag, or has no trajectory.
     """
     folder = Path(path)
     try:
@@ -78,7 +78,7 @@ def read_trajectory(path: str | os.PathLike[str]) -> Trajectory:
             for _, _, raw in reader.messages(chosen) if chosen else ():
                 return _trajectory(get_typestore(Stores.ROS2_JAZZY).deserialize_cdr(raw, _KIND))
             topics = sorted({one.topic for one in reader.connections})
-    except Exception as error:  # rosbags raises many kinds for damaged bags
+    except Exception as error:  # rosbags raises many exceptions for damaged bags
         raise ArgumentError(f'{folder} cannot be read: {str(error).rstrip(".")}') from error
     raise ArgumentError(
         f'{folder} has no JointTrajectory; expected a bag of `quad_dynamics excite`, not {topics}'

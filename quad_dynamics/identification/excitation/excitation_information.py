@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much a motion says about the base parameters: its information matrix, and two ways to judge it.
+"""Information of a motion about the base parameters: its information matrix, and two criteria.
 
-The base parameters are those columns of the regressor that no others can replace, found once by a QR
-factorisation with pivoting over random motions; links, viscous and Coulomb friction and offsets count.
+The base parameters are the columns of the regressor that a QR factorisation with pivoting selects over random
+motions. Links, viscous and Coulomb friction and offsets are included.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from quad_dynamics.identification.excitation.excitation_motion import HeldBase, 
 from quad_dynamics.identification.excitation.lifted import Lifted
 
 _KINDS = ('viscous', 'coulomb', 'offset')
-_SLOW = 0.1  # below this speed the sign of a velocity fades, as filters make it [rad/s or m/s]
-_RANK = 1e-6  # of columns of length one: below it one counts as a combination of others
-_RANDOM = 400  # states from which the base parameters are found
-_SOFT = 8  # power with which the smallest eigenvalues count, so that a condition number has a derivative
+_SLOW = 0.1  # below this speed the sign of a velocity is smoothed, as by filters [rad/s or m/s]
+_RANK = 1e-6  # columns of unit length with a smaller independent part are combinations of others
+_RANDOM = 400  # states from which the base parameters are computed
+_SOFT = 8  # exponent of the soft minimum of eigenvalues, which makes a condition number differentiable
 
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """How good a motion is.
+    """Quality of a motion.
 
     Attributes:
-        condition: number of the equations, columns scaled to length 1.
+        condition: condition number of the equations, columns scaled to length 1.
         log_det: of the information matrix of all samples.
-        std: (base parameters,) predicted standard deviations, of white noise.
+        std: (base parameters,) predicted standard deviations for white noise.
         names: of the base parameters.
     """
 
@@ -52,17 +52,17 @@ class Information:
     """
 
     def __init__(self, motion: HeldBase | Standing | Lifted, seed: int) -> None:
-        """Find the base parameters.
+        """Determine the base parameters.
 
         Args:
-            motion: the way to move.
+            motion: type of motion.
             seed: of the random motions.
         """
         self._motion, model = motion, motion.model
         self.columns: Columns = make_columns(model)
         self._noise = first_noise(self.columns, forces_unknown=False)
         own = self._own = motion.leg if isinstance(motion, Lifted) else motion.joints
-        # Rows of joints that are held say nothing about those that move, nor does a base that rests.
+        # Rows of fixed joints, and of a resting base, contain no information about moving joints.
         self._rows = np.arange(model.nv) if isinstance(motion, Standing) else model.nv - model.nj + own
         kinds = [self.columns.slices[kind].start + own for kind in _KINDS]
         self._all = np.concatenate([np.arange(10 * model.nb), *kinds])
@@ -84,11 +84,11 @@ class Information:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the base parameters, each by the first of the unknowns that it combines."""
+        """Names of the base parameters; each is that of its first unknown."""
         return tuple(self.columns.names[self._all[i]] for i in self.base)
 
     def rows(self, states: States) -> Floats:
-        """(n, rows, base parameters) rows that are equally certain and independent."""
+        """(n, rows, base parameters) whitened rows."""
         model, own, nv = self._motion.model, self._own, self._motion.model.nv
         inertial = 10 * model.nb
         first = nv - model.nj
@@ -111,7 +111,7 @@ class Information:
         return np.asarray(stacked.T @ stacked / len(Y))
 
     def quality(self, A: Floats, samples: float) -> Quality:
-        """What so many samples with the mean information A are good for."""
+        """Quality of this many samples with the mean information A."""
         scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
         values, vectors = np.linalg.eigh(A / np.outer(scale, scale))
         values = np.maximum(values, 1e-300)
@@ -122,12 +122,12 @@ class Information:
 
 
 def judge(A: Floats, criterion: str) -> tuple[float, Floats]:
-    """What is to become small, and its derivative by A.
+    """Value of the criterion, which is minimised, and its derivative with respect to A.
 
     Args:
         A: (p, p) information matrix.
         criterion: one of `CRITERIA`. For 'condition' the columns are scaled to length 1, and the smallest
-            eigenvalues count together, the smaller the more.
+            eigenvalues are combined to a soft minimum.
     """
     scale = 1.0 / np.sqrt(np.maximum(np.diag(A), 1e-300))
     if criterion == 'd-optimal':
@@ -137,32 +137,32 @@ def judge(A: Floats, criterion: str) -> tuple[float, Floats]:
             value = -(log_det - 2.0 * np.log(scale).sum()) / len(A)
             return float(value), -np.outer(scale, scale) * inverse / len(A)
     values, vectors = np.linalg.eigh(A * np.outer(scale, scale))
-    # far beyond double precision nothing can be told apart, and every step away from there is good
+    # eigenvalues below double precision are meaningless, and any step away from there is good
     floor = 1e-14 * values[-1]
     values = np.maximum(values, floor)
     if criterion == 'd-optimal':
         value = -(np.log(values).sum() - 2.0 * np.log(scale).sum()) / len(A)
         inverse = (vectors / values) @ vectors.T
         return float(value), -np.outer(scale, scale) * inverse / len(A)
-    # log of the largest over a soft smallest eigenvalue
+    # log of the ratio of the largest to a soft smallest eigenvalue
     ratio = (values[0] / values) ** _SOFT
     value = np.log(values[-1]) - np.log(values[0]) + np.log(ratio.sum()) / _SOFT
     slope = -ratio / ratio.sum() / values
     slope[-1] += 1.0 / values[-1]
     G = (vectors * slope) @ vectors.T
     scaled = np.outer(scale, scale) * G
-    # lengths of columns change with A, too
+    # the lengths of columns depend on A, too
     scaled[np.diag_indices(len(A))] -= (G @ (A * np.outer(scale, scale))).diagonal() * scale**2
     return 0.5 * float(value), 0.5 * scaled
 
 
 def _by_cholesky(A: Floats) -> tuple[float, Floats] | None:
-    """log det and inverse of a matrix; None where it is too near to a singular one."""
+    """log det and inverse of a matrix; None if it is nearly singular."""
     try:
         L = np.linalg.cholesky(A)
     except np.linalg.LinAlgError:
         return None
-    if np.diag(L).min() < 1e-6:  # that of a matrix with ones on its diagonal
+    if np.diag(L).min() < 1e-6:  # of a matrix with ones on its diagonal
         return None
     half = np.linalg.inv(L)
     return 2.0 * float(np.log(np.diag(L)).sum()), half.T @ half

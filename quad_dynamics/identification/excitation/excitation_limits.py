@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a motion must keep: positions, velocities, torques, distances; on feet also friction and balance.
+"""Limits of a motion: positions, velocities, torques, distances; on feet also friction and balance.
 
-Every limit is a number that is at most 0 where it is kept, and about 1 where it is badly missed.
+Each limit is a number that is at most 0 if it is satisfied, and about 1 if it is clearly violated.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from quad_dynamics.identification.excitation.lifted import Lifted
 
 LIFTED_FOOT = 'ground below a lifted foot'
 
-_CLEARANCE = 0.05  # between links, of a leg's length or of the reach
-_EDGE = 0.1  # that is kept from the ends of a joint's range, where guards begin to act [rad or m]
-_UNLIMITED_SPEED = 3.0  # of joints for which no limit is given [rad/s or m/s]
-_UNLIMITED_TURN = np.pi  # likewise, about the resting pose [rad or m]
-_SLOW = 0.05  # below this speed Coulomb friction fades [rad/s or m/s]
-LEAST_LOAD = 0.3  # of a foot, of its part of the weight
-_BALANCE = 0.15  # distance of the centre of mass from the edge of the feet, of a leg's length
-_LEAST_STRETCH = 0.3  # of a leg, where the standing pose is 1 and a straight leg is 0
-_MISS = 1e-6  # of feet from their places, of a leg's length
-_NEAR = 0.15  # of a limit, where the barrier begins
-_PAIRS = 60  # that the search looks at
-_HALVINGS = 10  # of the bisection
+_CLEARANCE = 0.05  # between links, relative to a leg's length or to the reach
+_EDGE = 0.1  # distance from the ends of a joint's range, where guards begin to act [rad or m]
+_UNLIMITED_SPEED = 3.0  # of joints without a limit [rad/s or m/s]
+_UNLIMITED_TURN = np.pi  # range of joints without a limit, about the rest pose [rad or m]
+_SLOW = 0.05  # below this speed Coulomb friction is smoothed [rad/s or m/s]
+LEAST_LOAD = 0.3  # of a foot, relative to its share of the weight
+_BALANCE = 0.15  # distance of the centre of mass from the edge of the feet, relative to a leg's length
+_LEAST_STRETCH = 0.3  # of a leg: 1 in the standing pose, 0 for a straight leg
+_MISS = 1e-6  # error of foot positions, relative to a leg's length
+_NEAR = 0.15  # distance from a limit at which the barrier begins
+_PAIRS = 60  # number of pairs in the search
+_HALVINGS = 10  # steps of the bisection
 
 
 class Limits:
-    """All limits of a way to move.
+    """All limits of a type of motion.
 
     Attributes:
-        notes: what was assumed, in sentences.
-        inside: distance of the resting centre of mass from the edge of the feet on the ground [m].
+        notes: assumptions.
+        inside: distance of the centre of mass at rest from the edge of the support polygon [m].
         capsules: of the links.
-        spare: what a lifted foot keeps from the ground beside the clearance, over it.
+        spare: extra ground clearance of a lifted foot, relative to the clearance.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Limits:
         load: float = LEAST_LOAD,
         capsules: Capsules | None = None,
     ) -> None:
-        """Collect them.
+        """Collect the limits.
 
         Args:
-            motion: the way to move.
+            motion: type of motion.
             settings: share of the limits, and friction.
-            ground: height of a plane that nothing may touch [m]; a robot that stands has its own.
-            load: of each foot on the ground, over its part of the weight.
-            capsules: of the robot in its standing pose; None: they are made.
+            ground: height of a plane that must not be touched [m]; a standing robot has its own.
+            load: smallest load of each foot on the ground, relative to its share of the weight.
+            capsules: of the robot in its standing pose; None: they are computed.
         """
         self._motion, self._settings, self._load = motion, settings, load
         self.inside = self.spare = 0.0
@@ -68,14 +68,14 @@ class Limits:
         self.notes: list[str] = []
         own = motion.joints
         self._first = model.nv - model.nj
-        # a lifted leg is held to the limits that the robot has when it stands
+        # a lifted leg has the same limits as in the standing pose
         pose = motion.standing if isinstance(motion, Lifted) else motion.rest
         rest = pose[model.nq - model.nj :][own]
         self._low = self._finite(model.q_min[own], rest - _UNLIMITED_TURN, 'lower limits', 'half a turn')
         self._high = self._finite(model.q_max[own], rest + _UNLIMITED_TURN, 'upper limits', 'half a turn')
         self._range = np.maximum(self._high - self._low, 1e-3)
         edge = np.minimum(_EDGE, 0.05 * self._range)
-        # a resting pose at the end of a range leaves no room on that side, but is no fault
+        # a rest pose at the end of a range leaves no margin on that side, but is not an error
         self._low, self._high = np.minimum(self._low + edge, rest), np.maximum(self._high - edge, rest)
         self._speed = settings.share * self._finite(
             model.velocity_limit[own], np.full(len(own), _UNLIMITED_SPEED), 'velocity limits', '3 rad/s'
@@ -118,21 +118,21 @@ class Limits:
         self._moment = np.array([1.0, 1.0, 1.0, *([1.0 / self._length] * 3)])
 
     def focus(self, q: Floats) -> None:
-        """From now on look at those pairs of links alone that come nearest to each other.
+        """From now on, check only the pairs of links that come closest to each other.
 
         Args:
-            q: (n, nq) configurations such as will come.
+            q: (n, nq) representative configurations.
         """
         self._capsules = self.capsules.nearest(q, _PAIRS)
 
     # ---------------------------------------------------------------- the limits
 
     def named(self, states: States) -> dict[str, Floats]:
-        """(n, k) of each kind, by name; at most 0 where the limits are kept."""
+        """(n, k) limits of each kind, by name; at most 0 if they are satisfied."""
         return self._of_pose(states) | self._of_motion(states)
 
     def _of_pose(self, states: States) -> dict[str, Floats]:
-        """Limits of configurations alone."""
+        """Limits of configurations."""
         motion, model = self._motion, self._model
         q = states.q[:, model.nq - model.nj :][:, motion.joints]
         near, low = self._capsules.gaps(states.q)
@@ -162,14 +162,14 @@ class Limits:
             found |= on_feet
         tau = wanted[:, self._first :][:, own] + self._viscous * qd
         tau += self._coulomb * np.clip(qd / _SLOW, -1.0, 1.0)
-        # the back-EMF takes from a motor that drives, and helps one that brakes
+        # back-EMF reduces the torque of a driving motor, and helps a braking one
         most = np.minimum(self._effort, self._stall - self._slope * np.sign(tau) * qd)
         most = np.where(np.isfinite(most), np.maximum(most, 1e-6), 1e300)
         found['torque'] = np.abs(tau) / (self._settings.share * most) - 1.0
         return found
 
     def _on_feet(self, states: States, wanted: Floats, down: Ints) -> tuple[Floats, dict[str, Floats]]:
-        """M du + h without what the feet carry, by the smallest forces; and the limits of the feet."""
+        """M du + h minus the contribution of the feet, with minimal forces; and the limits of the feet."""
         J = states.contact
         A = np.swapaxes(J[:, :, :6], 1, 2) * self._moment[:, None]
         b = wanted[:, :6] * self._moment
@@ -184,12 +184,12 @@ class Limits:
         return wanted - np.einsum('nkv,nk->nv', J, f), limits
 
     def barrier(self, states: States, pose: bool = True, least: float = 0.0) -> Floats:
-        """(n,) what grows without end towards the limits, and is 0 far from them; inf beyond them.
+        """(n,) barrier, which grows without bound towards the limits; 0 far from them, inf beyond them.
 
         Args:
-            states: where.
-            pose: whether limits of configurations alone are counted, too.
-            least: what has to be left, of the way on which the barrier rises.
+            states: to evaluate.
+            pose: whether to include limits of configurations.
+            least: distance that must remain, relative to the width of the barrier.
         """
         total = np.zeros(len(states.q))
         for values in (self.named(states) if pose else self._of_motion(states)).values():
@@ -200,11 +200,11 @@ class Limits:
         return total
 
     def worst(self, states: States, but: str = '') -> tuple[str, float]:
-        """Name and size of the limit that is missed most, or kept with the least left.
+        """Name and value of the limit that is violated most, or satisfied with the smallest margin.
 
         Args:
-            states: where.
-            but: name of a limit that is not looked at.
+            states: to evaluate.
+            but: name of a limit to ignore.
         """
         named = self.named(states)
         sizes = {name: float(values.max(initial=-1.0)) for name, values in named.items() if name != but}
@@ -212,11 +212,11 @@ class Limits:
         return name, sizes[name]
 
     def largest_share(self, make: Callable[[float], States], most: float = 1.0) -> float:
-        """The largest share of a motion, up to `most`, that keeps all limits; by bisection.
+        """The largest scale of a motion, up to `most`, that satisfies all limits; by bisection.
 
         Args:
-            make: states of a share of the motion.
-            most: where to begin.
+            make: states for a scale.
+            most: initial scale.
         """
         if self.worst(make(most))[1] <= 0.0:
             return most

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the coordinates that are designed to the state of the robot.
+"""From the designed coordinates to the state of the robot.
 
-With the base held, the coordinates are joints. With all feet on the ground they are the six of the base, and
-the joints follow from the feet, which stay where they are.
+With a fixed base, the coordinates are joints. With all feet on the ground, they are the six coordinates of
+the base, and the joints follow by inverse kinematics, because the feet stay in place.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
 
 _SWEEPS = 15
-_CLOSE = 1e-10  # to which feet are brought to their places, of a leg's length
-_DAMPING = 1e-9  # of the trace of J J^T
+_CLOSE = 1e-10  # tolerance of foot positions, relative to a leg's length
+_DAMPING = 1e-9  # relative to the trace of J J^T
 _LONGEST_STEP = 0.3  # of a joint in one sweep [rad or m]
-_EDGE = 0.1  # of its range, that a resting joint keeps from the ends
+_EDGE = 0.1  # distance of a resting joint from the ends, relative to its range
 _UP = np.array([0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """States of n times.
+    """States at n times.
 
     Attributes:
         q: (n, nq) configurations; u: (n, nv) velocities; du: (n, nv) accelerations.
-        miss: (n,) by how much the worst foot misses its place, over a leg's length; 0 with a held base.
+        miss: (n,) largest position error of a foot, relative to a leg's length; 0 with a fixed base.
         contact: (n, 3 feet, nv) Jacobian of the lowest points of the feet, which do not slip; zero for feet
-            in the air, no rows with a held base.
+            in the air, no rows with a fixed base.
     """
 
     q: Floats
@@ -54,33 +54,33 @@ class States:
         return np.asarray(self.contact.reshape(n, rows // 3, 3 * nv).any(axis=2))
 
     def repeated(self, count: int) -> States:
-        """The same states so many times, one after the other."""
+        """The same states, repeated `count` times."""
         return joined([self] * count)
 
     def without(self, foot: int) -> States:
-        """The same with a foot in the air."""
+        """The same states with one foot in the air."""
         contact = self.contact.copy()
         contact[:, 3 * foot : 3 * foot + 3] = 0.0
         return States(self.q, self.u, self.du, self.miss, contact)
 
     def later(self) -> States:
-        """The same without the first, as they follow others that end there."""
+        """The same states without the first one, to follow others that end there."""
         return States(self.q[1:], self.u[1:], self.du[1:], self.miss[1:], self.contact[1:])
 
 
 def joined(parts: Sequence[States]) -> States:
-    """States one after the other."""
+    """Concatenated states."""
     names = ('q', 'u', 'du', 'miss', 'contact')
     return States(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 class Motion(Protocol):
-    """What the search needs to know about a way to move.
+    """A type of motion, as the search uses it.
 
     Attributes:
         model: robot.
-        scale: (coordinates,) how far each may go at first [rad or m].
-        joints: indices of the joints that move.
+        scale: (coordinates,) initial amplitude of each [rad or m].
+        joints: indices of the moving joints.
     """
 
     model: Model
@@ -90,19 +90,19 @@ class Motion(Protocol):
     def states(
         self, s: Floats, ds: Floats, dds: Floats, near: States | None = None, same: bool = False
     ) -> States:
-        """States for coordinates relative to the rest, each (n, coordinates).
+        """States for coordinates relative to rest, each (n, coordinates).
 
         Args:
             s: coordinates.
             ds: their derivatives.
-            dds: likewise.
-            near: states with nearly the same coordinates, if there are any.
-            same: whether the coordinates are quite the same.
+            dds: their second derivatives.
+            near: states with similar coordinates, if available.
+            same: whether the coordinates are identical.
         """
 
 
 class HeldBase:
-    """Some joints move, the others and the base are held."""
+    """Some joints move; the others and the base are fixed."""
 
     def __init__(self, model: Model, joints: Ints) -> None:
         """Move some joints of a robot with a fixed base, about its standing or neutral pose."""
@@ -130,7 +130,7 @@ class HeldBase:
 
 
 class Standing:
-    """The base moves in all six directions; the feet stay on the ground, and roll where they are round.
+    """The base moves in all six directions; the feet stay on the ground, and round feet roll.
 
     Coordinates are position [m], then roll, pitch and yaw [rad], relative to the standing pose.
 
@@ -139,10 +139,10 @@ class Standing:
     """
 
     def __init__(self, model: Model) -> None:
-        """Move a robot that stands on all its feet.
+        """Prepare the motion of a robot that stands on all its feet.
 
         Raises:
-            ArgumentError: it has no floating base, no feet, or cannot stand.
+            ArgumentError: it has no floating base or no feet, or cannot stand.
         """
         if not model.floating_base or len(model.foot_names) < 3 or model.standing is None:
             raise ArgumentError(
@@ -181,7 +181,7 @@ class Standing:
     def _velocities(
         self, q: Floats, contact: Floats, s: Floats, ds: Floats, dds: Floats, up: Floats
     ) -> tuple[Floats, Floats]:
-        """u and du of the base with joints that follow; `up`: (3, feet, n, 3) how the feet move."""
+        """u and du of the base and of the joints; `up`: (3, feet, n, 3) motion of the feet."""
         J = [contact[:, 3 * i : 3 * i + 3] for i in range(len(self._feet))]
         u, du = np.zeros((len(s), self.model.nv)), np.zeros((len(s), self.model.nv))
         u[:, :3], du[:, :3] = ds[:, :3], dds[:, :3]
@@ -195,12 +195,12 @@ class Standing:
         return u, du
 
     def raised(self, s: Floats, ds: Floats, dds: Floats, foot: int, rise: Floats) -> States:
-        """States in which one foot is above its place, or would be below it if the ground let it.
+        """States in which one foot is above its place, or would be below it without the ground.
 
         Args:
             s: (n, 6) coordinates of the base.
             ds: their derivatives.
-            dds: likewise.
+            dds: their second derivatives.
             foot: index of the foot.
             rise: (3, n) height above its place [m], with its derivatives.
         """
@@ -215,17 +215,17 @@ class Standing:
         return States(q, u, du, miss, contact)
 
     def foot_height(self, q: Floats, foot: int) -> Floats:
-        """(n,) of the lowest point of a foot [m]."""
+        """(n,) height of the lowest point of a foot [m]."""
         frame, position, radius, _ = self._feet[foot]
         R, p = frame_pose(self.model, q, frame)
         return np.asarray((p + R @ position)[:, 2] - radius)
 
     def stretch(self, states: States) -> Floats:
-        """(n, feet) how far each leg is from being stretched, or folded: 1 in the standing pose, 0 there."""
+        """(n, feet) 1 in the standing pose, 0 where a leg is completely stretched or folded."""
         return self._volumes(states.contact) / self._volume_at_rest
 
     def _volumes(self, contact: Floats) -> Floats:
-        """(n, feet) volumes that the joints of each leg span at its foot."""
+        """(n, feet) volumes that the joint axes of each leg span at its foot."""
         found = []
         for i, (*_, own) in enumerate(self._feet):
             J_leg = contact[:, 3 * i : 3 * i + 3, 6 + own]
@@ -233,11 +233,11 @@ class Standing:
         return np.stack(found, axis=1)
 
     def _jacobians(self, q: Floats) -> list[Floats]:
-        """(n, 3, nv) of the lowest point of each foot."""
+        """(n, 3, nv) Jacobians of the lowest point of each foot."""
         return [self._point_jacobian(q, i) for i in range(len(self._feet))]
 
     def support(self) -> Floats:
-        """(feet, 2) where the feet stand on the ground [m]."""
+        """(feet, 2) positions of the feet on the ground [m]."""
         return np.array([p[:2] for _, p in self._at_rest])
 
     def _point_jacobian(self, q: Floats, i: int) -> Floats:
@@ -248,12 +248,12 @@ class Standing:
         return np.asarray(J[:, :3] - _cross_matrix(arm) @ J[:, 3:])
 
     def _place_feet(self, q: Floats, raised: int = -1, rise: Floats | None = None) -> Floats:
-        """Move the joints in q until the feet are at their places; by how much they miss, over a leg.
+        """Move the joints in q until the feet are at their places; returns the errors, relative to a leg.
 
         Args:
-            q: (n, nq) configurations, which are changed.
-            raised: index of a foot that is above its place.
-            rise: (n,) how far [m].
+            q: (n, nq) configurations; they are changed.
+            raised: index of a foot above its place.
+            rise: (n,) its height [m].
         """
         miss = np.zeros((len(q), len(self._feet)))
         for i, (*_, own) in enumerate(self._feet):
@@ -274,7 +274,7 @@ class Standing:
         return np.asarray(miss.max(axis=1) / self.length)
 
     def _error(self, q: Floats, i: int) -> Floats:
-        """(n, 3) from where a foot is to where it belongs; a round foot that turns has rolled away."""
+        """(n, 3) position error of a foot, including the rolling of a round foot."""
         foot, position, radius, _ = self._feet[i]
         R_0, p_0 = self._at_rest[i]
         R, p = frame_pose(self.model, q, foot)
@@ -284,7 +284,7 @@ class Standing:
         return np.asarray(place - p - R @ position)
 
     def _bias(self, q: Floats, u: Floats, i: int) -> Floats:
-        """(n, 3) acceleration of the point that rolls, when du is zero."""
+        """(n, 3) acceleration of the rolling point if du is zero."""
         foot, position, radius, _ = self._feet[i]
         bias = frame_bias_acceleration(self.model, q, u, foot)
         w, arm = frame_velocity(self.model, q, u, foot)[:, 3:], frame_pose(self.model, q, foot)[0] @ position
@@ -297,7 +297,7 @@ def _times(A: Floats, x: Floats) -> Floats:
 
 
 def _cross(a: Floats, b: Floats) -> Floats:
-    """(n, 3) a x b; numpy's own looks for the axes first, which takes longer than the product."""
+    """(n, 3) a x b; faster than numpy.cross, which spends more time on its axes than on the product."""
     (x, y, z), (p, q, r) = a.T, b.T
     return np.stack([y * r - z * q, z * p - x * r, x * q - y * p], axis=1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture of a designed motion: positions, velocities and accelerations of its joints."""
+"""Plot of a designed motion: positions, velocities and accelerations of its joints."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from quad_dynamics.identification.excitation.excitation_result import Excitation
 
-# Okabe and Ito's colours, which everybody can tell apart.
+# Colours of Okabe and Ito, which are safe for colour-blind readers.
 _COLOURS = ('#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9', '#000000')
 
 
 def plot_excitation(excitation: Excitation, path: str | os.PathLike[str]) -> None:
-    """Draw a picture (png, pdf or svg); it is overwritten."""
+    """Draw a plot (png, pdf or svg); an existing file is overwritten."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ def plot_excitation(excitation: Excitation, path: str | os.PathLike[str]) -> Non
     panels[0].set_title(f'{excitation.model.name}: {excitation.criterion}, period {excitation.period:g} s')
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=7, ncols=6, loc='outside lower center')
-    # without dates, the same motion gives the same file
+    # without dates, so that the same motion gives the same file
     kind = Path(path).suffix.lower()
     metadata = {'.svg': {'Date': None}, '.pdf': {'CreationDate': None}}.get(kind, {})
     with mpl.rc_context({'svg.hashsalt': 'quad_dynamics'}):
@@ -47,7 +47,7 @@ def plot_excitation(excitation: Excitation, path: str | os.PathLike[str]) -> Non
 
 
 def _unit(excitation: Excitation) -> str:
-    """Of positions of its joints."""
+    """Unit of the positions of its joints."""
     model = excitation.model
     slides = [bool(model.is_prismatic[model.joint_names.index(name)]) for name in excitation.joint_names]
     return 'm' if all(slides) else '(rad or m)' if any(slides) else 'rad'

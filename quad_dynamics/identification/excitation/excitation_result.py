@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A designed motion beside naive ones, and what each of them is worth."""
+"""A designed motion compared with naive ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from quad_dynamics.model.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A motion and what it is worth.
+    """A motion and its quality.
 
     Attributes:
-        name: of the kind of motion.
+        name: of the type of motion.
         states: at all points of the trajectory.
         quality: of it.
-        tightest: limit that it comes nearest to.
+        tightest: the limit with the smallest margin.
     """
 
     name: str
@@ -33,22 +33,22 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """A designed motion, beside naive ones.
+    """A designed motion, compared with naive ones.
 
     Attributes:
         model: robot.
-        joint_names: of the joints that move.
+        joint_names: of the moving joints.
         time: (n,) from 0 to the end [s].
-        position: (n, joints) of the joints that move [rad or m].
-        velocity: likewise.
-        acceleration: likewise.
-        best: the designed motion, all of it.
-        sway: its part with all feet on the ground; the same where no leg swings.
-        naive: single sines, and chirps, within the same limits, as long as the sway.
+        position: (n, joints) of the moving joints [rad or m].
+        velocity: (n, joints) [rad/s or m/s].
+        acceleration: (n, joints) [rad/s^2 or m/s^2].
+        best: the complete designed motion.
+        sway: its part with all feet on the ground; the same if no leg swings.
+        naive: sines and chirps within the same limits, of the length of the sway.
         lifted: names of the legs that swing after the sway.
         period: of the motion [s].
-        criterion: by which it was designed.
-        notes: what was assumed.
+        criterion: of the design.
+        notes: assumptions.
     """
 
     model: Model
@@ -66,15 +66,15 @@ class Excitation:
     notes: tuple[str, ...]
 
     def trajectory(self, lead: float) -> Trajectory:
-        """As joints are to follow it, after some time for the way to the resting pose [s]."""
+        """The trajectory for the joints, after a lead time for the motion to the rest pose [s]."""
         return Trajectory(self.joint_names, self.time + lead, self.position, self.velocity, self.acceleration)
 
     @property
     def beats_naive(self) -> bool:
-        """Whether the designed motion is better than each naive one, in what it was designed for.
+        """Whether the designed motion is better than each naive one, by its criterion.
 
-        That is the condition number; or log det, and the standard deviations in the mean. What takes the same
-        time is compared: where legs swing, the sway before that.
+        This is the condition number; or log det, and the mean of the standard deviations. Motions of the same
+        duration are compared: if legs swing, the sway before that.
         """
         ours = self.sway.quality
         others = [other.quality for other in self.naive]
@@ -84,5 +84,5 @@ class Excitation:
 
 
 def std_ratio(ours: Quality, other: Quality) -> float:
-    """Predicted standard deviations over those of another motion: the geometric mean of all parameters."""
+    """Ratio of predicted standard deviations to those of another motion: geometric mean of all parameters."""
     return float(np.exp(np.mean(np.log(ours.std) - np.log(other.std))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be chosen about a motion that is to make parameters visible."""
+"""Settings of the design of exciting motions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from quad_dynamics.parameters.parameter import param
 from quad_dynamics.parameters.parameter_set import ParameterSet
 
 CRITERIA = ('d-optimal', 'condition')
-MOST_POINTS = 3000  # of a trajectory that force_node takes
+MOST_POINTS = 3000  # of a trajectory that force_node accepts
 
 
 @dataclass(frozen=True)
 class ExcitationSettings(ParameterSet):
-    """Everything that can be set about `quad_dynamics excite`."""
+    """Settings of `quad_dynamics excite`."""
 
     duration: float = param(20.0, 'of the motion without swings', unit='s', low=1.0, high=600.0)
     swing: float = param(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Self-collision, roughly: each collision shape of a link as capsules, and how near they come to each other.
+"""Approximate self-collision: collision shapes of links as capsules, and their distances.
 
-A capsule lies along the longest side of a shape; a shape that is flat gets several, side by side. They do
-not cover its corners, by up to 0.4 of its thickness, so that some clearance has to be kept. Neighbours in the
-tree are not looked at, for they touch at their joint; nor are pairs that overlap in the resting pose.
+A capsule lies along the longest side of a shape; a flat shape gets several, side by side. They miss its
+corners by up to 0.4 of its thickness, so some clearance is necessary. Neighbours in the tree are not checked,
+because they touch at their joint; nor are pairs that overlap in the rest pose.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quad_dynamics.model.contact_bodies import Piece, pieces_of_bodies
 from quad_dynamics.model.model import Model
 
 _MOST_BESIDE = 4  # capsules of one shape
-_ROUGH = 1e-9  # length of a segment that is a point [m]
+_ROUGH = 1e-9  # length below which a segment is a point [m]
 
 
 class Capsules:
@@ -29,25 +29,26 @@ class Capsules:
 
     Attributes:
         names: of the body of each capsule.
-        pairs: (k, 2) those that are looked at.
-        wanted: (k,) distance that each pair keeps [m].
-        left_out: pairs of bodies that overlap in the resting pose already.
+        pairs: (k, 2) those that are checked.
+        wanted: (k,) required distance of each pair [m].
+        left_out: pairs of bodies that already overlap in the rest pose.
         ground: indices of the capsules that must not touch the ground.
-        ground_wanted: (ground,) height that each keeps above the ground [m].
+        ground_wanted: (ground,) required height of each above the ground [m].
     """
 
     def __init__(self, model: Model, rest: Floats, clearance: float, height: float | None) -> None:
-        """Make them.
+        """Create the capsules.
 
         Args:
             model: robot.
-            rest: (nq,) pose from which the distances that can be kept are taken.
-            clearance: to be kept, where the resting pose has twice as much; else half of what it has [m].
+            rest: (nq,) pose that limits the required distances.
+            clearance: required distance if the rest pose has twice as much; otherwise half of that in the
+                rest pose [m].
             height: of the ground [m]; None: there is none.
         """
         self._model = model
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore', ModelWarning)  # who loads the robot says it
+            warnings.simplefilter('ignore', ModelWarning)  # reported when the robot is loaded
             pieces = pieces_of_bodies(model, with_root=True)
         parts = [(body, one) for body, own in enumerate(pieces) for piece in own for one in _capsules(piece)]
         self._body = np.array([body for body, _ in parts], dtype=np.int64)
@@ -84,11 +85,11 @@ class Capsules:
         self.ground_wanted = np.minimum(clearance, 0.5 * at_rest)
 
     def nearest(self, q: Floats, count: int) -> Capsules:
-        """The same with those pairs alone that come nearest to each other, for searches of many steps.
+        """The same with only the pairs that come closest to each other, for long searches.
 
         Args:
-            q: (n, nq) configurations such as those that the search will meet.
-            count: of pairs.
+            q: (n, nq) representative configurations of the search.
+            count: number of pairs.
         """
         left = (self.distances(self._place(q)) - self.wanted).min(axis=0)
         few = copy.copy(self)
@@ -97,7 +98,7 @@ class Capsules:
         return few
 
     def gaps(self, q: Floats) -> tuple[Floats, Floats]:
-        """(n, k) and (n, ground) what is left of the distances that are kept; below 0 it is too little [m].
+        """(n, k) and (n, ground) distances minus the required distances; negative: too close [m].
 
         Args:
             q: (n, nq) configurations.
@@ -117,13 +118,13 @@ class Capsules:
         return placed
 
     def distances(self, ends: Floats) -> Floats:
-        """(n, k) between the surfaces of the pairs [m]; below 0 they overlap."""
+        """(n, k) distances between the surfaces of the pairs [m]; negative: overlap."""
         i, j = self.pairs[:, 0], self.pairs[:, 1]
         between = segment_distance(ends[:, i, 0], ends[:, i, 1], ends[:, j, 0], ends[:, j, 1])
         return np.asarray(between - self._radius[i] - self._radius[j])
 
     def heights(self, ends: Floats) -> Floats:
-        """(n, ground) of the lowest points above the ground [m]."""
+        """(n, ground) heights of the lowest points above the ground [m]."""
         lowest = ends[:, self.ground][..., 2].min(axis=2)
         return np.asarray(lowest - self._radius[self.ground] - self._height)
 
@@ -141,7 +142,7 @@ def segment_distance(a0: Floats, a1: Floats, b0: Floats, b1: Floats) -> Floats:
     s = np.where(square > 1e-12 * dd * ee, (de * er - dr * ee) / np.maximum(square, 1e-300), 0.0)
     s = np.clip(s, 0.0, 1.0)
     t = (de * s + er) / ee
-    # where t leaves its segment, the nearest point of the other one is another
+    # if t is clamped to its segment, the closest point of the other one changes
     s = np.where(t < 0.0, -dr / dd, np.where(t > 1.0, (de - dr) / dd, s))
     s, t = np.clip(s, 0.0, 1.0), np.clip(t, 0.0, 1.0)
     return np.asarray(np.linalg.norm(r + s[..., None] * d - t[..., None] * e, axis=-1))
@@ -174,7 +175,7 @@ def _capsules(piece: Piece) -> list[tuple[Floats, float]]:
 
 
 def _parents(model: Model) -> npt.NDArray[np.int64]:
-    """(nb + 1,) index of the body that each hangs on; nb is the immobile root, itself for the topmost."""
+    """(nb + 1,) index of the parent of each body; nb is the immobile root, which is its own parent."""
     root = model.nb
     if model.floating_base:
         return np.array([0, *(model.parents + 1), root])

@@ -10,7 +10,7 @@ from quad_dynamics.identification.excitation.excitation_motion import Standing, 
 
 
 class Lifted:
-    """The joints of one leg move, all others stay; base and other feet do, too.
+    """The joints of one leg move; all other joints, the base and the other feet do not.
 
     Coordinates are the joints of the leg, relative to the pose in which it is lifted.
     """
@@ -45,13 +45,13 @@ class Lifted:
         return States(q, u, du, np.zeros(n), np.tile(self._contact, (n, 1, 1)))
 
     def stretch(self, states: States) -> Floats:
-        """See `Standing`; of the feet on the ground."""
+        """See `Standing`; for the feet on the ground."""
         return self._standing.stretch(states)[:, self.down]
 
     def support(self) -> Floats:
-        """(feet on the ground, 2) where they stand [m]."""
+        """(feet on the ground, 2) positions of these feet [m]."""
         return self._standing.support()[self.down]
 
     def foot_height(self, states: States) -> Floats:
-        """(n,) of the lowest point of the foot in the air [m]."""
+        """(n,) height of the lowest point of the foot in the air [m]."""
         return self._standing.foot_height(states.q, self._foot)

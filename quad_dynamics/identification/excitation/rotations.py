@@ -44,7 +44,7 @@ def angular_motion(angles: Floats, rates: Floats, second: Floats) -> tuple[Float
 
 
 def rotation_vector(R: Floats) -> Floats:
-    """(n, 3) of rotations by less than a half turn."""
+    """(n, 3) rotation vectors of rotations by less than half a turn."""
     axis = np.stack([R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], axis=1)
     sine = 0.5 * np.linalg.norm(axis, axis=1)
     angle = np.arctan2(sine, 0.5 * (np.trace(R, axis1=1, axis2=2) - 1.0))

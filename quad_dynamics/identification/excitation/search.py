@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for a motion that makes parameters visible, inside all limits of a way to move.
+"""Search for an exciting motion, within all limits of a type of motion.
 
-The free numbers of the Fourier series are improved by L-BFGS from the best of some random motions, inside a
-barrier at the limits. What is judged, and the barrier, are sums over samples, each a function of the
-coordinates and their derivatives at one time; its derivatives are taken there by differences, sample by
-sample, and the series, which is linear, does the rest. At last the motion is scaled about the resting pose
-until it keeps all limits at every point, so that the result is never outside of them.
+The free parameters of the Fourier series are optimised by L-BFGS, from the best of some random motions, with
+a barrier at the limits. Criterion and barrier are sums over samples, each a function of the coordinates and
+their derivatives at one time. Finite differences are taken there, sample by sample; the rest of the chain
+rule is exact, because the series is linear. Finally, the motion is scaled about the rest pose until it
+satisfies all limits at every point, so the result is always feasible.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from quad_dynamics.identification.excitation.excitation_settings import Excitati
 from quad_dynamics.identification.excitation.fourier import Fourier, chirps, sines
 from quad_dynamics.identification.excitation.lifted import Lifted
 
-_SAMPLES_EACH_WAVE = 10  # of the highest harmonic, in the search
-_IN_THE_AIR = 16  # likewise: a leg that is fast comes a long way between two
-_BARRIERS = (10.0, 1.0, 0.1)  # how much they count, one after the other
-_INSIDE = 0.7  # of the largest share of a motion, where the search begins
-_LONGEST = 0.3  # change of a free number in one step
-_CHECK_RATE = 100.0  # at which limits are looked at, at least [Hz]
-SAMPLE_RATE = 100.0  # of independent samples, for the standard deviations that are predicted [Hz]
-_STEP = 1e-6  # of differences, of the scale of a coordinate
-_LEFT = 1e-3  # of the barrier before a limit, that a fast leg keeps: differences must not leave it
-_LEAST, _SMALLER = 1e-4, 0.99  # shares of a motion
-_MUCH, _LITTLE = 0.7, 0.98  # likewise
+_SAMPLES_EACH_WAVE = 10  # per period of the highest harmonic, in the search
+_IN_THE_AIR = 16  # the same in the air: a fast leg moves far between two samples
+_BARRIERS = (10.0, 1.0, 0.1)  # successive weights of the barrier
+_INSIDE = 0.7  # initial amplitude, relative to the largest feasible one
+_LONGEST = 0.3  # change of a free parameter in one step
+_CHECK_RATE = 100.0  # smallest rate at which limits are checked [Hz]
+SAMPLE_RATE = 100.0  # of independent samples, for the predicted standard deviations [Hz]
+_STEP = 1e-6  # of finite differences, relative to the scale of a coordinate
+_LEFT = 1e-3  # distance from limits of a fast leg, relative to the barrier: differences must not cross them
+_LEAST, _SMALLER = 1e-4, 0.99  # smallest scale of a motion, and factor between scales that are tried
+_MUCH, _LITTLE = 0.7, 0.98  # below this scale, larger ones are tried, with this factor between them
 _POSES = 400
-_SPARE = 0.5  # of the clearance below a lifted foot: it comes lower between the samples of the search
-_MOST = 4.0  # times the scale of the coordinates, for motions that limits do not stop before
+_SPARE = 0.5  # extra clearance below a lifted foot: it may be lower between the samples of the search
+_MOST = 4.0  # largest amplitude, relative to the scale of the coordinates, for motions without limits
 
 
 class Search:
     """One search.
 
     Attributes:
-        rate: of the points at which limits are looked at [Hz].
-        time: (n,) those of the motion [s].
+        rate: of the points at which limits are checked [Hz].
+        time: (n,) times of these points [s].
         period: of the motion [s].
-        limits: that are kept.
+        limits: to satisfy.
         information: about the base parameters.
     """
 
@@ -62,12 +62,12 @@ class Search:
         """Prepare a search.
 
         Args:
-            motion: the way to move.
-            settings: what can be chosen.
-            limits: of the way to move.
+            motion: type of motion.
+            settings: of the design.
+            limits: of this type of motion.
 
         Raises:
-            ArgumentError: the robot does not keep the limits when it rests.
+            ArgumentError: the robot violates its limits at rest.
         """
         self._motion, self._settings, self.limits = motion, settings, limits
         self._left = _LEFT if isinstance(motion, Lifted) else 0.0
@@ -75,7 +75,7 @@ class Search:
         repeats = max(1, round(settings.duration / settings.period))
         self.period = settings.duration / repeats
         self._fourier = Fourier(self.period, settings.harmonics)
-        # points of the trajectory, and others between them
+        # points of the trajectory, and more points between them
         self.rate = settings.rate * math.ceil(_CHECK_RATE / settings.rate)
         self.time = np.arange(round(settings.duration * self.rate) + 1) / self.rate
         self._dense = self._fourier.basis(self.time)
@@ -140,10 +140,10 @@ class Search:
         return best
 
     def _some(self, tries: list[Floats]) -> Floats:
-        """(n, nq) configurations such as the search will meet."""
+        """(n, nq) representative configurations of the search."""
         if not isinstance(self._motion, Lifted):
             return np.concatenate([self._at(self._basis, 0.5 * z / np.abs(z).max()).q for z in tries])
-        # a leg in the air goes through all of its range
+        # a leg in the air uses all of its range
         s = np.random.default_rng(self._settings.seed).uniform(-1.0, 1.0, (_POSES, self._shape[1]))
         s *= self._motion.scale
         return self._motion.states(s, s, s).q
@@ -152,7 +152,7 @@ class Search:
         return self.information.matrix(self.information.rows(states))
 
     def _functions(self, weight: float) -> tuple[Callable[[Floats], float], Callable[[Floats], Floats]]:
-        """What is minimised, and its derivative by the free numbers."""
+        """The cost, and its derivative with respect to the free parameters."""
         criterion, scale = self._settings.criterion, self._motion.scale
 
         def value(flat: Floats) -> float:
@@ -173,37 +173,37 @@ class Search:
         return value, gradient
 
     def _slopes(self, order: int, x: Floats, states: States, G: Floats, weight: float) -> Floats:
-        """(n, coordinates) derivatives of what each sample adds, by coordinates, or their derivatives.
+        """(n, coordinates) derivatives of each sample's contribution, by coordinates or their derivatives.
 
         Args:
             order: 0, 1 or 2, of the derivatives.
             x: (3, n, coordinates) coordinates with their derivatives.
-            states: that belong to them.
-            G: derivative of the judgement by the information matrix.
+            states: for these coordinates.
+            G: derivative of the criterion by the information matrix.
             weight: of the barrier.
         """
         n, count = x.shape[1:]
         sizes, pose = _STEP * self._motion.scale, order == 0
-        moved = np.tile(x, (1, count, 1))  # all coordinates at once: calls cost more than numbers
+        moved = np.tile(x, (1, count, 1))  # all coordinates at once: calls are expensive
         moved[order] += np.repeat(np.diag(sizes), n, axis=0)
         there = self._motion.states(moved[0], moved[1], moved[2], states.repeated(count), not pose)
         base, values = (self._each(one, G, weight, pose) for one in (states, there))
         return np.asarray((values.reshape(count, n) - base).T / sizes / n)
 
     def _each(self, states: States, G: Floats, weight: float, pose: bool) -> Floats:
-        """(n,) what each sample adds to the value, with the judgement replaced by its derivative G."""
+        """(n,) contribution of each sample to the cost, with the criterion linearised by G."""
         Y = self.information.rows(states)
         return np.asarray(np.einsum('nri,nri->n', Y @ G, Y) + weight * self.limits.barrier(states, pose))
 
     # ---------------------------------------------------------------- the end
 
     def _finish(self, name: str, basis: Floats, once: Floats, z: Floats) -> Candidate:
-        """The largest share of a motion that keeps all limits at every point; first at few, then at all.
+        """The largest scale of a motion that satisfies all limits at all points; first at some, then at all.
 
         Args:
             name: of the motion.
             basis: (3, n, k) of all points.
-            once: of those that do not repeat others.
+            once: indices of the points without repetitions.
             z: (k, coordinates).
         """
         few = once[:, :: self._every]
@@ -222,9 +222,9 @@ class Search:
         return Candidate(name, states, quality, self.limits.worst(self._at(once, share * z))[0])
 
     def _large_share(self, make: Callable[[float], States]) -> float:
-        """A share of a motion that keeps all limits: by bisection; if that is little, the first of some.
+        """A feasible scale of a motion: by bisection; if it is small, the first feasible one of a sequence.
 
-        A smaller share may miss limits that a larger one keeps.
+        A smaller scale may violate limits that a larger one satisfies.
         """
         found, share = self.limits.largest_share(make), 1.0
         while found < _MUCH < share:
@@ -234,7 +234,7 @@ class Search:
         return found
 
     def _naive(self, make: Callable[[Floats, int, float, int], Floats]) -> tuple[Floats, Floats]:
-        """Waves of all coordinates, and a diagonal matrix: how far each of them may go alone."""
+        """Waves of all coordinates, and a diagonal matrix of the largest amplitude of each one alone."""
         count = self._shape[1]
         wave = make(self.time, count, self.period, self._settings.harmonics)
         few, alone = wave[:, :: self._every], np.zeros(count)

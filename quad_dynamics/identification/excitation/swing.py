@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Legs that swing, one after the other, while the robot stands on its other feet.
 
-A leg in the air can be several times as fast as one that carries, and its torques do not depend on the forces
-at the feet: that is what friction is found from. For each leg the base moves to where the other feet carry
-it, the foot is lifted straight up, the joints of the leg follow Fourier series, and the foot comes back to
-its place, at rest. Its target is a little below the ground, so that the drives press it down: it is felt to
-carry, and the controller counts on it, before the base goes on. A leg that cannot be lifted stays on the
-ground, and that is said.
+A leg in the air can be several times as fast as a leg in stance, and its torques do not depend on the foot
+forces: this identifies its friction. For each leg, the base moves to a place where the other feet support it,
+the foot is lifted straight up, the joints of the leg follow Fourier series, and the foot returns to its
+place, at rest. Its target is slightly below the ground, so that the drives press it down. The controller then
+detects the contact, and uses the foot, before the base moves on. A leg that cannot be lifted stays on the
+ground, with a note.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from quad_dynamics.identification.excitation.lifted import Lifted
 from quad_dynamics.identification.excitation.search import Search
 
 LEG_ITERATIONS = 24  # of the search for each leg
-_STARTS = 6  # random motions that it begins with
-_FASTER = 2.0  # than the sway: the highest frequency
-_LEAST_LOAD = 0.15  # of a foot, of its part of the weight
-_MARGIN = 0.1  # of the centre of mass inside the other feet, of a leg's length
-_HEIGHTS = (0.0, -0.1, 0.05)  # of the base above its standing pose, of a leg's length: the first that will do
-_SHARES = np.arange(20, 4, -1) / 20.0  # of the way to the middle of the other feet, likewise
-_RISES = (0.3, 0.4, 0.2)  # of a foot, of a leg's length, likewise
-_ROOM = 0.02  # that is left of all limits there; less, where less is left in the standing pose
-_PRESS = 0.03  # below its place, where a foot is put down, of a leg's length
+_STARTS = 6  # random motions of the search
+_FASTER = 2.0  # highest frequency, relative to that of the sway
+_LEAST_LOAD = 0.15  # of a foot, relative to its share of the weight
+_MARGIN = 0.1  # of the centre of mass inside the other feet, relative to a leg's length
+_HEIGHTS = (0.0, -0.1, 0.05)  # of the base above its standing pose, over a leg's length: the first feasible
+_SHARES = np.arange(20, 4, -1) / 20.0  # of the way to the middle of the other feet: the first feasible one
+_RISES = (0.3, 0.4, 0.2)  # of a foot, relative to a leg's length: the first feasible one
+_ROOM = 0.02  # margin of all limits there; less, if the standing pose has less
+_PRESS = 0.03  # target depth of a foot that is put down, relative to a leg's length
 _SHIFT_TIME, _LIFT_TIME = 1.6, 0.8  # [s]
-_SLOWER, _TRIES = 1.5, 3  # where these are too fast
+_SLOWER, _TRIES = 1.5, 3  # if these times are too short
 
 
 @dataclass(frozen=True, eq=False)
 class Swings:
-    """What comes after the sway.
+    """The motion after the sway.
 
     Attributes:
-        parts: states one after the other; nothing where no leg can be lifted.
+        parts: consecutive states; empty if no leg can be lifted.
         lifted: names of the legs that swing.
-        notes: which legs do not, and why.
-        tightest: name and size of the limit that they come nearest to.
+        notes: the legs that do not swing, and why.
+        tightest: name and value of the limit with the smallest margin.
     """
 
     parts: list[States]
@@ -70,7 +70,7 @@ def swing_legs(
 
     Args:
         standing: the robot on its feet.
-        settings: what can be chosen.
+        settings: of the design.
         rate: of the states [Hz].
         capsules: of the robot in its standing pose.
         step: called after each step of the searches.
@@ -91,7 +91,7 @@ class _Plan:
         self._tightest = ('', -np.inf)
         self._room = (MOST_POINTS - 1 - settings.duration * settings.rate) * rate / settings.rate
         highest = min(_FASTER * settings.harmonics / settings.period, 0.1 * settings.rate)
-        # at least two waves of it; and it ends at a point of the trajectory
+        # at least two periods; and it ends at a point of the trajectory
         seconds = max(settings.swing, 2.0 / highest)
         self._seconds = math.ceil(seconds * settings.rate - 1e-9) / settings.rate
         period = self._seconds / max(1, math.floor(self._seconds / settings.period))
@@ -125,17 +125,17 @@ class _Plan:
     def _leg(
         self, foot: int, here: Floats, pressed: int | None, step: Callable[[], None]
     ) -> tuple[list[States], Floats]:
-        """Shift, lift, swing and put down one leg; and where the base is then.
+        """Shift, lift, swing and put down one leg; returns the final position of the base, too.
 
         Raises:
-            ArgumentError: why it cannot be.
+            ArgumentError: it is not possible; with the reason.
         """
         place, rise, lifted = self._place(foot)
         limits = Limits(lifted, self._settings, load=_LEAST_LOAD, capsules=self._capsules)
         shift = self._shift(here, place, pressed)
         up = self._lift(foot, place, (0.0, rise), limits)
         down = self._lift(foot, place, (rise, -_PRESS * self._standing.length), limits)
-        back = self._shift(place, np.zeros(6), foot)  # if it is the last
+        back = self._shift(place, np.zeros(6), foot)  # if it is the last leg
         samples = sum(len(part.q) - 1 for part in (shift, up, down)) + round(self._seconds * self._rate)
         if samples + len(back.q) - 1 > self._room:
             raise ArgumentError(f'the trajectory would have more than {MOST_POINTS} points')
@@ -181,7 +181,7 @@ class _Plan:
         return self._standing.raised(place[None], still, still, foot, np.array([[rise], [0.0], [0.0]]))
 
     def _lifted(self, foot: int, place: Floats, rise: float) -> Lifted | None:
-        """The robot with a foot lifted; None where it does not keep its limits, or is not inside its feet."""
+        """The robot with a foot lifted; None if limits are violated, or it is not balanced."""
         pose = self._still(place, foot, rise).without(foot)
         lifted = Lifted(self._standing, foot, pose)
         limits = Limits(lifted, self._settings, load=_LEAST_LOAD, capsules=self._capsules)
@@ -192,7 +192,7 @@ class _Plan:
     # ---------------------------------------------------------------- how to go there
 
     def _shift(self, here: Floats, there: Floats, pressed: int | None) -> States:
-        """The base from one place to another, from rest to rest; a foot that is pressed down is let go."""
+        """Move the base between two places, from rest to rest; a foot that is pressed down is released."""
 
         def make(time: float) -> States:
             way = _rest_to_rest(time, self._rate)
@@ -207,7 +207,7 @@ class _Plan:
         return self._slow_enough(make, _SHIFT_TIME, self._limits)
 
     def _lift(self, foot: int, place: Floats, ends: tuple[float, float], limits: Limits) -> States:
-        """A foot straight up or down between two heights, from rest to rest."""
+        """Move a foot straight up or down between two heights, from rest to rest."""
 
         def make(time: float) -> States:
             rise = (ends[1] - ends[0]) * _rest_to_rest(time, self._rate)
@@ -231,7 +231,7 @@ class _Plan:
 
 
 def _rest_to_rest(time: float, rate: float) -> Floats:
-    """(3, n) from 0 to 1 by a polynomial of order five, with its derivatives."""
+    """(3, n) from 0 to 1 by a polynomial of degree five, with its derivatives."""
     x = np.arange(round(time * rate) + 1) / round(time * rate)
     return np.stack(
         [
@@ -243,7 +243,7 @@ def _rest_to_rest(time: float, rate: float) -> Floats:
 
 
 def _middle(corners: Floats) -> Floats:
-    """(2,) the point farthest from the edges of a convex polygon."""
+    """(2,) the point of a convex polygon that is farthest from its edges."""
     order = np.argsort(np.arctan2(*(corners - corners.mean(axis=0)).T[::-1]))
     along = np.roll(corners[order], -1, axis=0) - corners[order]
     normal = np.stack([-along[:, 1], along[:, 0]], axis=1) / np.linalg.norm(along, axis=1, keepdims=True)
