@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of the literature that `--compare` runs beside the default one."""
+"""Methods of the literature, for comparison with the default one (`--compare`)."""

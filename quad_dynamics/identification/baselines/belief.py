@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What methods with a prior believe before the data."""
+"""Priors of the methods that have one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 
 @dataclass(frozen=True)
 class BeliefSettings(ParameterSet):
-    """Standard deviations before the data."""
+    """Standard deviations of the prior."""
 
     inertia_std: float = param(
         0.3,

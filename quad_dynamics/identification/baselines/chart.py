@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Coordinates s of all free unknowns in which every inertia is physically consistent.
 
-Ten of them for each free body are its logarithmic Cholesky factor, relative to what is believed before;
-the others are friction, rotors and biases as they are, with bounds where they cannot be negative. s = 0 is
-the prior.
+For each free body, ten of them are its logarithmic Cholesky factor, relative to the prior. The others are
+friction, rotors and biases themselves, with bounds if they cannot be negative. s = 0 is the prior.
 """
 
 from __future__ import annotations
@@ -19,25 +18,25 @@ from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 
-_LEARNT = 0.2  # an unknown is identified where the data leave no more of its uncertainty
+_LEARNT = 0.2  # an unknown is identified if its uncertainty is reduced to this fraction
 
 
 class Chart:
     """x as a smooth function of s.
 
     Attributes:
-        freedom: what is free, and what is tied.
+        freedom: free and tied unknowns.
         size: number of coordinates.
-        n_inertia: how many of them, the first, are logarithmic Cholesky factors.
+        n_inertia: number of logarithmic Cholesky factors, which come first.
         names: of each coordinate, such as 'FL_calf.theta0' and 'FL_calf_joint.viscous'.
-        lower: (size,) bounds; -inf where there is none.
+        lower: (size,) bounds; -inf if there is none.
     """
 
     def __init__(self, freedom: Freedom) -> None:
-        """Find the coordinates.
+        """Determine the coordinates.
 
         Raises:
-            ArgumentError: a body that is free in part, or that is not consistent before the data.
+            ArgumentError: a body is only partly free, or its prior is not consistent.
         """
         self.freedom = freedom
         columns = freedom.columns
@@ -57,7 +56,7 @@ class Chart:
         self.lower = self._lower()
 
     def _whole_bodies(self, lead: Ints) -> Ints:
-        """Indices of the bodies that lead, each with ten unknowns in their order."""
+        """Indices of the leading bodies, each with ten unknowns in their order."""
         bodies, counts = np.unique(lead // 10, return_counts=True)
         for body in bodies[counts != 10][:1]:
             name = self.freedom.columns.model.body_names[body]
@@ -67,7 +66,7 @@ class Chart:
         return np.asarray(bodies, dtype=np.int64)
 
     def _ties(self, T: Floats) -> tuple[Ints, Ints, Floats]:
-        """Bodies that change, the leading one first; whose theta each follows; and its image (3, 3)."""
+        """Bodies that change, the leading one first; the theta that each follows; and its image (3, 3)."""
         bodies, owner, images = [], [], []
         for k in range(len(self._leads)):
             block = T[:, 10 * k : 10 * k + 10]
@@ -118,7 +117,7 @@ class Chart:
         return np.concatenate([self.inertia.theta(pi[self.bodies]).ravel(), change])
 
     def spread(self, inertia: float, friction: float = 1.0) -> Floats:
-        """(size,) how far each coordinate may be from the prior: standard deviations.
+        """(size,) standard deviations of the prior of each coordinate.
 
         Args:
             inertia: relative, of bodies [-].
@@ -130,14 +129,14 @@ class Chart:
     def solution(
         self, s: Floats, covariance: Floats, spread: Floats, method: str, notes: Sequence[str]
     ) -> Solution:
-        """What was found, with its confidence: of the data, and of the prior where these say little.
+        """The solution with its confidence, from data and prior.
 
         Args:
             s: (size,) coordinates.
             covariance: (size, size) of them.
-            spread: (size,) standard deviations before the data.
+            spread: (size,) standard deviations of the prior.
             method: name of the solver.
-            notes: in words.
+            notes: as text.
         """
         x, J, free = self.x(s), self.jacobian(s), self.freedom.free
         std = np.sqrt(np.maximum(np.einsum('ij,jk,ik->i', J, covariance, J, optimize=True), 0.0))

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joints simulated along the log, in closed loop: the motion that a model makes of the logged torques.
+"""Closed-loop simulation of the joints along the log, with the logged torques.
 
-The torques and forces of the log drive the model, and a controller with the stiffness K and damping D
-holds it near the log. The real robot had a controller too: where its gains are K and D, its torques were
-logged as commanded, and it saw the q_log and u_log of the log, tau_log + K (q_log - q) + D (u_log - u) is
-just what it would command in the state (q, u), whatever its reference was, and however noisy q_log is.
-Velocities of samples are mostly differentiated in another way than a controller does it; then gains of the
-real controller are no better than others.
+The logged torques and forces drive the model, and a controller with stiffness K and damping D keeps it near
+the log. The real robot had a controller, too. If its gains are K and D, its commanded torques were logged,
+and it used q_log and u_log, then it would command exactly tau_log + K (q_log - q) + D (u_log - u) in the
+state (q, u), whatever its reference was, and however noisy q_log is. Velocities of samples are usually not
+differentiated as in the controller; then the gains of the real controller are no better than others.
 
 The difference e to the log is integrated, not the motion itself,
 
     e'' = a(q_log + e, u_log + e', tau_log - K e - D e') - a_log,
 
-which is zero for a perfect model, however coarse the steps are. The loop forgets how it began, so that
-parts of the log, each with some time to forget, are simulated together.
+which is zero for a perfect model, however coarse the steps are. The loop forgets its initial state, so parts
+of the log, each with some time to forget, are simulated together.
 
-With a floating base, base and ground are as logged (position, acceleration, forces), and joints are
-simulated: a controller that holds the base on its feet is not known. Coulomb friction takes its direction
-from the log, and a joint whose row does not count (at rest, saturated) is driven by what its logged motion
-needs.
+With a floating base, base and ground follow the log (position, acceleration, forces), and joints are
+simulated, because the controller that balances the base is unknown. The direction of Coulomb friction is
+taken from the log. Joints whose rows are not used (at rest, saturated) are driven by the torque that their
+logged motion needs.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ from quad_dynamics.identification.equations.samples import CHUNK
 from quad_dynamics.identification.solvers.solution import model_with
 from quad_dynamics.model.model import Model
 
-_PIECE = 4  # length of what is simulated together with others, over the time that it has to forget
-_FORGET = 5.0  # time to forget the beginning, over that in which it falls to 1/e
-_SLOWEST = 2.0  # slower loops are simulated as if they forgot as fast as this [1/s]
+_PIECE = 4  # length of a part, relative to the time that it has to forget
+_FORGET = 5.0  # time to forget the initial state, relative to the time constant
+_SLOWEST = 2.0  # lower bound of the decay rate [1/s]
 _STEP = 0.8  # largest step, in 1 / (fastest rate of the loop)
-_MARGIN, _HIGHEST = 4.0, 40.0  # bandwidth over cutoff, and its largest value [Hz]
-_FARTHEST = 10.0  # where a simulation has run away [rad, rad/s / 100]
+_MARGIN, _HIGHEST = 4.0, 40.0  # ratio of bandwidth to cutoff, and upper bound of the bandwidth [Hz]
+_FARTHEST = 10.0  # where a simulation has diverged [rad, rad/s / 100]
 
 
 class ClosedLoop:
@@ -61,14 +60,14 @@ class ClosedLoop:
         cutoff: of the smoothed log [Hz].
         kp: (nj,) stiffness [N m/rad].
         kd: (nj,) damping [N m s/rad].
-        slowest: rate at which the slowest joint forgets how it began [1/s].
+        slowest: decay rate of the initial state of the slowest joint [1/s].
     """
 
     def __init__(self, equations: Equations, settings: ClosedLoopSettings | None = None) -> None:
         """Choose cutoff and gains.
 
         Raises:
-            ArgumentError: as many gains as no joints, or no samples.
+            ArgumentError: the number of gains differs from that of joints, or there are no samples.
         """
         settings = settings or ClosedLoopSettings()
         if not len(equations.samples):
@@ -87,7 +86,7 @@ class ClosedLoop:
         self._rate = float(np.max(np.maximum(self.kd / felt, np.sqrt(self.kp / felt))))
 
     def _felt_inertia(self, model: Model) -> Floats:
-        """(nj,) the least that a motor feels of the robot while all else is free, along the log."""
+        """(nj,) smallest inertia that a motor drives while all other joints are free, along the log."""
         rows = next(self.equations.samples.chunks())
         q = np.ascontiguousarray(self.equations.samples.layout.get(rows[:: max(1, len(rows) // 50)], 'q'))
         M = mass_matrix(model, q)[:, -model.nj :, -model.nj :]
@@ -95,23 +94,23 @@ class ClosedLoop:
 
     @property
     def simulates(self) -> bool:
-        """Whether all that drives the joints was measured: a fixed base, or forces at the feet."""
+        """Whether all forces on the joints were measured: fixed base, or measured foot forces."""
         return self.equations.mode in ('fixed', 'forces')
 
     def smoothed(self) -> Iterator[tuple[Floats, Floats]]:
-        """Rows of each segment as logged, and with smooth motion."""
+        """Rows of each segment as logged, and with smoothed motion."""
         layout = self.equations.samples.layout
         for rows in segments(self.equations.samples):
             yield rows, smooth_motion(layout, rows, self.cutoff)
 
     def simulated(self, x: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Rows of each segment as logged, and with the motion that the model x makes.
+        """Rows of each segment as logged, and with the simulated motion of the model x.
 
         Args:
             x: (size,) unknowns.
 
         Raises:
-            ArgumentError: the simulation runs away; or forces at the feet are not known.
+            ArgumentError: the simulation diverges, or foot forces are unknown.
         """
         if not self.simulates:
             raise ArgumentError(
@@ -122,7 +121,7 @@ class ClosedLoop:
             yield from run.follow(group)
 
     def _groups(self) -> Iterator[list[tuple[Floats, Floats]]]:
-        """Segments that are simulated together: the same time between samples, and not too many of them."""
+        """Segments that are simulated together: the same sample period, and a limited number."""
         group: list[tuple[Floats, Floats]] = []
         layout, step = self.equations.samples.layout, 0.0
         for rows, smoothed in self.smoothed():
@@ -162,7 +161,7 @@ class _Run:
     # ---------------------------------------------------------------- what drives the joints
 
     def drive(self, rows: Floats, smoothed: Floats) -> Floats:
-        """(n, nv) smooth forces on the model in the logged state: motors and ground without friction."""
+        """(n, nv) smoothed forces on the model in the logged state: motors and ground without friction."""
         get, nj = self.layout.get, self.nj
         u, sign = get(rows, 'u')[:, -nj:], get(rows, 'sign')
         delays = self.x[self.columns.slices['delay']]
@@ -209,7 +208,7 @@ class _Run:
     def _step(
         self, ends: tuple[tuple[Floats, Floats], tuple[Floats, Floats]], e: Floats, de: Floats, dt: float
     ) -> tuple[Floats, Floats]:
-        """Differences a sample later: the midpoint rule, in steps that the loop bears."""
+        """Differences one sample later: midpoint method, in stable steps."""
         (rows, drive), (next_rows, next_drive) = ends
         count = int(np.ceil(self.loop._rate * dt / _STEP))
         h = dt / count
@@ -253,7 +252,7 @@ class _Run:
 
 
 def _pieces(lengths: list[int], most: int) -> tuple[Ints, Ints, Ints]:
-    """Where parts of segments begin that are simulated at once; begin and end of the segment of each."""
+    """First rows of the parts that are simulated at once; begin and end of the segment of each."""
     begins: list[int] = []
     low: list[int] = []
     high: list[int] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of simulations along the log."""
+"""Settings of closed-loop simulations along the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quad_dynamics.parameters.parameter_set import ParameterSet
 
 @dataclass(frozen=True)
 class ClosedLoopSettings(ParameterSet):
-    """How the joints are held near the log."""
+    """Controller that keeps the joints near the log."""
 
     bandwidth: float = param(
         0.0,

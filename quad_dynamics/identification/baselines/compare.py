@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All methods on the same samples, in one table: errors on what they have not seen, and impossible bodies."""
+"""Comparison of all methods on the same samples: errors on held-out data, and inconsistent bodies."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from quad_dynamics.identification.validation.validation import Errors, pooled, t
 
 Method = Callable[[Equations, Freedom], Solution]
 
-_FOLDS = 5  # of the cross-validation of the default
-_NEGATIVE = -1e-9  # friction below this is negative, and not rounding
+_FOLDS = 5  # of the cross-validation of the default method
+_NEGATIVE = -1e-9  # friction below this is negative, not a rounding error
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What one method came to.
+    """Result of one method.
 
     Attributes:
         method: its name.
         solution: None if it failed.
-        errors: on what it has not seen; None if it failed.
-        consistent: number of bodies that can exist.
-        negative: number of frictions and rotors below zero.
-        distance: to the truth, see `distance_to`; NaN if that is not known.
-        seconds: that it took.
-        failure: why it failed; empty if it did not.
+        errors: on held-out data; None if it failed.
+        consistent: number of physically consistent bodies.
+        negative: number of friction and rotor parameters below zero.
+        distance: to the true values, see `distance_to`; NaN if these are unknown.
+        seconds: computing time.
+        failure: reason of a failure; empty without one.
     """
 
     method: str
@@ -60,14 +60,14 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """One table of all methods.
+    """Table of all methods.
 
     Attributes:
-        outcomes: of each method; the first is the model as it was.
+        outcomes: of each method; the first is the original model.
         bodies: number of bodies.
-        on: what errors were computed on, in words.
+        on: description of the hold-out set.
         head: titles of the columns.
-        rows: cells. They do not depend on how fast the machine is; `timed` adds what does.
+        rows: cells. They do not depend on the speed of the machine; `timed` adds computing times.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -77,13 +77,13 @@ class Comparison:
     rows: tuple[tuple[str, ...], ...]
 
     def timed(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Head and rows with the time that each method took."""
+        """Head and rows with the computing time of each method."""
         times = ['' if np.isnan(o.seconds) else f'{o.seconds:.2f}' for o in self.outcomes]
         rows = [(*row[:-1], t, row[-1]) for row, t in zip(self.rows, times, strict=True)]
         return (*self.head[:-1], 'time [s]', self.head[-1]), rows
 
     def text(self) -> str:
-        """The table, for people."""
+        """The table as text."""
         head, rows = self.timed()
         widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
         lines = [
@@ -94,7 +94,7 @@ class Comparison:
 
 
 def methods_for(folds: int = _FOLDS) -> dict[str, Method]:
-    """All methods by name, the default first."""
+    """All methods by name, the default one first."""
 
     def consistent(equations: Equations, freedom: Freedom) -> Solution:
         return solve(equations.accumulate(folds), equations, equations.columns, freedom)
@@ -118,18 +118,18 @@ def compare(
     truth: Floats | None = None,
     methods: Sequence[str] | None = None,
 ) -> Comparison:
-    """Run all methods and put them into one table.
+    """Run all methods and compare them in a table.
 
-    The default chooses by cross-validation what it frees. All others free what textbooks do (inertia, viscous
-    and Coulomb friction, offsets, rotors) where it is left open, else what was asked for. One that fails says
-    why.
+    The default method selects the free groups by cross-validation. The others free what was requested, or
+    else what textbooks do (inertia, viscous and Coulomb friction, offsets, rotors). A method that fails gives
+    the reason.
 
     Args:
         train: equations to fit.
-        validate: equations of samples that are not among them; None: a fifth of the samples is held out.
+        validate: equations of other samples; None: a fifth of the samples is held out.
         columns: the unknowns.
-        freedom: what is free.
-        truth: (size,) the unknowns, where they are known.
+        freedom: the free unknowns.
+        truth: (size,) the true unknowns, if they are known.
         methods: names of those to run; None for all.
     """
     on = 'samples of other recordings'
@@ -162,13 +162,13 @@ def _run(name: str, method: Method, train: Equations, freedom: Freedom, judge: _
 
 
 class _Judge:
-    """What is found out about every solution."""
+    """Evaluates solutions."""
 
     def __init__(self, validate: Equations, columns: Columns, freedom: Freedom, truth: Floats | None) -> None:
         self.validate, self.columns, self.freedom, self.truth = validate, columns, freedom, truth
 
     def judge(self, name: str, solution: Solution | None, x: Floats, seconds: float) -> Outcome:
-        """All figures of one method."""
+        """All results of one method."""
         columns = self.columns if solution is None else solution.columns
         equations = self.validate
         if columns.stribeck_velocity != equations.columns.stribeck_velocity:
@@ -187,11 +187,11 @@ class _Judge:
 
 
 def distance_to(truth: Floats, x: Floats, freedom: Freedom) -> float:
-    """How far x is from the truth: RMS over free unknowns, each in units of its own size.
+    """Distance of x from the true values: RMS over free unknowns, each in units of its own size.
 
-    The units are those of the body: its mass, its mass times its radius of gyration, its largest moment of
-    inertia; of friction and rotors, the true value, or the mean over the joints where that is zero. What the
-    data cannot tell is part of it.
+    The units of a body are its mass, its mass times its radius of gyration, and its largest moment of
+    inertia. Those of friction and rotors are the true value, or the mean over the joints if that is zero.
+    Unidentifiable parameters are included.
     """
     columns = freedom.columns
     scale = np.ones(columns.size)
@@ -252,7 +252,7 @@ def _percent(value: float) -> str:
 
 
 def _remark(outcome: Outcome) -> str:
-    """The last thing that the method says of itself, where it is short."""
+    """The last note of the method, if it is short."""
     if outcome.solution is None:
         return 'the model before the data'
     if outcome.method in ('iv', 'output_error', 'nonlinear', 'ekf') and outcome.solution.choices:

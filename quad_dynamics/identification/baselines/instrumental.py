@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instrumental variables: base parameters without the bias that noise in the motion causes.
+"""Instrumental variables: base parameters without the bias caused by noise in the motion.
 
-Least squares takes the regressor Y as exact. But accelerations are differentiated positions, and their
-noise makes Y^T Y too large: inertia comes out too small. With instruments Z that know the motion but not
-its noise,
+Least squares treats the regressor Y as exact. But accelerations are differentiated positions, and their noise
+makes Y^T Y too large, so inertia is underestimated. With instruments Z that are correlated with the motion
+but not with its noise,
 
     x = (Z^T W Y)^-1 Z^T W y
 
-has no such bias (Janot, Vandanjon, Gautier, T-CST 2014). Z is the regressor of a motion without noise:
-first that of the smoothed log, in which noise is left only within the band of the motion; then that of a
-simulation with the estimate, driven by the logged torques in closed loop (`closed_loop`), again and again
-until nothing changes.
+has no such bias (Janot, Vandanjon, Gautier, T-CST 2014). Z is the regressor of a noise-free motion: first
+that of the smoothed log, which has noise only in the band of the motion; then that of a simulation with the
+estimate, driven by the logged torques in closed loop (`closed_loop`), repeated until convergence.
 
-With a floating base the smoothed motion of the base is part of Z, for nobody knows the controller that
-holds it on its feet: its instruments are free of what is faster than the motion, no more. Joints are
-simulated where the forces at the feet were measured; else (modes 'projection' and 'base') smoothed.
+With a floating base, the smoothed motion of the base is part of Z, because the controller that balances it is
+unknown: its instruments are only free of noise above the band of the motion. Joints are simulated if the foot
+forces were measured; otherwise (modes 'projection' and 'base') they are smoothed.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ from quad_dynamics.identification.solvers.solve import noise_variance
 
 _CHUNK = 256  # samples whose regressors are in memory at once
 _ITERATIONS = 10
-_SAME = 1e-3  # mean square change of a base parameter, in standard deviations, that is none
+_SAME = 1e-3  # mean square change of base parameters at convergence, in standard deviations
 
 
 def instrumental(
     equations: Equations, freedom: Freedom, settings: ClosedLoopSettings | None = None
 ) -> Solution:
-    """Estimate base parameters with instruments.
+    """Estimate base parameters with instrumental variables.
 
     Args:
         equations: of the samples; any mode, fixed and floating base.
-        freedom: what is free.
+        freedom: the free unknowns.
         settings: of smoothing and simulation.
 
     Raises:
-        ArgumentError: no samples, nothing that they determine, or instruments that know too little.
+        ArgumentError: no samples, nothing is determined, or the instruments are too weak.
     """
     freedom = textbook_freedom(freedom)
     loop = ClosedLoop(equations, settings)
@@ -69,7 +68,7 @@ def instrumental(
 
 
 def _iterate(estimator: _Estimator, loop: ClosedLoop, fit: BaseFit) -> tuple[BaseFit, str]:
-    """Instruments from simulations with the last estimate, until it settles; and how that went, in words."""
+    """Instruments from simulations with the last estimate, until convergence; and a note about it."""
     last = np.inf
     for k in range(1, _ITERATIONS + 1):
         try:
@@ -87,19 +86,19 @@ def _iterate(estimator: _Estimator, loop: ClosedLoop, fit: BaseFit) -> tuple[Bas
 
 
 def least_change(base: BaseParameters) -> tuple[Floats, Floats]:
-    """How x follows from base parameters, and how far these may be from the prior.
+    """Map from base parameters to x, and the prior of base parameters.
 
     Returns:
-        (size, rank) N: x = x0 + N d changes the base parameters by d, and else as little as possible.
-        (rank, rank) information of a weak prior of d: bodies are as the model says, to 100 %. It keeps what
-        the data hardly determine from becoming absurd.
+        (size, rank) N: x = x0 + N d changes the base parameters by d, and the rest as little as possible.
+        (rank, rank) information of a weak prior of d: the bodies of the model are 100 % wrong. It keeps
+        weakly determined parameters plausible.
     """
     G, weak, _ = base.least_change()
     return np.asarray(base.freedom.T @ G), weak
 
 
 class _Estimator:
-    """Sums over samples for any instruments."""
+    """Normal equations for any instruments."""
 
     def __init__(self, equations: Equations, base: BaseParameters, noise: float) -> None:
         if not base.rank:
@@ -110,7 +109,7 @@ class _Estimator:
         self.b0 = base.B @ base.freedom.x0[base.freedom.lead]
 
     def x(self, b: Floats) -> Floats:
-        """(size,) all unknowns with the base parameters b, those nearest to the prior."""
+        """(size,) all unknowns with the base parameters b, closest to the prior."""
         return np.asarray(self.base.freedom.x0 + self.N @ (b - self.b0))
 
     def estimate(self, pairs: Iterable[tuple[Floats, Floats]]) -> BaseFit:

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extended Kalman filter of the unknowns, for robots that are watched while they move.
+"""Extended Kalman filter of the unknowns, for online identification.
 
-The state is that of a `Chart`: every body is physically consistent at every moment. It is a random walk,
-for what the robot carries may change. The measurement is the whitened rows of each sample.
+The state is that of a `Chart`, so every body is physically consistent at all times. It is a random walk,
+because the payload of the robot may change. The measurements are the whitened rows of each sample.
 
-It is an information filter: what the samples say is kept as L = sum of Y^T Y and l = sum of Y^T y, in x,
-in which it is exact. The usual filter keeps it in s, linearised where s was when they came, and becomes
-sure of wrong values as long as s moves much. Here s is found anew from all that is known, by steps of
-Gauss and Newton on
+It is an information filter: the information of the samples is kept as L = sum of Y^T Y and l = sum of Y^T y,
+in x, where it is exact. The usual filter keeps it in s, linearised at the state at the time of each sample,
+and becomes overconfident in wrong values while s changes much. Here s is recomputed from all information, by
+Gauss-Newton steps on
 
     |s / spread|^2 + (x(s)^T L x(s) - 2 l^T x(s)) / scale.
 
-The scale of the noise is learnt from innovations. As it divides all sums, samples that came while it was
-wrong do no harm later. A drift with the variance Q within a while takes information away: L <- L - L J q
-(1 + q J^T L J q)^-1 q J^T L, with q = sqrt(Q) and J = dx/ds. Samples that cannot be (their innovation is
-too large for its covariance) count less, the less the larger they are.
+The scale of the noise is estimated from innovations. It divides all sums, so samples that arrived while it
+was wrong do no harm later. A drift with the variance Q in some time removes information: L <- L - L J q (1 +
+q J^T L J q)^-1 q J^T L, with q = sqrt(Q) and J = dx/ds. Outliers (samples whose innovation is too large for
+its covariance) have less weight, the less the larger they are.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from quad_dynamics.model.model import Model
 from quad_dynamics.parameters.parameter import param
 
 _LARGEST_STEP = 0.3  # of a logarithmic Cholesky factor in one iteration
-_LARGEST = 3.0  # factors beyond this are those of no robot: e^3 is twenty times as large
-_STILL = 0.01  # a step of fewer standard deviations is the last
+_LARGEST = 3.0  # bound of the factors: e^3 is twenty times as large
+_STILL = 0.01  # a step of fewer standard deviations is the last one
 _ITERATIONS = 8
-_DRIFT_TIME = 0.1  # after which information is taken away [s]
-_LEAST_SCALE, _LARGEST_SCALE = 1e-2, 1e4  # of the variance of the rows, where it is adapted
+_DRIFT_TIME = 0.1  # period of the removal of information [s]
+_LEAST_SCALE, _LARGEST_SCALE = 1e-2, 1e4  # bounds of the variance of the rows, if it is adapted
 
 
 @dataclass(frozen=True)
 class KalmanSettings(BeliefSettings):
-    """What is believed before the data, and how fast it may change."""
+    """Prior and drift of the filter."""
 
     inertia_drift: float = param(
         1e-4,
@@ -85,25 +85,25 @@ class KalmanFilter:
     """Estimates of all free unknowns, sample by sample.
 
     Attributes:
-        chart: the coordinates that are the state.
+        chart: coordinates of the state.
         s: (n,) state.
-        samples: how many were taken in.
-        doubtful: how many of them counted less.
-        scale: variance of the whitened rows; 1 if the equations are right about their noise.
+        samples: number of processed samples.
+        doubtful: number of outliers, which have less weight.
+        scale: variance of the whitened rows; 1 if the noise of the equations is correct.
     """
 
     def __init__(
         self, equations: Equations, freedom: Freedom, settings: KalmanSettings | None = None
     ) -> None:
-        """Begin with what is believed before the data.
+        """Start with the prior.
 
         Args:
-            equations: what makes whitened rows of samples; its own samples are not used.
-            freedom: what is free.
-            settings: uncertainty at the beginning, drift, gate.
+            equations: used to whiten rows of samples; their own samples are not used.
+            freedom: the free unknowns.
+            settings: prior, drift, gate.
 
         Raises:
-            ArgumentError: a body is free in part.
+            ArgumentError: a body is only partly free.
         """
         self.settings = settings or KalmanSettings()
         self.equations, self.chart = equations, Chart(freedom)
@@ -118,21 +118,21 @@ class KalmanFilter:
         self._q = np.where(inertia, self.settings.inertia_drift, self.settings.friction_drift * first)
         n = len(self._free)
         self._L, self._l = np.zeros((n, n)), np.zeros(n)
-        self._A = np.diag(first**-2.0)  # information of the state, prior included
+        self._A = np.diag(first**-2.0)  # information of the state, including the prior
         self._gate = float(chdtri(equations.rows, self.settings.gate))
         self._time: float | None = None
         self._waiting = 0.0
 
     @property
     def _unit(self) -> float:
-        """Variance of a whitened row, if its errors were independent of those of its neighbours."""
+        """Variance of a whitened row for uncorrelated errors."""
         return self.scale * self.settings.correlation
 
     # ---------------------------------------------------------------- results
 
     @property
     def x(self) -> Floats:
-        """(size,) all unknowns; those that are not free as the model says."""
+        """(size,) all unknowns; those that are not free have the values of the model."""
         return self.chart.x(self.s)
 
     @property
@@ -142,26 +142,26 @@ class KalmanFilter:
 
     @property
     def std(self) -> Floats:
-        """(size,) standard deviations of x; 0 where not free."""
+        """(size,) standard deviations of x; 0 if not free."""
         J = self.chart.jacobian(self.s)
         half = np.linalg.solve(np.linalg.cholesky(self._A), J.T)
         return np.asarray(np.sqrt(np.sum(half**2, axis=0)))
 
     def model(self) -> Model:
-        """The robot as it is estimated: consistent, no friction negative."""
+        """The estimated robot: consistent, and without negative friction."""
         columns, x = self.equations.columns, self.x
         changed = columns.model.with_pi(x[columns.slices['pi']])
         return changed.with_friction(x[columns.slices['viscous']], x[columns.slices['coulomb']])
 
     def solution(self) -> Solution:
-        """What is known now, as a solution."""
+        """The current estimate as a solution."""
         notes = [f'{self.samples} samples, of which {self.doubtful} counted less']
         return self.chart.solution(self.s, self.P, self._spread, 'ekf', notes)
 
     # ---------------------------------------------------------------- samples
 
     def update(self, rows: Floats) -> None:
-        """Take in samples, in the order of time.
+        """Process samples, in time order.
 
         Args:
             rows: (n, width) of the layout of the equations' samples.
@@ -175,7 +175,7 @@ class KalmanFilter:
             self.samples += len(part)
 
     def _pass_time(self, time: float) -> None:
-        """Take information away for the time that passed; none for a gap, or another bag."""
+        """Remove information for the elapsed time; none for a gap, or another bag."""
         passed = 0.0 if self._time is None else time - self._time
         self._time = time
         self._waiting += passed if 0.0 < passed < 1.0 else 0.0
@@ -192,7 +192,7 @@ class KalmanFilter:
         self._l -= LJ @ taken[:, -1]
 
     def _take(self, Y: Floats, y: Floats) -> None:
-        """Add what samples say: (n, rows, free) and (n, rows), measured from the prior."""
+        """Add the information of samples: (n, rows, free) and (n, rows), relative to the prior."""
         n, r, size = Y.shape
         unit = self._unit
         innovation = y - Y @ (self.x - self._x0)[self._free]
@@ -219,7 +219,7 @@ class KalmanFilter:
         return float(np.sum((s / self._spread) ** 2) + d @ (self._L @ d - 2.0 * self._l) / self._unit)
 
     def _move(self) -> None:
-        """Let the state follow all that is known."""
+        """Update the state from all information."""
         cost = self._cost(self.s)
         for _ in range(_ITERATIONS):
             J = self.chart.jacobian(self.s)[self._free]
@@ -240,7 +240,7 @@ class KalmanFilter:
                 break
 
     def _bounded_step(self, gradient: Floats) -> Floats:
-        """Step of Gauss and Newton that keeps the bounds: what would pass its bound ends on it."""
+        """Gauss-Newton step within bounds: coordinates that would cross their bound stop at it."""
         lower, free = self.chart.lower - self.s, np.ones(self.chart.size, dtype=bool)
         step = np.zeros(self.chart.size)
         for _ in range(10):
@@ -255,7 +255,7 @@ class KalmanFilter:
         return np.maximum(step, lower)
 
     def _shortened(self, step: Floats, cost: float) -> tuple[Floats, float]:
-        """The state after the step, or after a half, a quarter, ... of it, where that lowers the cost."""
+        """The state after the step, or after a half, a quarter, ... of it, if that reduces the cost."""
         inertia = slice(0, self.chart.n_inertia)
         for power in range(6):
             s = self.s + 0.5**power * step
@@ -267,15 +267,15 @@ class KalmanFilter:
 
 
 def kalman(equations: Equations, freedom: Freedom, settings: KalmanSettings | None = None) -> Solution:
-    """The filter after all samples of the equations, as it would have been live.
+    """The filter after all samples of the equations, as in online use.
 
     Args:
         equations: of the samples; any mode, fixed and floating base.
-        freedom: what is free.
+        freedom: the free unknowns.
         settings: of the filter.
 
     Raises:
-        ArgumentError: a body is free in part.
+        ArgumentError: a body is only partly free.
     """
     estimator = KalmanFilter(equations, textbook_freedom(freedom), settings)
     for rows in equations.samples.chunks():

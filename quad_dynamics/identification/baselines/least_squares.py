@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares on base parameters: ordinary, weighted, reweighted, total. Bodies may come out impossible.
+"""Least squares on base parameters: ordinary, weighted, reweighted, total. Bodies may be inconsistent.
 
-What the data do not determine is the nearest to the model, in the metric of its prior.
+Undetermined unknowns are as close as possible to the model, in the metric of its prior.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freed
 from quad_dynamics.identification.solvers.pseudo_inertia import inconsistent_bodies
 from quad_dynamics.identification.solvers.solution import Solution
 
-_MOTION_ERROR = 0.01  # of total least squares, relative
-_MOST_SAMPLES = 20_000  # from which the noise of rows is found
-_ROUNDS = 20  # of reweighting, at most
+_MOTION_ERROR = 0.01  # of the columns in total least squares, relative
+_MOST_SAMPLES = 20_000  # from which the noise of rows is estimated
+_ROUNDS = 20  # of reweighting
 _STILL = 1e-6  # relative change of the solution at which reweighting ends
 
 
@@ -44,14 +44,14 @@ class BaseFit:
 
 
 def ols(equations: Equations, freedom: Freedom) -> Solution:
-    """Ordinary least squares: all rows count alike, in N and N m.
+    """Ordinary least squares: all rows have the same weight, in N and N m.
 
     Args:
         equations: of the samples.
-        freedom: what is free.
+        freedom: the free unknowns.
 
     Raises:
-        ArgumentError: nothing that is free can be determined.
+        ArgumentError: no free unknown can be determined.
     """
     freedom = textbook_freedom(freedom)
     fit = fit_base(unweighted(equations).accumulate()[0], freedom)
@@ -59,14 +59,14 @@ def ols(equations: Equations, freedom: Freedom) -> Solution:
 
 
 def wls(equations: Equations, freedom: Freedom) -> Solution:
-    """Weighted least squares: each row weighs as certain as it is after ordinary least squares."""
+    """Weighted least squares: rows are weighted by their noise after ordinary least squares."""
     freedom = textbook_freedom(freedom)
     fit = fit_base(_weighted(equations, freedom).accumulate()[0], freedom)
     return solution_of(fit, 'wls')
 
 
 def irls(equations: Equations, freedom: Freedom) -> Solution:
-    """Weighted least squares, in which rows that the last solution does not explain count less (Huber)."""
+    """Weighted least squares, in which rows with large residuals have less weight (Huber)."""
     freedom = textbook_freedom(freedom)
     fit = fit_base(unweighted(equations).accumulate()[0], freedom)
     for _ in range(_ROUNDS):
@@ -79,14 +79,14 @@ def irls(equations: Equations, freedom: Freedom) -> Solution:
 
 
 def tls(equations: Equations, freedom: Freedom) -> Solution:
-    """Total least squares: columns of the motion have errors too, of a hundredth of their size."""
+    """Total least squares: columns of the motion have errors, too, of a hundredth of their size."""
     freedom = textbook_freedom(freedom)
     normal = _weighted(equations, freedom).accumulate()[0]
     fit = fit_base(normal, freedom)
     first = fit.base.first
     H, g, yty = _absolute(normal, freedom)
     joined = np.block([[H[np.ix_(first, first)], g[first, None]], [g[None, first], np.array([[yty]])]])
-    # In units of their errors. Those of the rows are 1: they were weighted so.
+    # In units of their errors. Those of the rows are 1, because of the weighting.
     error = np.append(_MOTION_ERROR * np.sqrt(np.diag(joined)[:-1] / normal.n), 1.0)
     v = np.linalg.eigh(joined / np.outer(error, error))[1][:, 0] / error
     if abs(v[-1] * error[-1]) < 1e-12:
@@ -106,24 +106,24 @@ METHODS: dict[str, Callable[[Equations, Freedom], Solution]] = {
 
 
 def unweighted(equations: Equations) -> Equations:
-    """The same equations, all rows alike."""
+    """The same equations with equal weights of all rows."""
     force = equations.noise.force if equations.mode == 'projection' else 0.0
     noise = Noise(np.ones_like(equations.noise.base), np.ones_like(equations.noise.joints), force)
     return Equations(equations.samples, equations.columns, equations.mode, noise)
 
 
 def _weighted(equations: Equations, freedom: Freedom) -> Equations:
-    """The same equations, with the noise that ordinary least squares leaves in each row."""
+    """The same equations, with the noise of each row after ordinary least squares."""
     return weighted_by(equations, x_of(fit_base(unweighted(equations).accumulate()[0], freedom)))
 
 
 def weighted_by(equations: Equations, x: Floats, robust: bool = False) -> Equations:
-    """The same equations, with the noise that a solution leaves in each row.
+    """The same equations, with the noise of each row for a solution.
 
     Args:
         equations: of the samples.
         x: (size,) solution.
-        robust: by medians, which outliers do not move.
+        robust: whether to use medians, which outliers do not affect.
     """
     plain = unweighted(equations)
     every = max(1, len(plain.samples) // _MOST_SAMPLES)
@@ -147,7 +147,7 @@ def _spread(values: Floats, robust: bool) -> float:
 
 
 def _absolute(normal: NormalEquations, freedom: Freedom) -> tuple[Floats, Floats, float]:
-    """Sums for the values of the free unknowns, not their changes: T^T Y^T Y T, T^T Y^T y and y^T y."""
+    """Normal equations for values of the free unknowns, not changes: T^T Y^T Y T, T^T Y^T y and y^T y."""
     rest = freedom.x0 - freedom.T @ freedom.x0[freedom.lead]
     g = freedom.T.T @ (normal.Yty - normal.YtY @ rest)
     yty = normal.yty - 2.0 * float(rest @ normal.Yty) + float(rest @ normal.YtY @ rest)
@@ -158,7 +158,7 @@ def fit_base(normal: NormalEquations, freedom: Freedom) -> BaseFit:
     """Least squares of base parameters.
 
     Raises:
-        ArgumentError: nothing that is free can be determined.
+        ArgumentError: no free unknown can be determined.
     """
     base = find_base_parameters(normal, freedom)
     if base.rank == 0:
@@ -173,14 +173,14 @@ def fit_base(normal: NormalEquations, freedom: Freedom) -> BaseFit:
 
 
 def x_of(fit: BaseFit) -> Floats:
-    """(size,) all unknowns: those that fit, and of these the nearest to the model."""
+    """(size,) all unknowns: of those that fit, the closest to the model."""
     freedom = fit.base.freedom
     G, _, _ = fit.base.least_change()
     return freedom.x(G @ (fit.b - fit.base.B @ freedom.x0[freedom.lead]))
 
 
 def solution_of(fit: BaseFit, method: str) -> Solution:
-    """A fit with its confidence, and the bodies that cannot exist by name."""
+    """A fit with its confidence, and the names of inconsistent bodies."""
     base, freedom = fit.base, fit.base.freedom
     columns = freedom.columns
     x = x_of(fit)
@@ -194,7 +194,7 @@ def solution_of(fit: BaseFit, method: str) -> Solution:
     std = np.where(free, std, np.nan)
     alone = np.zeros(freedom.nz, dtype=bool)
     alone[base.first] = base.shown.sum(axis=1) == 1
-    # An unknown that others have a part in is none of these.
+    # An unknown that is part of several combinations is not determined.
     alone &= base.shown.sum(axis=0) == 1
     identified = np.asarray((T != 0.0) @ alone) & free
     reach = float(stdtrit(30, 0.975)) * std

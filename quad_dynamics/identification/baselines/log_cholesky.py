@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inertia of real bodies by ten numbers each that may be anything: the logarithmic Cholesky factor.
+"""Unconstrained coordinates of consistent inertia: the logarithmic Cholesky factor, ten numbers per body.
 
-The pseudo-inertia P = [[S, h], [h^T, m]], S = int r r^T dm, of a body is positive definite just where its
-inertia is physically consistent. With an upper triangular factor of what is believed before, P0 = U0 U0^T,
+The pseudo-inertia P = [[S, h], [h^T, m]], S = int r r^T dm, of a body is positive definite exactly if its
+inertia is physically consistent. With an upper triangular factor of the prior, P0 = U0 U0^T,
 
     P = U0 V V^T U0^T,   V = e^a [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]],
 
 theta = [a, d1, d2, d3, s12, s23, s13, t1, t2, t3] reaches every consistent P, and no other. It is 0 at P0,
-and its numbers are relative changes: 0.1 is large, whatever the size of the body.
+and its components are relative changes: 0.1 is large, whatever the size of the body.
 
 Rucker and Wensing, Smooth parameterization of rigid-body inertia, RA-L 2022.
 """
@@ -22,18 +22,18 @@ from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.solvers.pseudo_inertia import margins, pi_of_pseudo_inertia, pseudo_inertia
 
-SIZE = 10  # numbers of a body
-# Entries of V, but for the common factor e^a: where d, s and t stand.
+SIZE = 10  # numbers per body
+# Entries of V without the common factor e^a: positions of d, s and t.
 _DIAGONAL = ((0, 1, 2), (0, 1, 2))
 _ABOVE = ((0, 1, 0, 0, 1, 2), (1, 2, 2, 3, 3, 3))
 
 
 class LogCholesky:
-    """Bodies by their logarithmic Cholesky factors; several may share one theta.
+    """Bodies in logarithmic Cholesky coordinates; several may share one theta.
 
     Attributes:
         pi0: (n, 10) parameters at theta = 0.
-        owner: (n,) which theta each body follows.
+        owner: (n,) theta of each body.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class LogCholesky:
         owner: Ints | None = None,
         images: Floats | None = None,
     ) -> None:
-        """Take parameters as the origin.
+        """Use the parameters as the origin.
 
         Args:
             pi0: (n, 10) parameters.
             names: of the n bodies.
-            owner: (n,) which theta each body follows; None: each its own.
-            images: (n, 3, 3) orthogonal maps from the frame of the first body of that theta, such as that of
+            owner: (n,) theta of each body; None: each has its own.
+            images: (n, 3, 3) orthogonal maps from the frame of the first body of that theta, for example for
                 another leg; None: the same frame.
 
         Raises:
@@ -76,7 +76,7 @@ class LogCholesky:
         return int(self.owner.max()) + 1 if len(self.owner) else 0
 
     def pi(self, theta: Floats) -> Floats:
-        """(n, 10) parameters at theta (count, 10); theta = 0 gives pi0 to the last digits."""
+        """(n, 10) parameters at theta (count, 10); theta = 0 gives pi0 to rounding errors."""
         F = self._F @ _factor(theta)[self.owner]
         return pi_of_pseudo_inertia(F @ np.swapaxes(F, -1, -2))
 
@@ -96,7 +96,7 @@ class LogCholesky:
         return np.swapaxes(pi_of_pseudo_inertia(dP), 1, 2)
 
     def theta(self, pi: Floats) -> Floats:
-        """(count, 10) numbers of consistent parameters (n, 10); of those that share, the first."""
+        """(count, 10) theta of consistent parameters (n, 10); of bodies that share one, that of the first."""
         P = pseudo_inertia(pi[self._leads])
         U = np.linalg.cholesky(P[:, ::-1, ::-1])[:, ::-1, ::-1]
         V = np.linalg.solve(self._F[self._leads], U)
@@ -107,9 +107,9 @@ class LogCholesky:
 
 
 def _turned(P0: Floats, image: Floats, lead: Floats) -> Floats:
-    """A factor F of P0 = F F^T that is as near as possible to the image of the factor of the first body.
+    """A factor F of P0 = F F^T that is as close as possible to the image of the factor of the first body.
 
-    Where P0 is the image of the first body, so is F of its factor.
+    If P0 is the image of the first body, F is the image of its factor.
     """
     M = np.eye(4)
     M[:3, :3] = image

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maximum likelihood on base parameters: errors of the rows of a sample have a full covariance, found too.
+"""Maximum likelihood on base parameters, with a full covariance of the rows of a sample.
 
-Parameters and covariance are estimated in turn: least squares with the last covariance, then the covariance
-of what is left (Swevers et al.: Optimal robot excitation and identification, T-RA 1997). It is that of rows
-which are whitened already: errors of foot forces enter other rows in each pose, which no one covariance says.
+Parameters and covariance are estimated alternately: least squares with the last covariance, then the
+covariance of the residuals (Swevers et al.: Optimal robot excitation and identification, T-RA 1997). The rows
+are already whitened, because errors of foot forces enter different rows in each pose, which a constant
+covariance cannot represent.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freed
 from quad_dynamics.identification.solvers.solution import Solution
 
 _ROUNDS = 10
-_STILL = 1e-6  # relative change of the solution at which it ends
+_STILL = 1e-6  # relative change of the solution at convergence
 _CHUNK = 512  # samples whose regressors are in memory at once
 
 
 def maximum_likelihood(equations: Equations, freedom: Freedom) -> Solution:
-    """Maximum likelihood for normal errors of unknown covariance between rows.
+    """Maximum likelihood for normal errors with an unknown covariance between rows.
 
     Args:
         equations: of the samples.
-        freedom: what is free.
+        freedom: the free unknowns.
 
     Raises:
-        ArgumentError: nothing that is free can be determined.
+        ArgumentError: no free unknown can be determined.
     """
     freedom = textbook_freedom(freedom)
     fit = fit_base(equations.accumulate()[0], freedom)
@@ -43,7 +44,7 @@ def maximum_likelihood(equations: Equations, freedom: Freedom) -> Solution:
 
 
 def _covariance(equations: Equations, x: Floats) -> Floats:
-    """(rows, rows) of the residuals of whitened rows, from samples in which both rows of a pair count."""
+    """(rows, rows) covariance of the residuals of whitened rows, from samples in which both rows are used."""
     k = equations.rows
     sums, counts = np.zeros((k, k)), np.zeros((k, k))
     for rows in equations.samples.chunks(_CHUNK):
@@ -53,14 +54,14 @@ def _covariance(equations: Equations, x: Floats) -> Floats:
         sums += r.T @ r
         counts += use.T @ use
     result = sums / np.maximum(counts, 1.0)
-    # Pairs from different samples may not fit together; and rows without any error would weigh all.
+    # Pairs from different samples may be inconsistent; and rows without any error would dominate.
     values, V = np.linalg.eigh(result)
     values = np.maximum(values, 1e-10 * max(float(values[-1]), 1e-300))
     return np.asarray((V * values) @ V.T)
 
 
 def _sums(equations: Equations, covariance: Floats) -> NormalEquations:
-    """Normal equations of the rows that count, whitened by their covariance."""
+    """Normal equations of the used rows, whitened by their covariance."""
     p, n = equations.columns.size, 0
     YtY, Yty, yty = np.zeros((p, p)), np.zeros(p), 0.0
     for rows in equations.samples.chunks(_CHUNK):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fit in coordinates in which everything is consistent by construction, with what is not linear: see `Chart`.
+"""Nonlinear fit in coordinates in which all bodies are consistent by construction: see `Chart`.
 
-The samples enter by their normal equations in root form: with YtY = R^T R and Yty = R^T d, the sum of
-squares of all rows is |R x - d|^2 and a constant. What is believed before the data adds |s / spread|^2.
-Stribeck velocity and delay change the sums themselves; they are searched for outside (`stribeck`).
+The samples enter through a square root of their normal equations: with YtY = R^T R and Yty = R^T d, the sum
+of squares of all rows is |R x - d|^2 plus a constant. The prior adds |s / spread|^2. The Stribeck velocity
+changes the sums themselves; it is searched in an outer loop (`stribeck`).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import noise_variance
 from quad_dynamics.parameters.parameter import param
 
-_LEAST = 1e-14  # eigenvalues of the normal equations below this part of the largest are rounding
+_LEAST = 1e-14  # eigenvalues of the normal equations below this fraction of the largest are rounding errors
 _ROUGH = 1e-8  # tolerance of fits during the search
-_INSIDE = 0.05  # distance of the start from bounds, in standard deviations: on them, steps would be too short
+_INSIDE = 0.05  # distance of the start from bounds, in standard deviations: on them, steps are too short
 
 
 @dataclass(frozen=True)
 class NonlinearSettings(BeliefSettings):
-    """What is believed before the data, and what is searched for."""
+    """Prior, and parameters of the search."""
 
     stribeck: bool = param(True, 'search for the Stribeck velocity, where Stribeck friction is free')
     stribeck_low: float = param(0.005, 'lowest Stribeck velocity', unit='rad/s', above=0.0)
@@ -46,7 +46,7 @@ class NonlinearSettings(BeliefSettings):
 
 
 def root_form(normal: NormalEquations) -> tuple[Floats, Floats, float]:
-    """R (r, size) and d (r,) with YtY = R^T R, Yty = R^T d; and the sum of squares that no x explains."""
+    """R (r, size) and d (r,) with YtY = R^T R, Yty = R^T d; and the residual sum of squares."""
     values, vectors = np.linalg.eigh(normal.YtY)
     keep = values > _LEAST * max(float(values[-1]), 1e-300)
     root = np.sqrt(values[keep])
@@ -61,9 +61,9 @@ class ChartFit:
 
     Attributes:
         s: (size,) coordinates.
-        covariance: (size, size) of them, of data and prior together.
+        covariance: (size, size) of s, from data and prior.
         cost: half the sum of squares of whitened residuals and of the prior.
-        iterations: how many it took.
+        iterations: number of iterations.
     """
 
     s: Floats
@@ -81,15 +81,15 @@ def fit_normal(
     iterations: int = 100,
     tolerance: float = 1e-12,
 ) -> ChartFit:
-    """Fit s to normal equations by a trust region, with exact derivatives.
+    """Fit s to normal equations by a trust-region method, with exact derivatives.
 
     Args:
-        normal: sums over whitened rows.
+        normal: normal equations of whitened rows.
         chart: coordinates.
-        spread: (size,) standard deviations before the data.
+        spread: (size,) standard deviations of the prior.
         noise: variance of the whitened rows.
-        start: (size,) coordinates to begin from; None for the prior.
-        iterations: at most.
+        start: (size,) initial coordinates; None for the prior.
+        iterations: upper bound.
         tolerance: relative, of cost and step.
     """
     R, d, rest = root_form(normal)
@@ -119,18 +119,18 @@ def fit_normal(
 
 
 def nonlinear(equations: Equations, freedom: Freedom, settings: NonlinearSettings | None = None) -> Solution:
-    """Fit everything that is free.
+    """Fit all free unknowns.
 
     Args:
         equations: of the samples; any mode, fixed and floating base.
-        freedom: what is free.
-        settings: prior, and what is searched for.
+        freedom: the free unknowns.
+        settings: prior, and search.
 
     Returns:
-        The solution; `columns.stribeck_velocity` is the one that was found.
+        The solution; `columns.stribeck_velocity` is the estimated one.
 
     Raises:
-        ArgumentError: nothing is free, or a body is free in part.
+        ArgumentError: nothing is free, or a body is only partly free.
     """
     settings = settings or NonlinearSettings()
     freedom = textbook_freedom(freedom)

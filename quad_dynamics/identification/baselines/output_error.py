@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Closed-loop output error: the parameters with which a simulated robot needs the torques that were logged.
+"""Closed-loop output error: the parameters with which a simulated robot needs the logged torques.
 
-The joints are simulated along the log, in closed loop (`closed_loop`), with the parameters x. What the
-simulated motion takes, Y(q_sim) x, is compared with what was measured. In closed loop the motion hardly
-depends on x, so that Y(q_sim) is the sensitivity, and each step of Gauss and Newton is a linear fit
-(Gautier, Janot, Vandanjon, DIDIM, T-CST 2013; CLOE of the benchmark BIRDy). Noise of differentiated
-positions plays no part: accelerations are those of the simulation.
+The joints are simulated along the log, in closed loop (`closed_loop`), with the parameters x. The forces of
+the simulated motion, Y(q_sim) x, are compared with the measured ones. In closed loop the motion hardly
+depends on x, so Y(q_sim) is the sensitivity, and each Gauss-Newton step is a linear fit (Gautier, Janot,
+Vandanjon, DIDIM, T-CST 2013; CLOE of the benchmark BIRDy). Noise of differentiated positions has no effect,
+because accelerations are those of the simulation.
 
-Base parameters are fitted, so that bodies need not be physically consistent. With a floating base, the
-base and the forces at the feet are as logged, and joints are simulated; what carries the base is compared
-too. Without measured forces ('projection'), or without joints ('base'), nothing can be simulated.
+Base parameters are fitted, so bodies need not be physically consistent. With a floating base, the base and
+the foot forces are as logged, and joints are simulated; the base rows are compared, too. Without measured
+forces ('projection'), or without joints ('base'), simulation is not possible.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from quad_dynamics.identification.solvers.solve import noise_variance
 
 _ITERATIONS = 15
 _HALVINGS = 6
-_SAME = 1e-4  # a relative change of the cost by less is none
-_WORSE = 1e-2  # of the cost, that a step may cost: the sensitivity is not exact
+_SAME = 1e-4  # relative change of the cost at convergence
+_WORSE = 1e-2  # relative increase of the cost that a step may cause: the sensitivity is not exact
 
 
 def output_error(
@@ -48,12 +48,12 @@ def output_error(
 
     Args:
         equations: of the samples; a fixed base, or a floating one with measured forces.
-        freedom: what is free.
+        freedom: the free unknowns.
         settings: of the simulation.
-        start: (size,) where to begin; None for the prior.
+        start: (size,) initial unknowns; None for the prior.
 
     Raises:
-        ArgumentError: nothing can be simulated, the start runs away, or nothing is determined.
+        ArgumentError: simulation is not possible, the start diverges, or nothing is determined.
     """
     freedom = textbook_freedom(freedom)
     loop = ClosedLoop(equations, settings)
@@ -91,7 +91,7 @@ def _shortened(
         candidate = x + 0.5**power * step
         try:
             normal = _simulated_sums(loop, candidate)
-        except ArgumentError:  # it runs away: too far
+        except ArgumentError:  # it diverges: the step is too long
             continue
         new = _cost(normal, candidate)
         if new < (1.0 + _WORSE) * cost:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segments of samples, and their motion without what is faster than the robot moves.
+"""Segments of samples, and their smoothed motion.
 
-Smoothing has no phase: a local polynomial is fitted around each sample (Savitzky and Golay), up to the
-ends of a segment, and never across them.
+Smoothing has no phase: a local polynomial is fitted around each sample (Savitzky and Golay), up to the ends
+of a segment, but not across them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.samples import CHUNK, SampleLayout, Samples
 
 _ORDER = 5  # of the polynomials
-_MOST_POWER = 0.99  # part of the power of the velocities that is motion for sure
-_MARGIN = 4.0  # cutoff over the highest frequency of that part
+_MOST_POWER = 0.99  # share of the power of the velocities that is certainly motion
+_MARGIN = 4.0  # ratio of the cutoff to the highest frequency of that part
 
 
 def segments(samples: Samples, most: int = CHUNK) -> Iterator[Floats]:
@@ -30,7 +30,7 @@ def segments(samples: Samples, most: int = CHUNK) -> Iterator[Floats]:
         for part in parts[:-1]:
             yield from _pieces(part, most)
         rest = parts[-1]
-        while len(rest) >= 2 * most:  # the end waits for more of the same segment
+        while len(rest) >= 2 * most:  # the end waits for more rows of the same segment
             yield rest[:most]
             rest = rest[most:]
     if len(rest):
@@ -38,7 +38,7 @@ def segments(samples: Samples, most: int = CHUNK) -> Iterator[Floats]:
 
 
 def _ends(time: Floats, block: Floats) -> npt.NDArray[np.int64]:
-    """Where another segment begins: another one, or rows that were left out of one."""
+    """Indices where a new segment begins, or where rows of a segment were left out."""
     if len(time) < 3:
         return np.flatnonzero(np.diff(block)) + 1
     step = np.diff(time)
@@ -57,9 +57,9 @@ def period(layout: SampleLayout, rows: Floats) -> float:
 
 
 def motion_cutoff(samples: Samples, nj: int) -> float:
-    """Frequency below which all of the motion is, and not much more [Hz]; inf if no segment is long enough.
+    """Frequency below which all of the motion is [Hz]; inf if no segment is long enough.
 
-    It is four times that below which 99 % of the power of the joints' velocities lie.
+    It is four times the frequency below which 99 % of the power of the joint velocities lie.
 
     Args:
         samples: of any motion.
@@ -83,7 +83,7 @@ def motion_cutoff(samples: Samples, nj: int) -> float:
 
 
 def smooth(values: Floats, dt: float, cutoff: float) -> Floats:
-    """(n, k) signals without what is faster than a cutoff; as they are where the segment is too short.
+    """(n, k) low-pass filtered signals; unchanged if the segment is too short.
 
     Args:
         values: (n, k) evenly spaced.
@@ -101,7 +101,7 @@ def smooth(values: Floats, dt: float, cutoff: float) -> Floats:
 
 
 def smooth_motion(layout: SampleLayout, rows: Floats, cutoff: float) -> Floats:
-    """Rows of one segment whose q, u and du are smooth.
+    """Rows of one segment with smoothed q, u and du.
 
     Args:
         layout: of the rows.

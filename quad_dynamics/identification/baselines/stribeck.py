@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Stribeck velocity, which changes the equations themselves.
+"""Search for the Stribeck velocity, which changes the equations themselves.
 
-For each candidate all linear sums are made again, and everything else is fitted: what remains is a
-function of one number, whose least value is looked for.
+For each candidate, the normal equations are computed again and all other unknowns are fitted. The cost is
+then a function of one number, which is minimised.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from scipy.optimize import minimize_scalar
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.samples import Samples
 
-_MOST_SAMPLES = 6000  # that are looked at for the search
+_MOST_SAMPLES = 6000  # samples that are used in the search
 _PIECE = 200  # samples that stay together
-_GRID = 6  # velocities that are tried first: there may be several valleys
+_GRID = 6  # number of initial candidates: there may be several minima
 _TOLERANCE = 1e-3  # of the logarithm of the velocity
 
 
@@ -31,11 +31,11 @@ def with_stribeck_velocity(equations: Equations, velocity: float) -> Equations:
 def search_stribeck_velocity(
     equations: Equations, cost: Callable[[Equations], float], low: float, high: float
 ) -> float:
-    """The velocity with which all else fits best [rad/s or m/s].
+    """The velocity of the best fit [rad/s or m/s].
 
     Args:
-        equations: of all samples; an excerpt is looked at where there are many.
-        cost: of equations, after all else was fitted.
+        equations: of all samples; if there are many, an excerpt is used.
+        cost: of equations, after fitting all other unknowns.
         low: lowest velocity [rad/s or m/s].
         high: highest velocity.
     """
@@ -56,7 +56,7 @@ def search_stribeck_velocity(
 
 
 def _excerpt(equations: Equations) -> Equations:
-    """Equations of parts from all over the samples; of all where they are few."""
+    """Equations of parts distributed over the samples; of all samples if they are few."""
     samples = equations.samples
     if len(samples) <= _MOST_SAMPLES:
         return equations
