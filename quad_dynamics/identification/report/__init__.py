@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found, as files and words."""
+"""Output of the results as files and text."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Armature: what a rotor adds to the inertia at its joint, gear^2 times its axial inertia.
+"""Armature: inertia that a rotor adds to its joint, gear^2 times its axial inertia.
 
-Data tell the armature. Gear and rotor inertia share it: where the gear is unknown one is assumed, which
-changes the rotor inertia, and hardly anything else. URDF has no place for either. Pinocchio reads both from
-an SRDF file; simulators such as MuJoCo take the armature of a joint.
+The data determine the armature. If the gear is unknown, one is assumed; this changes the rotor inertia, and
+hardly anything else. URDF has no element for either. Pinocchio reads both from an SRDF file; simulators such
+as MuJoCo use the armature of a joint.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class Armature:
     Attributes:
         joint: its name.
         unit: of the armature: 'kg m^2', or 'kg' for a prismatic joint.
-        before: what the model says.
-        after: what was found.
+        before: value of the model.
+        after: identified value.
         std: standard deviation; NaN if it was not free.
-        interval: 95 %; likewise.
+        interval: 95 %; NaN if it was not free.
         free: whether it was free.
         identified: whether the data determine it.
         gear: rotor speed over joint speed [-, or rad/m].
-        gear_assumed: nothing is known of the gear.
-        rotor_inertia: axial, before the gear, what was found [kg m^2].
+        gear_assumed: whether the gear is unknown.
+        rotor_inertia: axial, before the gear, identified [kg m^2].
     """
 
     joint: str
@@ -79,7 +79,7 @@ def armatures(solution: Solution) -> list[Armature]:
 
 
 def gear_note(solution: Solution) -> str:
-    """A sentence about gears that are assumed; '' if there are none."""
+    """A note about assumed gears; '' if there are none."""
     names = [each.joint for each in armatures(solution) if each.gear_assumed]
     if not names:
         return ''
@@ -90,7 +90,7 @@ def gear_note(solution: Solution) -> str:
 
 
 def srdf_text(solution: Solution) -> str:
-    """An SRDF file with gears and rotor inertias, as Pinocchio reads it; '' if no joint has an armature."""
+    """An SRDF file with gears and rotor inertias for Pinocchio; '' if no joint has an armature."""
     found = [each for each in armatures(solution) if each.rotor_inertia > 0.0]
     if not found:
         return ''
@@ -114,6 +114,6 @@ def srdf_text(solution: Solution) -> str:
 
 
 def scale_of(solution: Solution, kind: str) -> Floats:
-    """(nj,) factors with which unknowns of joints are shown: rotors as armatures, all others as they are."""
+    """(nj,) factors for the display of joint unknowns: rotors as armatures, all others unchanged."""
     model = solution.columns.model
     return np.asarray(model.rotor_gear**2 if kind == 'rotor' else np.ones(model.nj))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a result says in few words and numbers; the summary, the report and the parameters file all use it."""
+"""Short texts and numbers of a result, for the summary, the report and the parameters file."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 _OF_BODY = re.compile(r"body ('[^']+'): (.*)")
-_NOTICEABLE = 1e-3  # change of the base's mass that is worth a word, as a part of it
+_NOTICEABLE = 1e-3  # relative change of the base's mass that is mentioned
 
 
 @dataclass(frozen=True)
 class AddedMass:
-    """What the base carries more (or less) than the model says.
+    """Mass that the base carries in addition to the model (or less).
 
     Attributes:
-        mass: [kg]; negative if it is lighter.
+        mass: [kg]; negative if the base is lighter.
         std: standard deviation [kg].
-        position: where it would be as a point, in the base's frame [m].
+        position: of an equivalent point mass, in the base's frame [m].
     """
 
     mass: float
@@ -42,7 +42,7 @@ class AddedMass:
 
 
 def total_masses(solution: Solution) -> tuple[float, float]:
-    """Mass of all that moves, before and after, rotors included [kg]."""
+    """Mass of all moving bodies, before and after, including rotors [kg]."""
     part, model = solution.columns.slices['pi'], solution.columns.model
     rotors = float(model.rotor_pi[::10].sum())
     return (
@@ -52,7 +52,7 @@ def total_masses(solution: Solution) -> tuple[float, float]:
 
 
 def added_mass(solution: Solution) -> AddedMass | None:
-    """What the base carries more than the model says; None if its mass was not free or did not change."""
+    """Mass that the base carries in addition to the model; None if it was not free or did not change."""
     if not solution.columns.model.floating_base or not solution.free[0]:
         return None
     change = solution.x[:4] - solution.columns.prior[:4]
@@ -63,23 +63,23 @@ def added_mass(solution: Solution) -> AddedMass | None:
 
 
 def consistent_bodies(solution: Solution) -> tuple[int, int]:
-    """How many bodies are physically consistent, and how many there are.
+    """Number of physically consistent bodies, and of all bodies.
 
-    The pseudo-inertia [[S, h], [h^T, m]], S = tr(I)/2 1 - I, of a body with positive density is positive
-    definite, and the other way round (Wensing, Kim and Slotine, 2018).
+    The pseudo-inertia [[S, h], [h^T, m]], S = tr(I)/2 1 - I, is positive definite exactly for bodies with a
+    positive density (Wensing, Kim and Slotine, 2018).
     """
     pi = solution.part('pi').reshape(-1, 10)
     return int(np.sum(np.linalg.eigvalsh(pseudo_inertia(pi))[:, 0] > 0.0)), len(pi)
 
 
 def counts(solution: Solution) -> tuple[int, int, int]:
-    """Numbers of unknowns that were identified, that were free, and of all."""
+    """Numbers of identified unknowns, of free unknowns, and of all."""
     free = solution.free
     return int((solution.identified & free).sum()), int(free.sum()), len(free)
 
 
 def merged(lines: Sequence[str]) -> list[str]:
-    """Lines about bodies, such as "body 'a': ...", of which those that say the same are one."""
+    """Lines about bodies, such as "body 'a': ...", with equal ones merged."""
     found: dict[str, list[str]] = {}
     for line in lines:
         match = _OF_BODY.match(line)
@@ -93,10 +93,10 @@ def merged(lines: Sequence[str]) -> list[str]:
 
 
 def model_notes(model: Model) -> list[str]:
-    """What is doubtful about the model, each thing once.
+    """Doubts about the model, each one once.
 
-    Meshes that are missing are told when the robot is loaded, and again when contact points are made of what
-    takes their place. Inertia that no body has is replaced by the solver, which says so.
+    Missing meshes are reported when the robot is loaded, and again when contact points are made from their
+    replacement. Inconsistent inertia is replaced by the solver, which reports it.
     """
     notes = [note for note in model.warnings if 'violates the triangle inequality' not in note]
     if model.floating_base and not any(note.startswith('collision meshes') for note in notes):
@@ -105,12 +105,12 @@ def model_notes(model: Model) -> list[str]:
 
 
 def short_names(paths: str) -> str:
-    """Names of recordings without their folders; other words stay."""
+    """Names of recordings without their folders; other text is unchanged."""
     return ', '.join(PurePath(path).name or path for path in paths.split(', '))
 
 
 def headline_warnings(result: Result) -> list[str]:
-    """Reasons not to use a result as it is: shown before everything else, and even with `--quiet`."""
+    """Reasons not to use a result as it is: shown first, and even with `--quiet`."""
     found = list(result.warnings)
     if result.validation is not None:
         before, after, _ = pooled(result.validation.errors).relative
@@ -123,7 +123,7 @@ def headline_warnings(result: Result) -> list[str]:
 
 
 def doubts(validation: Validation | None) -> list[str]:
-    """What else speaks against a result."""
+    """Other reasons to doubt a result."""
     if validation is None:
         return ['nothing was validated: errors on other motion are unknown']
     found = []
@@ -146,14 +146,14 @@ def doubts(validation: Validation | None) -> list[str]:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits, zeros at the end included; '-' for NaN."""
+    """A number with this many digits, including trailing zeros; '-' for NaN."""
     if math.isnan(value):
         return '-'
     return '0' if value == 0.0 else f'{value:#.{digits}g}'.rstrip('.')
 
 
 def percent(value: float) -> str:
-    """A part as per cent; '-' for NaN."""
+    """A fraction as per cent; '-' for NaN."""
     if not math.isfinite(value):
         return '-'
     digits = 0 if value == 0.0 or abs(value) >= 1.0 else 1 if abs(value) >= 0.01 else 2

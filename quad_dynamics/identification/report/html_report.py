@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: one HTML file that needs nothing else, with pictures inside of it."""
+"""The report: one self-contained HTML file with its plots."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Card:
-    """One figure at the top of the page."""
+    """One value at the top of the page."""
 
     name: str
     value: str
@@ -85,7 +85,7 @@ def report_text(result: Result, cutoff: float = math.nan, warnings: Sequence[str
     Args:
         result: of an identification.
         cutoff: of the filters [Hz].
-        warnings: what must be known before the figures are used.
+        warnings: to be shown before the results.
     """
     from jinja2 import Environment
     from markupsafe import Markup
@@ -105,7 +105,7 @@ def report_text(result: Result, cutoff: float = math.nan, warnings: Sequence[str
 
 
 def _content(result: Result) -> dict[str, Any]:
-    """Everything but the pictures."""
+    """Everything except the plots."""
     solution, validation = result.solution, result.validation
     samples = len(result.equations.samples)
     compared = result.comparison
@@ -183,7 +183,7 @@ def _cards(result: Result) -> list[Card]:
 
 
 def errors_table(errors: Errors) -> Table:
-    """Errors of torques, before and after."""
+    """Torque errors, before and after."""
     before, after = errors.relative(errors.before), errors.relative(errors.after)
     rows = [
         (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of results: all of it, or nothing."""
+"""The folder of results, which is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def check_output(folder: str | os.PathLike[str]) -> Path:
-    """Find out before long work, not after it, that its results cannot be written.
+    """Check that results can be written, before long computations.
 
     Raises:
-        ArgumentError: the folder holds something already, is a file, or cannot be made.
+        ArgumentError: the folder is not empty, is a file, or cannot be created.
     """
     path = Path(folder)
     if path.is_dir():
@@ -43,12 +43,12 @@ def check_output(folder: str | os.PathLike[str]) -> Path:
 def write_results(result: Result, folder: str | os.PathLike[str], warnings: Sequence[str] = ()) -> list[Path]:
     """Write the URDF, its description, the parameters file and the report.
 
-    They are written beside the folder first, and moved when they are complete; a failure leaves nothing.
+    They are written to a temporary folder first, and moved when they are complete; a failure leaves nothing.
 
     Args:
         result: of an identification.
         folder: new or empty.
-        warnings: what must be known before the figures are used; they stand in the report.
+        warnings: to be shown in the report before the results.
 
     Returns:
         The files.
@@ -60,8 +60,8 @@ def write_results(result: Result, folder: str | os.PathLike[str], warnings: Sequ
     made = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.absolute().parent))
     try:
         _write(result, made, list(warnings))
-        made.chmod(0o777 & ~_umask())  # temporary folders are for their owner alone
-        made.rename(path.resolve())  # onto an empty folder, or this fails
+        made.chmod(0o777 & ~_umask())  # temporary folders are accessible to their owner only
+        made.rename(path.resolve())  # onto an empty folder, otherwise this fails
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise

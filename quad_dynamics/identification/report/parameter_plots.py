@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of what was found: parameters with their intervals, and the bodies as ellipsoids on the robot."""
+"""Plots of the results: parameters with their intervals, and the bodies as ellipsoids on the robot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TITLES = {
 }
 _VIEWS = (('from the left', 0, 2), ('from the front', 1, 2), ('from above', 0, 1))
 _OUTLINE = 60  # points of an ellipse
-_THINNEST = 0.3  # shortest side of what is drawn over the longest
+_THINNEST = 0.3  # smallest ratio of the sides of a plot
 
 
 def draw_joint_parameters(solution: Solution) -> str:
@@ -91,7 +91,7 @@ def _points(
     horizontal: bool = False,
     scale: Floats | None = None,
 ) -> None:
-    """Prior and value of some unknowns, with the 95 % interval of the value, times some factors."""
+    """Prior and value of some unknowns, with the 95 % interval of the value, multiplied by some factors."""
     n = np.ones(len(at)) if scale is None else scale
     prior, value = n * solution.columns.prior[at], n * solution.x[at]
     place = np.arange(len(at), dtype=float)
@@ -131,7 +131,7 @@ def _points(
 
 
 def draw_bodies(solution: Solution) -> str:
-    """The robot from three sides; each body as the ellipsoid of even density with its mass and inertia."""
+    """The robot from three sides; each body as the ellipsoid of uniform density with its mass and inertia."""
     model = solution.columns.model
     q = model.standing if model.standing is not None else model.neutral
     places = [frame_pose(model, q, name) for name in model.body_names]
@@ -168,7 +168,7 @@ def draw_bodies(solution: Solution) -> str:
 def _extent(
     bodies: list[tuple[Floats, Floats]], skeleton: list[tuple[Floats, Floats]]
 ) -> tuple[Floats, Floats]:
-    """(3,) middle and size of what is drawn, with a margin; no side is much shorter than the longest."""
+    """(3,) centre and size of the plot, with a margin; no side is much shorter than the longest."""
     reach = [(c, np.sqrt(np.maximum(np.diag(shape), 0.0))) for c, shape in bodies]
     ends = [p for line in skeleton for p in line]
     points = np.stack([*(c - r for c, r in reach), *(c + r for c, r in reach), *ends])
@@ -186,7 +186,7 @@ def _ellipsoids(pi: Floats, places: list[tuple[Floats, Floats]]) -> list[tuple[F
         inertia = full_inertia(row[4:])
         spread = 0.5 * np.trace(inertia) * np.eye(3) - inertia - mass * np.outer(com, com)
         values, vectors = np.linalg.eigh(spread / mass)
-        # Of even density: the mean of x^2 along an axis of half length a is a^2 / 5. CAD may be impossible.
+        # Uniform density: the mean of x^2 along an axis of half length a is a^2 / 5. CAD may be inconsistent.
         shape = (vectors * np.maximum(5.0 * values, 0.0)) @ vectors.T
         made.append((p + R @ com, R @ shape @ R.T))
     return made
@@ -211,7 +211,7 @@ def _draw_ellipses(
 
 
 def _skeleton(model: Model, q: Floats) -> list[tuple[Floats, Floats]]:
-    """Lines from each joint to those after it, and to the foot."""
+    """Lines from each joint to its children, and to the foot."""
     names = [model.body_names[i + int(model.floating_base)] for i in range(model.nj)]
     joint = {i: frame_pose(model, q, name)[1] for i, name in enumerate(names)}
     base = frame_pose(model, q, model.base_name)[1]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters file: everything that was found and what it was found from, as YAML for programs.
+"""The parameters file: all results and their sources, as YAML for programs.
 
-It holds no time and no path of this machine but those that were given: the same input gives the same bytes.
+It contains no time, and no path of this machine except the given ones: the same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _armature(each: Armature) -> dict[str, Any]:
 
 
 def validation_data(validation: Validation) -> dict[str, Any]:
-    """What validation has shown, as plain data."""
+    """Results of the validation, as plain data."""
     errors, again = validation.errors, validation.replay
     before, after = errors.relative(errors.before), errors.relative(errors.after)
     whole = pooled(errors)
@@ -191,7 +191,7 @@ def validation_data(validation: Validation) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Data as YAML has it: no numpy, no tuples, null for what is not a number."""
+    """Data for YAML: no numpy, no tuples, null for NaN."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All pictures of a report, each with a caption that says what exactly it shows."""
+"""All plots of a report, each with a caption that says exactly what it shows."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _INERTIAL = (
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of the page.
+    """A plot of the page.
 
     Attributes:
-        svg: its text; '' if there is nothing to draw, then the caption says why, or is empty.
+        svg: its text; '' if there is nothing to draw; then the caption gives the reason, or is empty.
         caption: below it.
     """
 
@@ -49,7 +49,7 @@ class Picture:
 
 
 def make_pictures(result: Result, cutoff: float) -> dict[str, Picture]:
-    """All pictures of a report by name.
+    """All plots of a report by name.
 
     Args:
         result: of an identification.
@@ -60,7 +60,7 @@ def make_pictures(result: Result, cutoff: float) -> dict[str, Picture]:
         shown = gather_traces(result.equations, solution.columns.prior, solution.x)
     else:
         shown = gather_traces(checked.equations, checked.before, checked.after)
-    # Held-out blocks are short: what went wrong when, and the spectrum, are those of everything.
+    # Held-out blocks are short: residuals over time, and the spectrum, show all samples.
     everything, held_out = shown, False
     if checked is not None and checked.held_out:
         held_out = True
@@ -78,7 +78,7 @@ def make_pictures(result: Result, cutoff: float) -> dict[str, Picture]:
 
 
 def shown_on(result: Result) -> str:
-    """What torques and their errors are shown of, in words."""
+    """Name of the data whose torques and errors are shown."""
     if result.validation is None:
         return 'the training data themselves'
     return short_names(result.validation.on)

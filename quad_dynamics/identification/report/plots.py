@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of a report, as SVG text: the same input gives the same text, bit for bit."""
+"""Plots of a report, as SVG text: the same input gives the same text, bit for bit."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Measured, before, after: of Okabe and Ito's colours, which everybody can tell apart.
+# Measured, before, after: colours of Okabe and Ito, which are safe for colour-blind readers.
 MEASURED, BEFORE, AFTER = '#333333', '#E69F00', '#0072B2'
 _WIDTH = 10.4  # of a page [inches]
-_FEW = 150  # samples of a line up to which each is marked
+_FEW = 150  # samples of a line up to which each one is marked
 _STYLE: dict[str, Any] = {
     'svg.fonttype': 'none',
     'font.family': 'sans-serif',
@@ -51,16 +51,16 @@ _STYLE: dict[str, Any] = {
 
 
 def _style(name: str) -> Any:
-    """How figures look; identifiers inside of their SVG text follow from the name."""
+    """Style of the figures; identifiers in their SVG text are derived from the name."""
     return {**_STYLE, 'svg.hashsalt': f'quad_dynamics {name}'}
 
 
 @contextmanager
 def picture(name: str, height: float, width: float = _WIDTH) -> Iterator[tuple[Figure, list[str]]]:
-    """A figure to draw on; its SVG text is in the list afterwards.
+    """A figure to draw on; afterwards its SVG text is in the list.
 
     Args:
-        name: of the picture, different from all others on the page: names inside of it are made from it.
+        name: of the plot, unique on the page: identifiers in the SVG text are derived from it.
         height: [inches].
         width: [inches].
     """
@@ -75,7 +75,7 @@ def picture(name: str, height: float, width: float = _WIDTH) -> Iterator[tuple[F
         figure.savefig(stream, format='svg', metadata={'Date': None, 'Creator': None}, transparent=True)
     text = stream.getvalue()
     text = text[text.index('<svg') :]
-    # The browser sizes it; the fonts are those of the page.
+    # The browser determines its size; the fonts are those of the page.
     for size in ('width', 'height'):
         text = re.sub(rf'(<svg [^>]*?) {size}="[^"]*"', r'\1', text, count=1)
     text = re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r'font\1: \2sans-serif', text)
@@ -85,13 +85,13 @@ def picture(name: str, height: float, width: float = _WIDTH) -> Iterator[tuple[F
 
 
 def _shape(k: int, most: int) -> tuple[int, int]:
-    """Lines and columns of k pictures, at most so many side by side."""
+    """Rows and columns of k plots, with a maximum number of columns."""
     columns = min(most, max(k, 1))
     return -(-k // columns), columns
 
 
 def _first(grid: npt.NDArray[np.object_], k: int) -> list[Axes]:
-    """The first k places of a grid; the others are hidden."""
+    """The first k axes of a grid; the others are hidden."""
     places: list[Axes] = list(grid.ravel())
     for axes in places[k:]:
         axes.set_visible(False)
@@ -99,7 +99,7 @@ def _first(grid: npt.NDArray[np.object_], k: int) -> list[Axes]:
 
 
 def draw_torques(traces: Traces) -> str:
-    """Measured and predicted torques over a few seconds, one picture for each row."""
+    """Measured and predicted torques over a few seconds, one plot for each row."""
     k = len(traces.names)
     lines, columns = _shape(k, 3)
     with picture('torques', 1.65 * lines + 0.5) as (figure, made):
@@ -118,7 +118,7 @@ def draw_torques(traces: Traces) -> str:
 
 
 def draw_residuals(traces: Traces) -> str:
-    """RMS of residuals over all samples, one picture for each row; nothing where there are no samples."""
+    """RMS of residuals over all samples, one plot for each row; nothing where there are no samples."""
     k = len(traces.names)
     lines, columns = _shape(k, 3)
     with picture('residuals', 1.35 * lines + 0.5) as (figure, made):
@@ -141,7 +141,7 @@ def draw_residuals(traces: Traces) -> str:
 
 
 def draw_histograms(traces: Traces) -> str:
-    """Distribution of residuals, one picture for each row."""
+    """Distribution of residuals, one plot for each row."""
     k = len(traces.names)
     lines, columns = _shape(k, 6)
     with picture('histograms', 1.45 * lines + 0.4) as (figure, made):
@@ -164,7 +164,7 @@ def draw_histograms(traces: Traces) -> str:
 
 
 def draw_spectrum(traces: Traces, cutoff: float) -> str:
-    """Power of torques and residuals over frequency; '' where no segment was long enough.
+    """Power of torques and residuals over frequency; '' if no segment was long enough.
 
     Args:
         traces: what to draw.
@@ -196,7 +196,7 @@ def save_residuals(traces: Traces, path: str | os.PathLike[str]) -> None:
 
     Args:
         traces: what to draw; before and after are the same.
-        path: of the picture; its ending says which kind. It is overwritten.
+        path: of the plot; its extension determines the format. It is overwritten.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -219,13 +219,13 @@ def save_residuals(traces: Traces, path: str | os.PathLike[str]) -> None:
 
 
 def _line(axes: Axes, traces: Traces, values: Floats, **look: Any) -> None:
-    """One line over time, broken between segments; single samples are seen as well."""
+    """One line over time, broken between segments; single samples are visible, too."""
     few = len(traces.time) <= _FEW
     axes.plot(traces.time, values, marker='.' if few else '', markersize=2.2, **look)
 
 
 def _finish_line(axes: Axes, traces: Traces, i: int) -> None:
-    """Title and limits of a picture of lines, and where segments meet."""
+    """Title and limits of a line plot, and borders of segments."""
     for place in traces.breaks:
         axes.axvline(float(place), color='#bbbbbb', linestyle=':', linewidth=0.8)
     axes.set_title(f'{traces.names[i]} [{traces.units[i]}]')
@@ -238,7 +238,7 @@ def _time_label(traces: Traces) -> str:
 
 
 def _shade(axes: Axes, traces: Traces, bins: npt.NDArray[np.bool_], colour: str, label: str) -> None:
-    """Colour some bins of time."""
+    """Shade some bins of time."""
     steps = np.diff(np.concatenate([[0], bins.astype(int), [0]]))
     begins, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
     for k, (begin, end) in enumerate(zip(begins, ends, strict=True)):
@@ -257,7 +257,7 @@ def _say_nothing_counts(axes: Axes, traces: Traces, i: int) -> None:
 
 
 def _label_bottom(grid: npt.NDArray[Any], k: int, label: str) -> None:
-    """Name the x axis of the lowest picture of each column."""
+    """Label the x axis of the lowest plot of each column."""
     lines, columns = grid.shape
     for c in range(columns):
         low = max((r for r in range(lines) if r * columns + c < k), default=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot description that goes beside a URDF, with the rotors that were found."""
+"""The robot description beside a URDF, with the identified rotors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def description_text(solution: Solution) -> str:
     """YAML of the robot description: that of the model, with the axial inertia of rotors that were free.
 
     Returns:
-        '' if there is nothing to say that the URDF and its tree do not say.
+        '' if there is nothing to add to the URDF.
     """
     model = solution.columns.model
     rotors = dict(model.description.rotors)
@@ -41,15 +41,15 @@ def description_text(solution: Solution) -> str:
 
 
 def _with_axial(model: Model, i: int, rotor: Rotor | None, axial: float) -> Rotor:
-    """A rotor with another inertia about its spin axis; a new one, without mass, where there was none.
+    """A rotor with another axial inertia; a new one, without mass, if there was none.
 
-    What else there is of it stays: the unknown of a rotor is its axial inertia, with which it spins and which
+    Everything else is unchanged: the unknown of a rotor is its axial inertia, with which it spins and which
     its link carries.
     """
     joint = model.urdf.joint(model.joint_names[i])
     a_P = model.frames[joint.parent].R.T @ model.rotor_axis[i]
     if rotor is None:
-        # A little inertia about the other axes keeps rounding from making it negative.
+        # A little inertia about the other axes prevents negative values by rounding.
         least = 1e-9 * axial
         rotor = Rotor(joint.name, float(model.rotor_gear[i]), inertia=(least, 0.0, least, 0.0, 0.0, least))
     R_PR = rotation_of_rpy(rotor.rpy)
@@ -60,7 +60,7 @@ def _with_axial(model: Model, i: int, rotor: Rotor | None, axial: float) -> Roto
 
 
 def _as_mapping(description: RobotDescription, rotors: dict[str, Rotor]) -> dict[str, Any]:
-    """The description as the reader of descriptions expects it; what was found from the tree is left out."""
+    """The description in the form of its reader; what was derived from the tree is left out."""
     data: dict[str, Any] = {}
     if description.floating_base is not None:
         data['floating_base'] = description.floating_base

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segments of samples: runs without a gap, over which lines of a plot and spectra may extend."""
+"""Segments of samples without gaps, over which plotted lines and spectra may extend."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from quad_dynamics.identification.equations.samples import Samples
 
 @dataclass(frozen=True)
 class Survey:
-    """What there is to show.
+    """Overview of the samples.
 
     Attributes:
-        samples: how many.
-        period: between neighbouring samples [s]; 0 if no two samples are neighbours.
+        samples: number of samples.
+        period: between adjacent samples [s]; 0 if no two samples are adjacent.
         begin: time of the first sample [s].
-        end: time of the last sample, recordings one after another [s].
-        longest: samples of the longest segment.
-        recordings: how many, as far as time tells.
+        end: time of the last sample, with recordings one after another [s].
+        longest: number of samples of the longest segment.
+        recordings: number of recordings, according to the times.
     """
 
     samples: int
@@ -33,7 +33,7 @@ class Survey:
 
 
 class Timeline:
-    """Brings the times of several recordings onto one axis, and finds where segments begin."""
+    """Puts the times of several recordings onto one axis, and finds the beginnings of segments."""
 
     def __init__(self, samples: Samples) -> None:
         """Start at the first sample; chunks of samples are added in their order."""
@@ -56,7 +56,7 @@ class Timeline:
 
 
 def survey(samples: Samples) -> Survey:
-    """Look at the times of all samples."""
+    """Overview of the times of all samples."""
     timeline = Timeline(samples)
     begin = end = np.nan
     longest = current = 0

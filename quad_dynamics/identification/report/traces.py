@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pictures of a report show: torques of a few seconds, residuals of everything, their spectrum.
+"""Data of the plots of a report: torques of a few seconds, all residuals, and their spectrum.
 
-It is gathered in one pass over the samples, and its size does not depend on how many there are. Nothing is
-drawn across the gap between two segments.
+They are collected in one pass over the samples, and their size does not depend on the number of samples. No
+line crosses the gap between two segments.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.report.segments import Survey, Timeline, survey
 from quad_dynamics.identification.validation.held_out import is_held_out
 
-_DETAIL = 4.0  # length of what is shown of torques [s]
-_POINTS = 800  # at most, of a line in a picture
+_DETAIL = 4.0  # duration of the detailed torques [s]
+_POINTS = 800  # largest number of points of a line
 _BINS = 120  # of time, over the whole recording
-_PER_BIN = 3  # samples in a bin of time, at least
-_CELLS, _FEW = 60, 300  # of histograms; of fewer samples than this, half as many
-_MOST_RESIDUALS = 4096  # samples that histograms are made of
-_WIDEST = 0.995  # share of residuals that a histogram shows
-_SPECTRUM = 128, 32  # samples of a segment whose spectrum is taken: at most, and at least
+_PER_BIN = 3  # smallest number of samples in a bin
+_CELLS, _FEW = 60, 300  # cells of histograms; half as many for fewer samples than this
+_MOST_RESIDUALS = 4096  # samples of the histograms
+_WIDEST = 0.995  # share of residuals in the range of a histogram
+_SPECTRUM = 128, 32  # largest and smallest number of samples of a spectrum
 
 
 @dataclass(frozen=True, eq=False)
 class Traces:
-    """Torques and residuals of the joints; where there are no joint rows, of the base.
+    """Torques and residuals of the joints; without joint rows, of the base.
 
     Attributes:
         names: of the k rows.
         units: of each row.
         survey: of the samples.
-        time: (n,) of what is shown in detail [s]; NaN between two segments. Where there are several, time
-            outside of them is left out, and it begins at 0.
-        breaks: (m,) times at which a segment ends and the next begins [s].
-        measured: (n, k) torques in detail; NaN between two segments, as all of the following.
-        before: (n, k) predicted with the model as it was.
-        after: (n, k) predicted with what was found.
+        time: (n,) of the detailed torques [s]; NaN between two segments. If there are several, the time
+            between them is removed, and it begins at 0.
+        breaks: (m,) times at which a segment ends and the next one begins [s].
+        measured: (n, k) detailed torques; NaN between two segments, as in the following.
+        before: (n, k) predicted with the original model.
+        after: (n, k) predicted with the solution.
         bin_edges: (b + 1,) of bins of time, recordings one after another [s].
-        bin_before: (b, k) RMS of residuals in bins of time; NaN where no row counts.
-        bin_after: (b, k) likewise.
+        bin_before: (b, k) RMS of residuals in bins of time; NaN if no row is used.
+        bin_after: (b, k) the same for the solution.
         bin_empty: (b,) bins without any sample.
-        bin_held: (b,) bins of blocks that were held out.
-        share: (k,) part of the rows that count.
+        bin_held: (b,) bins of held-out blocks.
+        share: (k,) share of used rows.
         edges: (cells + 1, k) of histograms of residuals.
         counts_before: (cells, k) of histograms.
-        counts_after: (cells, k) likewise.
-        frequency: (f,) of the spectrum [Hz]; empty where no segment is long enough.
-        spectrum: (3, f) mean over rows of the power of what was measured, and of residuals before and after.
+        counts_after: (cells, k) the same for the solution.
+        frequency: (f,) of the spectrum [Hz]; empty if no segment is long enough.
+        spectrum: (3, f) mean over rows of the power of the measurements, and of residuals before and after.
     """
 
     names: tuple[str, ...]
@@ -75,18 +75,18 @@ class Traces:
 
     @property
     def seconds(self) -> float:
-        """Length of what is shown in detail [s]."""
+        """Duration of the detailed torques [s]."""
         shown = self.time[np.isfinite(self.time)]
         return float(np.ptp(shown)) if len(shown) else 0.0
 
 
 def gather_traces(equations: Equations, before: Floats, after: Floats, held_out: bool = False) -> Traces:
-    """Gather what the pictures show.
+    """Collect the data of the plots.
 
     Args:
         equations: of the samples that are shown.
-        before: (size,) unknowns of the model as it was.
-        after: (size,) unknowns that were found.
+        before: (size,) unknowns of the original model.
+        after: (size,) identified unknowns.
         held_out: whether blocks of these samples were held out; they are marked.
     """
     gatherer = _Gatherer(equations, held_out)
@@ -98,7 +98,7 @@ def gather_traces(equations: Equations, before: Floats, after: Floats, held_out:
 
 
 class _Gatherer:
-    """Adds chunk after chunk."""
+    """Collects the data chunk by chunk."""
 
     def __init__(self, equations: Equations, held_out: bool) -> None:
         model = equations.columns.model
@@ -122,7 +122,7 @@ class _Gatherer:
         self.counted = np.zeros(k)
 
     def add(self, rows: Floats, before: Floats, after: Floats) -> None:
-        """Take one chunk."""
+        """Add one chunk."""
         use = self.equations.use(rows)[:, self.first :] > 0.0
         residuals = np.stack([before, after])[:, :, self.first :]
         measured = self._measured(rows)
@@ -146,7 +146,7 @@ class _Gatherer:
         return np.asarray(np.einsum('nkv,nk->nv', J, self.get(rows, 'force')))
 
     def traces(self) -> Traces:
-        """All of it."""
+        """The collected data."""
         edges, histograms = _histograms(np.concatenate(self.residuals, axis=1), np.concatenate(self.used))
         time, breaks, measured, before, after = self.detail.lines(len(self.names))
         frequency, spectrum = self.spectra.mean()
@@ -178,14 +178,14 @@ class _Bins:
 
     def __init__(self, found: Survey, k: int) -> None:
         period = max(found.period, 1e-9)
-        length = max(found.end - found.begin, 0.0) + period  # the last sample has its period, too
+        length = max(found.end - found.begin, 0.0) + period  # the period of the last sample is included
         n = int(np.clip(length / (_PER_BIN * period), 1, _BINS))
         self.edges = found.begin + length * np.arange(n + 1) / n
         self.sums, self.counts = np.zeros((2, n, k)), np.zeros((n, k))
         self.samples, self.held = np.zeros(n), np.zeros(n, dtype=bool)
 
     def add(self, time: Floats, residuals: Floats, use: Bools, held: Bools) -> None:
-        """Take some samples; those of the last edge belong to the last bin."""
+        """Add some samples; those at the last edge belong to the last bin."""
         n = len(self.samples)
         bins = np.clip(np.searchsorted(self.edges, time, side='right') - 1, 0, n - 1)
         for b in np.unique(bins):
@@ -196,7 +196,7 @@ class _Bins:
             self.held[b] |= bool(held[here].any())
 
     def rms(self, i: int) -> Floats:
-        """(b, k) roots of means of residuals before (0) or after (1)."""
+        """(b, k) root mean squares of residuals before (0) or after (1)."""
         with np.errstate(invalid='ignore', divide='ignore'):
             return np.asarray(np.sqrt(self.sums[i] / self.counts))
 
@@ -213,7 +213,7 @@ class _Detail:
         self.parts: list[tuple[Floats, Bools, Floats]] = []
 
     def add(self, done: int, time: Floats, starts: Bools, measured: Floats, residuals: Floats) -> None:
-        """Take those of some samples that are shown."""
+        """Add those of some samples that are shown."""
         here = slice(max(self.first - done, 0), max(self.last - done, 0))
         values = np.concatenate([measured, measured - residuals[0], measured - residuals[1]], axis=1)
         self.parts.append((time[here], starts[here], values[here]))
@@ -235,7 +235,7 @@ class _Detail:
 
 
 class _Spectra:
-    """Mean of spectra of equally many neighbouring samples; what is left over waits for the next chunk."""
+    """Mean of spectra of equal numbers of adjacent samples; remaining samples wait for the next chunk."""
 
     def __init__(self, found: Survey, k: int) -> None:
         most, least = _SPECTRUM
@@ -247,7 +247,7 @@ class _Spectra:
         self.power: list[Floats] = []
 
     def add(self, time: Floats, starts: Bools, measured: Floats, residuals: Floats) -> None:
-        """Take some samples."""
+        """Add some samples."""
         if not self.enough:
             return
         values = np.concatenate([time[:, None], measured, residuals[0], residuals[1]], axis=1)
@@ -272,7 +272,7 @@ class _Spectra:
 
 
 def _histograms(residuals: Floats, use: Bools) -> tuple[Floats, Floats]:
-    """(cells + 1, k) edges and (2, cells, k) counts of (2, n, k) residuals of rows that count."""
+    """(cells + 1, k) edges and (2, cells, k) counts of (2, n, k) residuals of used rows."""
     k = residuals.shape[2]
     cells = _CELLS if len(use) >= _FEW else _CELLS // 2
     edges, counts = np.zeros((cells + 1, k)), np.zeros((2, cells, k))

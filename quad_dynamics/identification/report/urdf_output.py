@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The corrected URDF in a folder of its own: meshes that it names relative to its old place come along."""
+"""Writes the corrected URDF to a folder, with copies of its meshes that have relative paths."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from quad_dynamics.model.meshes import MeshError, find_mesh
 _COMMENT = re.compile(r'(<!--.*?-->)', re.DOTALL)
 _MESH = re.compile(r'(<(?:mesh|texture)\b[^>]*?\bfilename\s*=\s*)("[^"]*"|\'[^\']*\')')
 _MESH_FOLDER = 'meshes'
-_BESIDE = ('.mtl', '.png', '.jpg', '.jpeg')  # what a mesh may need of the same name
+_BESIDE = ('.mtl', '.png', '.jpg', '.jpeg')  # extensions of files that a mesh may need
 
 
 def robot_file_name(name: str) -> str:
-    """The name of a robot as that of a file, without an ending."""
+    """The name of a robot as a file name, without an extension."""
     return re.sub(r'[^\w.-]', '_', name, flags=re.ASCII).strip('.') or 'robot'
 
 
 def write_urdf(solution: Solution, folder: Path) -> tuple[Path, list[str]]:
-    """Write the corrected robot into a folder.
+    """Write the corrected robot to a folder.
 
-    Loading it gives the same inertial parameters and friction. `package://` paths stay as they are, if the
-    package can be found without the old place of the file; meshes of all other paths are copied.
+    Loading it gives the same inertial parameters and friction. `package://` paths are unchanged if the
+    package can be found independently of the original location of the file; meshes with all other paths are
+    copied.
 
     Args:
-        solution: what was found.
-        folder: that exists.
+        solution: to write.
+        folder: must exist.
 
     Returns:
-        The path of the URDF, and a sentence for each mesh that was not found.
+        The path of the URDF, and a note for each mesh that was not found.
     """
     model = solution.columns.model
     missing: list[str] = []
     text = _COMMENT.split(solution.model().to_urdf())
     moved = _Meshes(model.urdf.path, folder, missing)
-    for i in range(0, len(text), 2):  # every second piece is a comment
+    for i in range(0, len(text), 2):  # every second part is a comment
         text[i] = _MESH.sub(moved.replace, text[i])
     path = folder / f'{robot_file_name(model.name)}.urdf'
     path.write_text(''.join(text), encoding='utf-8')
@@ -48,7 +49,7 @@ def write_urdf(solution: Solution, folder: Path) -> tuple[Path, list[str]]:
 
 
 class _Meshes:
-    """Copies meshes, and says where they are now."""
+    """Copies meshes, and returns their new paths."""
 
     def __init__(self, urdf_path: str, folder: Path, missing: list[str]) -> None:
         self.urdf_path, self.folder, self.missing = urdf_path, folder, missing
@@ -61,14 +62,14 @@ class _Meshes:
         return match.group(1) + quoted[0] + escape(new, {'"': '&quot;', "'": '&apos;'}) + quoted[0]
 
     def _moved(self, name: str) -> str:
-        """The path of a mesh as it is to stand in the new file."""
+        """The path of a mesh in the new file."""
         if self.package is None or not name.strip():
             return name
         if re.match(r'(package|model):', name, re.IGNORECASE) and _found(name, '') is not None:
             return name
         source = _found(name, self.urdf_path)
         if source is None:
-            # Nothing to copy; but a path that leads out of the new folder would keep the robot from loading.
+            # Nothing to copy; but a path that leads out of the new folder would make loading fail.
             if re.match(r'(package|model):', name, re.IGNORECASE):
                 return name
             self.missing.append(f"mesh '{name}' is not found; the path in the new URDF leads nowhere, too")
