@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identification on many generated logs: plausible, better than the URDF, and as sure as it says?
+"""Identification on many generated logs: are results plausible, better than the URDF, and intervals valid?
 
     python -m benchmarks.plausibility --count 200 --seed 0 --jobs 2 --out plausibility.jsonl
 
-Each log is one of test/helpers/identification_worlds.py: a robot that differs from its URDF as robots do, a
-motion that is good or poor, friction that the equations know or do not know, torque constants that are off,
-delays. Counted are
+Each log comes from test/helpers/identification_worlds.py: a robot that differs from its URDF as real robots
+do, a good or poor motion, friction with or without the assumed form, wrong torque constants, delays. The
+benchmark counts
 
-* results whose total mass is more than 15 % off the truth without a word: neither refused nor warned of;
-* results that predict torques worse than the URDF does without a word: on blocks of the log that were held
-  out, and on another motion of the same robot;
-* how many of the 95 % intervals hold the truth.
+* results whose total mass is more than 15 % off without a rejection or a warning;
+* results that predict torques worse than the URDF without a rejection or a warning: on held-out blocks of the
+  log, and on another motion of the same robot;
+* 95 % intervals that contain the true value.
 
-What the truth is. Efforts of a drive whose torque constant is off by s mean friction of 1/s of what it is:
-that is what friction is compared with. What inertia they mean is not defined where each joint has an s of its
-own; these logs do not count for the coverage of inertia. Friction that is not linear has no Coulomb and
-viscous coefficients: friction at the typical speed of each joint is compared instead, with that of the curve
-of the fitted form that is nearest to the true friction in the samples that were used. Unknowns count where
-they are called identified; base parameters count all.
+True values. If the torque constant of a drive is off by a factor s, the efforts correspond to 1/s of its
+friction, and friction is compared with this. If s differs between joints, the corresponding inertia is not
+defined; these logs are not used for the coverage of inertia. Nonlinear friction has no Coulomb and viscous
+coefficients. Instead, friction at the typical speed of each joint is compared with that of the curve of the
+fitted form that is closest to the true friction in the used samples. Unknowns are counted if they are
+identified; base parameters are always counted.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from quad_dynamics.identification.solvers.base_parameters import find_base_param
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, with_own_bias
 
-MOST_MASS = 0.15  # total mass may be so far off, relative
-WORSE = 1.02  # errors above this part of those of the URDF are worse
+MOST_MASS = 0.15  # largest relative error of the total mass
+WORSE = 1.02  # errors above this multiple of those of the URDF are worse
 LEAST_COVERAGE = 0.85
 _REACH = 2.0  # of an interval, in standard deviations of a base parameter
 _FRICTION = ('viscous', 'coulomb')
@@ -58,23 +58,23 @@ _SENSORS = ('offset', 'bias', 'delay', 'asymmetric', 'stribeck')
 
 @dataclass
 class Row:
-    """What came of one log.
+    """Result of one log.
 
     Attributes:
         seed: of the log.
-        world: all about it.
-        refused: why, where it was refused.
-        warnings: that the result has.
-        mass: total mass that was found over the true one.
-        urdf_mass: that of the URDF over the true one.
-        held: errors of joint torques on held-out blocks, relative: of the URDF and of the result.
-        base: errors of the force on the base, there [N].
-        other: errors on another motion, relative: 'before', 'default', 'friction', 'ols'.
-        covered: of each kind of unknown: how many intervals hold the truth, and how many there are.
-        worst: names and sizes of what is farthest from the truth, in standard deviations.
+        world: its parameters.
+        refused: reason of a rejection.
+        warnings: of the result.
+        mass: identified total mass relative to the true one.
+        urdf_mass: total mass of the URDF relative to the true one.
+        held: relative errors of joint torques on held-out blocks: of the URDF and of the result.
+        base: errors of the base force on held-out blocks [N].
+        other: relative errors on another motion: 'before', 'default', 'friction', 'ols'.
+        covered: for each kind of unknown: number of intervals that contain the true value, and of all.
+        worst: names and errors of the values farthest from the truth, in standard deviations.
         weight: of the prior.
-        freed: kinds of unknowns.
-        seconds: of the default.
+        freed: free kinds of unknowns.
+        seconds: computing time of the default method.
     """
 
     seed: int
@@ -94,12 +94,12 @@ class Row:
 
     @property
     def announced(self) -> bool:
-        """Whether the user was told."""
+        """Whether the log was rejected or the result has a warning."""
         return bool(self.refused or self.warnings)
 
     @property
     def too_heavy(self) -> bool:
-        """Whether the mass is off."""
+        """Whether the total mass is wrong."""
         return abs(self.mass - 1.0) > MOST_MASS
 
     @property
@@ -117,9 +117,9 @@ def run(world: worlds.World, folder: Path, others: bool = True) -> Row:
     """Generate a log, and identify.
 
     Args:
-        world: what is generated.
+        world: to generate.
         folder: for the files.
-        others: whether other methods run as well, and another motion is predicted.
+        others: whether to run other methods and predict another motion.
     """
     row, robot = Row(world.seed, str(world)), worlds.make_robot(world)
     path = worlds.make_log(world, robot, folder / 'log.npz')
@@ -182,7 +182,7 @@ def _errors(equations: Equations, x: Floats) -> Errors:
 
 
 def _cover(row: Row, world: worlds.World, robot: worlds.Robot, result: Result) -> None:
-    """Count the intervals that hold the truth."""
+    """Count the intervals that contain the true value."""
     solution, columns = result.solution, result.solution.columns
     truth, scale = robot.truth(columns), robot.sensors.scale * world.unit
     own, linear = bool(np.all(scale == 1.0)), world.friction == 'linear'
@@ -232,7 +232,7 @@ def add(row: Row, kind: str, inside: npt.NDArray[np.bool_]) -> None:
 
 
 def _cover_combinations(row: Row, world: worlds.World, result: Result, truth: Floats) -> None:
-    """Base parameters; those that friction has a part in only where it is linear."""
+    """Base parameters; those that include friction only if it is linear."""
     solution = result.solution
     freedom = make_freedom(solution.columns)
     groups = {g for g, lead in zip(freedom.groups, freedom.lead, strict=True) if solution.free[lead]}
@@ -241,7 +241,7 @@ def _cover_combinations(row: Row, world: worlds.World, result: Result, truth: Fl
         each = np.arange(*solution.columns.slices[kind].indices(solution.columns.size))
         chosen = chosen.without(each[~solution.free[each]])
     if not solution.free[chosen.lead].all():
-        return  # of the bodies only the trunk: its unknowns are counted one by one
+        return  # only the trunk is free: its unknowns are counted separately
     base = find_base_parameters(result.equations.accumulate()[0], chosen)
     found = {each.text: each for each in solution.combinations}
     left_out = set(_SENSORS) | (set() if world.friction == 'linear' else set(_FRICTION))
@@ -263,12 +263,12 @@ def _job(seed: int, others: bool) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         try:
             return run(worlds.draw(seed), Path(folder), others)
-        except Exception as error:  # a crash is a result, too: it must not end the others
+        except Exception as error:  # a crash is a result, and must not end the other runs
             return Row(seed, str(worlds.draw(seed)), refused=f'CRASHED: {type(error).__name__}: {error}')
 
 
 def line(row: Row) -> str:
-    """One log, for people."""
+    """One line of text for a log."""
     marks = ''.join(
         mark if bad else ' '
         for mark, bad in (('M', row.too_heavy), ('H', row.worse_held), ('E', row.worse_elsewhere))
@@ -283,7 +283,7 @@ def line(row: Row) -> str:
 
 
 def summary(rows: list[Row]) -> str:
-    """The figures that matter."""
+    """Summary of all logs."""
     lines = [f'{len(rows)} logs, {sum(bool(r.refused) for r in rows)} refused, of the rest ']
     lines[0] += f'{sum(bool(r.warnings) for r in rows)} with warnings'
     for what, bad in (
@@ -319,7 +319,7 @@ def _coverage(rows: list[Row]) -> str:
 
 
 def main() -> None:
-    """Run all, and print."""
+    """Run all logs, and print the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -332,7 +332,7 @@ def main() -> None:
     options = parser.parse_args()
     seeds = options.only or list(range(options.seed, options.seed + options.count))
     rows = []
-    for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):  # of the processes that do the work
+    for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):  # of the worker processes
         os.environ.setdefault(name, '1')
     with multiprocessing.get_context('spawn').Pool(options.jobs) as pool:
         for row in pool.imap(functools.partial(_job, others=not options.alone), seeds):
