@@ -86,7 +86,7 @@ def output_error(
 def _shortened(
     loop: ClosedLoop, x: Floats, step: Floats, cost: float
 ) -> tuple[tuple[Floats, NormalEquations, float] | None, int]:
-    """The first of the whole step, its half, its quarter, ... that makes nothing worse; and simulations."""
+    """The first of the full step, its half, ... that does not increase the cost; and simulations."""
     for power in range(_HALVINGS):
         candidate = x + 0.5**power * step
         try:
