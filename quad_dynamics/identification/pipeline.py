@@ -32,7 +32,12 @@ from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import SolveSettings, solve
 from quad_dynamics.identification.validation.held_out import HELD_OUT, LEAST_SAMPLES, hold_out
-from quad_dynamics.identification.validation.plausibility import implausible, uncarried
+from quad_dynamics.identification.validation.plausibility import (
+    implausible,
+    slow_motion,
+    uncarried,
+    unfaithful,
+)
 from quad_dynamics.identification.validation.repeats import refuse_repetition
 from quad_dynamics.identification.validation.validation import Validation, validate
 from quad_dynamics.model.model import Model
@@ -173,7 +178,13 @@ def identify_sources(
         missing=tuple(what_is_missing(solution, samples)),
         comparison=comparison,
         settings=settings,
-        warnings=(*few, *implausible(solution, job.freedom.limits), *uncarried(equations, solution)),
+        warnings=(
+            *few,
+            *implausible(solution, job.freedom.limits),
+            *uncarried(equations, solution),
+            *unfaithful(checked.replay if checked else None),
+            *(() if others else slow_motion(samples, model)),
+        ),
     )
 
 

@@ -43,11 +43,15 @@ def refuse_other_torques(equations: Equations, name: str, friction: Floats) -> N
     larger = float(np.median(measured / (expected + friction[moved])))
     smaller = float(np.median(expected / np.maximum(measured, 1e-300)))
     if max(larger, smaller) > _OTHER_UNIT:
-        times = f'{larger:.3g} times larger' if larger > smaller else f'{smaller:.3g} times smaller'
+        times, factor = (
+            (f'{larger:.3g} times larger', 0.001)
+            if larger > smaller
+            else (f'{smaller:.3g} times smaller', 1000)
+        )
         raise ArgumentError(
             f'{name}: efforts are {times} than torques that would move the robot so, at half of the joints '
             'or more; expected joint torques in N m. If they are currents, or of another unit, give '
-            "their factor: '--topic effort_scale=0.001'"
+            f"their factor, for example '--topic effort_scale={factor}'"
         )
 
 

@@ -15,7 +15,7 @@ from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.model import Model
 
 _MOVED = 0.05  # a joint that moved less is considered at rest [rad or m]
-_FAST = 0.5  # viscous friction is visible above this speed [rad/s or m/s]
+SLOW = 0.5  # viscous friction is visible above this speed [rad/s or m/s]
 _BRISK = 2.0  # inertia is visible above this acceleration [rad/s^2 or m/s^2]
 _TILTED = 0.1  # a trunk that rolled and pitched less is considered level [rad]
 _TURNED = 0.3  # angular velocity of a turning trunk [rad/s]
@@ -113,7 +113,7 @@ def _of_joints(solution: Solution, moved: Excitation) -> list[str]:
     still = moved.span < _MOVED
     viscous, coulomb = (_unknown(solution, kind) & ~still for kind in ('viscous', 'coulomb'))
     if not solution.free[columns.slices['viscous']].any():
-        viscous |= (moved.speed < _FAST) & ~still
+        viscous |= (moved.speed < SLOW) & ~still
 
     def joints(which: Bools, figure: Callable[[int], str]) -> str:
         return ', '.join(f'{model.joint_names[i]} ({figure(i)})' for i in map(int, np.flatnonzero(which)))

@@ -6,13 +6,20 @@ from __future__ import annotations
 import numpy as np
 
 from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.missing import SLOW, find_excitation
 from quad_dynamics.identification.solvers.plausible import Limits, immobile_mass
 from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.validation.replay import Replay
+from quad_dynamics.model.model import Model
 
-_MOST = 0.15  # relative change of the total mass without a warning
+# Relative change of the total mass without a warning. On a fixed base torques alone tell it, and a wrong
+# torque constant changes them all alike.
+_MOST, _MOST_FIXED = 0.15, 0.05
 _WORTH = 0.08  # share of the robot for which the data must exceed a limit
 _SHOWN = 4  # number of limits that are named
 _UNCARRIED = 0.12  # relative difference between the weight on the feet and that of the robot
+_FARTHER = 1.2  # ratio of distances from the log
 _LOOKED_AT = 2000  # largest number of samples that are used
 
 
@@ -27,11 +34,16 @@ def implausible(solution: Solution, limits: Limits | None) -> list[str]:
     before, after = (float(x[columns.slices['pi']][::10].sum()) for x in (columns.prior, solution.x))
     fixed = immobile_mass(columns)
     found = []
-    if abs(after - before) > _MOST * before:
+    floating = columns.model.floating_base
+    if abs(after - before) > (_MOST if floating else _MOST_FIXED) * before:
+        cause = (
+            'an unknown payload explains that, and so do efforts or foot forces of a wrong scale'
+            if floating
+            else 'on a fixed base it follows from torques alone, and wrong torque constants change it, too'
+        )
         found.append(
             f'the mass of the robot changes by {100.0 * (after / before - 1.0):+.0f} %, from '
-            f'{before + fixed:.4g} to {after + fixed:.4g} kg. Weigh it, and give --mass: an unknown payload '
-            'explains that, and so do efforts or foot forces of a wrong scale'
+            f'{before + fixed:.4g} to {after + fixed:.4g} kg. Weigh it, and give --mass: {cause}'
         )
     beyond = {} if limits is None or solution.asked is None else limits.exceeded(solution.asked)
     if sum(beyond.values()) > _WORTH:
@@ -39,11 +51,49 @@ def implausible(solution: Solution, limits: Limits | None) -> list[str]:
         more = '' if len(beyond) <= _SHOWN else f' and {len(beyond) - _SHOWN} more'
         found.append(
             f'the data ask for a robot beyond what is plausible: {", ".join(names[:_SHOWN])}{more}. The '
-            'result is the nearest plausible one. Friction of another form, wrong torque constants or a poor '
-            'motion may be the cause. --mass and --trust set the limits; --free friction rotor leaves the '
-            'inertia alone'
+            'result is the nearest plausible one. Friction of another form, wrong torque constants or units, '
+            'or a poor motion may be the cause. --mass and --trust set the limits; --free friction rotor '
+            'leaves the inertia alone'
         )
     return found
+
+
+def slow_motion(samples: Samples, model: Model) -> list[str]:
+    """Warning if most joints moved slowly: faster motion is an extrapolation.
+
+    Args:
+        samples: training data.
+        model: robot.
+    """
+    speed = find_excitation(samples, model).speed
+    if model.nj == 0 or np.mean(speed < SLOW) < 0.5:
+        return []
+    return [
+        f'half of the joints or more move slowly (at most {float(np.median(speed)):.2g} rad/s). The result '
+        'predicts motion of this kind; how well it predicts faster motion is unknown, and that may be worse '
+        'than with the URDF. Check it with --validate, or record faster motion'
+    ]
+
+
+def unfaithful(replay: Replay | None) -> list[str]:
+    """Warning if simulations with the result end farther from the log than those with the original model.
+
+    Args:
+        replay: of the validation data.
+    """
+    if replay is None:
+        return []
+    judged = np.isfinite(replay.position).all(axis=0)
+    if not judged.any():
+        return []
+    before, after = np.sqrt(np.mean(replay.position[:, judged] ** 2, axis=1))
+    if after <= _FARTHER * before:
+        return []
+    return [
+        f'simulated for {1e3 * replay.window:.0f} ms from states of the log, joints end {1e3 * after:.3g} '
+        f'mrad away from it, {1e3 * before:.3g} mrad with the model as it was: do not use the result in a '
+        'simulator. --free friction rotor leaves the inertia alone'
+    ]
 
 
 def uncarried(equations: Equations, solution: Solution) -> list[str]:
