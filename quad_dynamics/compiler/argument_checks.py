@@ -60,7 +60,7 @@ def _call(builder: ir.IRBuilder, function: ir.Function, item: ir.Value, array: A
 
 
 def _good_array(module: ir.Module) -> ir.Function:
-    """`good_array(object, size, flags)`: whether it is a float64 array of this size or more, with these flags."""
+    """`good_array(object, size, flags)`: whether it is a float64 array, large enough, with these flags."""
     function, builder, is_new = _function(module, 'good_array', [_OBJECT, _INT, _INT])
     if not is_new:
         return function
