@@ -88,7 +88,11 @@ class TaskLeg(Record):
     planar = field(INT, 'whether its joints cannot move its foot in one direction')
 
     down = field(INT, 'whether its foot is in stance')
-    acceleration = field(VEC3, 'desired, of the foot: its centre in swing, its lowest point in stance', 'm/s^2')
+    acceleration = field(
+        VEC3,
+        'desired acceleration of the foot: of its centre in swing, of its lowest point in stance',
+        'm/s^2',
+    )
     most_force = field(FLOAT, 'maximum normal force', 'N')
     force = field(VEC3, 'preferred force, if the tasks leave a choice', 'N')
 
