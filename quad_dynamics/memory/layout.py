@@ -173,7 +173,9 @@ class Robot(Header, root=True):
 
     nj = field(INT, 'number of joints')
     n_packs = field(INT, 'number of packs')
-    n_aligned = field(INT, 'number of aligned packs: bodies are in the lanes of their parents; they come first')
+    n_aligned = field(
+        INT, 'number of aligned packs: bodies are in the lanes of their parents; they come first'
+    )
     n_mixed = field(INT, 'number of bodies in mixed packs')
     floating = field(INT, '1 for a floating base, 0 for a fixed one')
     nq = field(INT, 'length of a configuration')
