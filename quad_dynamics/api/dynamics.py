@@ -269,8 +269,9 @@ def hybrid_dynamics(
         du and tau, complete. With a prescribed base, tau[:6] is the reaction f_0 that the environment must
         supply.
 
-    Raises: ArgumentError: a wrong shape, a value that is not finite, an unknown link, a base that is partly
-        prescribed.
+    Raises:
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link, a base that is partly
+            prescribed.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)

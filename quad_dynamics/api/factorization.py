@@ -22,8 +22,10 @@ _ASYMMETRY = 1e-9
 class Factorization:
     """A factored symmetric matrix.
 
-    Attributes: method: 'llt' for M = L L^T; 'ldlt' for M = L D L^T with pivoting (Bunch and Kaufman 1977), if
-        LLT failed. failed_row: the row with the first pivot that is not positive; -1 if there is none.
+    Attributes:
+        method: 'llt' for M = L L^T; 'ldlt' for M = L D L^T with pivoting (Bunch and Kaufman 1977), if LLT
+            failed.
+        failed_row: the row with the first pivot that is not positive; -1 if there is none.
     """
 
     method: str

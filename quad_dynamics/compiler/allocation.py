@@ -24,9 +24,9 @@ _INT, _OBJECT, _C_INT = ir.IntType(64), ir.IntType(8).as_pointer(), ir.IntType(3
 class Allocator:
     """Allocates tuples of arrays.
 
-    Attributes: run: (type of the tuple, `shape_words` of its arrays) -> the tuple. The arguments are not
-        validated; see
-            `memory.packing` for `shape_words`.
+    Attributes:
+        run: (type of the tuple, `shape_words` of its arrays) -> the tuple. The arguments are not validated;
+            see `memory.packing` for `shape_words`.
     """
 
     def __init__(self) -> None:

@@ -47,8 +47,10 @@ class Array:
 class ArrayTuple:
     """A tuple of arrays.
 
-    Attributes: items: one declaration per array, or a single one for all arrays of a tuple of any length.
-        None: any objects; the kernel validates them. optional: whether None is accepted.
+    Attributes:
+        items: one declaration per array, or a single one for all arrays of a tuple of any length. None: any
+            objects; the kernel validates them.
+        optional: whether None is accepted.
     """
 
     items: tuple[Array, ...] | Array | None

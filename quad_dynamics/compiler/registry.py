@@ -80,8 +80,9 @@ class Kernel:
     def load(self, announce: bool = True) -> bool:
         """Load or compile it; returns whether it had to be compiled.
 
-        Args: announce: report on stderr that it is being compiled: that takes seconds, and must not look like
-            a hang.
+        Args:
+            announce: report on stderr that it is being compiled: that takes seconds, and must not look like a
+                hang.
         """
         with _lock:
             if self.run != self._load_and_run:
@@ -217,9 +218,10 @@ def _optimize_only(name: str) -> Iterator[None]:
 def kernel(*kinds: Any) -> Callable[[Callable[..., int]], Kernel]:
     """Declare a function as a kernel; it returns a status (see `kernels.validation`).
 
-    Args: kinds: types of its arguments: the class of a root record, ADDRESS, INT, FLOAT; OBJECT for objects
-        that the kernel validates itself; `array`, `table`, `tuple_of`, `each` of `arguments` for arrays that
-            are validated on entry.
+    Args:
+        kinds: types of its arguments: the class of a root record, ADDRESS, INT, FLOAT; OBJECT for objects
+            that the kernel validates itself; `array`, `table`, `tuple_of`, `each` of `arguments` for arrays
+            that are validated on entry.
     """
     kinds = tuple(type_of_record(kind) if isinstance(kind, type) else kind for kind in kinds)
 

@@ -131,8 +131,9 @@ def forward_dynamics_cholesky(
         work: (nv + 1, nv) workspace.
         du: (n, nv) out.
 
-    Returns: 0; the number of an invalid argument; or -(1 + row), where row is the first row at which LLT
-        failed, or nv for a singular matrix.
+    Returns:
+        0; the number of an invalid argument; or -(1 + row), where row is the first row at which LLT failed,
+        or nv for a singular matrix.
     """
     nq, nv = robot.nq, robot.nv
     if not good_configuration(robot, n, q):

@@ -79,8 +79,9 @@ def step_by_step(robot: Robot, scene: Scene, near: Int, substeps: Int, h: Number
 def look_around(robot: Robot, scene: Scene, dt: Number) -> tuple[Int, Int, Number]:
     """List the points near the ground.
 
-    Returns: Their number, the number of sub-steps they need, and the largest damping rate of all points of
-        one body together [1/s].
+    Returns:
+        Their number, the number of sub-steps they need, and the largest damping rate of all points of one
+        body together [1/s].
     """
     apart(robot)
     terrain = memory_at(scene.terrain)

@@ -38,8 +38,9 @@ def simulate(robot: Robot, memory: Object, steps: Int, tau: Object) -> Int:
         steps: number of time steps.
         tau: (nj,) joint torques from now on; None leaves the command unchanged.
 
-    Returns: GOOD, or an error code; the state is then the last valid one. LOG_FULL: the log has no row left
-        for the next step, which was not started.
+    Returns:
+        GOOD, or an error code; the state is then the last valid one. LOG_FULL: the log has no row left for
+        the next step, which was not started.
     """
     scene = scene_at(data(memory), 0)
     if not is_none(robot, tau):
