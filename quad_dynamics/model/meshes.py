@@ -100,7 +100,8 @@ def read_vertices(path: Path) -> Floats:
 
 def _read_stl(raw: bytes) -> Floats:
     n = int.from_bytes(raw[80:84], 'little') if len(raw) >= 84 else 0
-    # Binary files may start with 'solid', too, but the count of triangles at the latest contains zeros.
+    # Binary files may start with 'solid', too, but contain zero bytes, at the latest in the number of
+    # triangles.
     if raw.lstrip()[:5].lower() == b'solid' and b'\0' not in raw[:84]:
         return _text_vertices(raw)
     if len(raw) < 84 + 50 * n or len(raw) < 84:

@@ -62,7 +62,7 @@ class Log:
         sweeps: (n,) of the contact solver: maximum of all solutions in the step.
         residual: (n,) of the contact solver, see `Simulator.residual` [m/s].
         substeps: (n,) in the step.
-        converged: (n,) whether the step met the tolerance, and the stuck joints were found.
+        converged: (n,) whether the step met the tolerance, and the sticking joints were found.
         joint_names: in the order of the arrays.
         foot_names: in the order of the arrays.
         base_name: name of the base's link.

@@ -252,7 +252,7 @@ class Simulator:
     def sweeps(self) -> int:
         """Sweeps over the contacts in the last step, at most `max_sweeps`.
 
-        Sub-steps, and the search for stuck joints, solve the contacts several times in one step: it is the
+        Sub-steps, and the search for sticking joints, solve the contacts several times in one step: it is the
         maximum of these solutions.
         """
         return int(self._scene.counters['sweeps'])
@@ -261,7 +261,7 @@ class Simulator:
     def residual(self) -> float:
         """Residual of the contact problem in the last step: that of its natural map [m/s].
 
-        It is the largest over all contacts, joint limits and stuck joints; zero at a solution and nowhere
+        It is the largest over all contacts, joint limits and sticking joints; zero at a solution and nowhere
         else (docs/contact.md).
         """
         return float(self._scene.counters['residual'])
@@ -278,7 +278,7 @@ class Simulator:
 
     @property
     def converged(self) -> bool:
-        """Whether the last step met the tolerance and found the stuck joints."""
+        """Whether the last step met the tolerance and found the sticking joints."""
         return bool(self._scene.counters['converged'])
 
     @property

@@ -3,7 +3,7 @@
 
 Warm-started with the impulses of the last step, one or two sweeps are often enough (Jourdan, Alart and Jean,
 A Gauss-Seidel like algorithm to solve frictional contact problems, 1998); `one_contact` solves a single
-contact. Sweeps converge slowly if contacts are coupled through stiff legs, if joints are stuck, or if several
+contact. Sweeps converge slowly if contacts are coupled through stiff legs, if joints stick, or if several
 contacts share a body. After a few sweeps a Newton method therefore takes over (`smoothing_newton`). The
 residual of the natural map (`natural_map`) is the convergence criterion of both.
 
@@ -35,7 +35,7 @@ _FEW = 2  # sweeps before Newton's method takes over
 _ONE = 1  # the same if joint friction is among the constraints: sweeps converge slowly with it
 _FAR = 1e-3  # if a sweep changes velocities by more than this, Newton's method follows at once [m/s]
 _MORE = 50  # sweeps after a failed quick attempt of Newton's method, before a thorough one
-_SLOW, _ROUNDING = 1e-3, 1e-13  # of velocities [m/s] and of products, in the test for dissipation
+_SLOW, _ROUNDING = 1e-3, 1e-13  # margins for velocities [m/s] and for rounding of products, in `is_loss`
 _FINE = 1e-12  # deviation of a contact velocity from its target that is rounding [m/s]
 
 

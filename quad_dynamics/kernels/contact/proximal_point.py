@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The proximal point algorithm around the smoothing Newton method: the last resort for contact impulses.
 
-Near jamming, |F_e| of `smoothing_newton` has local minima with F_e != 0 in which Newton's method gets stuck.
+Near jamming, |F_e| of `smoothing_newton` has local minima with F_e != 0 in which Newton's method ends.
 Each constraint is then given a true compliance, a fraction `give` of its D, about a centre p_c,
 
     v = G p + give D (p - p_c) + free velocity,

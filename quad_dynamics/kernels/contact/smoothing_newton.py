@@ -73,11 +73,12 @@ _THOROUGH = (
     (99, 1e-4, 1.0, 1e9, 0.7, FROM_ZERO),
 )
 _FEW_UNKNOWNS = 24  # up to this number, dense Newton steps are faster than reduced ones
-# The signs of small speeds decide which joints are stuck, so dry friction needs a finer tolerance.
+# The signs of small speeds decide which joints stick, so dry friction needs a finer tolerance.
 _FINE = 1e-4  # fraction of the goal
 _GOAL = 0.99  # fraction of the tolerance: rounding must not bring the residual above it
 # Regularisation of the Jacobian in `refine`, as a fraction of D. The first value is below the compliance of
-# stuck joints, 1e-8, which makes forces unique. The others are for several contacts of one body, whose forces
+# sticking joints, 1e-8, which makes forces unique. The others are for several contacts of one body, whose
+# forces
 # are not unique: rounding may spoil the first value there.
 _SOFT_REFINED = (1e-11, 1e-9, 1e-7)
 _SHARP = 1e-3  # e in `refine`, as a fraction of the residual
@@ -100,9 +101,9 @@ def newton(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, thorough: 
 
 @subroutine
 def refine(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
-    """Newton steps from impulses that meet the tolerance, if stuck joints allow other nearly equal solutions.
+    """Newton steps from impulses that meet the tolerance, if sticking joints allow nearly equal ones.
 
-    G includes the large inertia of a stuck joint, which makes the solution unique: it is the one with the
+    G includes the large inertia of a sticking joint, which makes the solution unique: it is the one with the
     least joint friction, and has the symmetry of the robot.
     """
     apart(robot)

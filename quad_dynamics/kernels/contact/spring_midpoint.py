@@ -39,7 +39,7 @@ from quad_dynamics.kernels.terrain.ground import ground_below
 from quad_dynamics.kernels.tree import base_rows, body_at, move_bodies, place_bodies, position_of_point
 from quad_dynamics.memory.layout import Robot
 
-_ROUNDS = 4  # iterations of the search for the stuck joints
+_ROUNDS = 4  # iterations of the search for the sticking joints
 
 
 @subroutine

@@ -5,10 +5,10 @@ A command is a torque and, if gains are given, a desired position and speed. The
 gear: its current, and with it the torque, is limited by the battery voltage minus the back-EMF.
 
 Coulomb friction is solved exactly, joint by joint. A joint either slides, and friction F_c opposes its
-motion; or it is stuck, and friction is whatever holds it, at most F_c. A stuck joint gets an inertia so large
-that it does not move; the force on that inertia is its friction. The solver guesses which joints are stuck
-(those at rest), solves the step, corrects the wrong guesses and solves the step again: a stuck joint that
-needs more than F_c slides, and a sliding joint whose speed would change its sign is stuck. If neither mode is
+motion; or it sticks, and friction is whatever holds it, at most F_c. A sticking joint gets an inertia so
+large that it does not move; the force on that inertia is its friction. The solver guesses which joints stick
+(those at rest), solves the step, corrects the wrong guesses and solves the step again: a sticking joint that
+needs more than F_c slides, and a sliding joint whose speed would change its sign sticks. If neither mode is
 consistent, the friction of the joint becomes a constraint and is solved together with the contacts
 (`stops.list_friction`). The number of joints is finite, so this terminates. Viscous friction is evaluated at
 the end of the step, through the inertia h F_v, so it is stable for every time step h.
@@ -30,20 +30,20 @@ from quad_dynamics.kernels.simulation.scene import (
 from quad_dynamics.kernels.tree import base_rows, clear_torques
 from quad_dynamics.memory.layout import Robot
 
-# Mode of a joint in a step: free (no Coulomb friction), sliding up or down, or stuck.
+# Mode of a joint in a step: free (no Coulomb friction), sliding up or down, or sticking.
 FREE, UP, DOWN, STUCK = 0.0, 1.0, -1.0, 2.0
 # The mode of a joint whose friction was a constraint counts up from SOLVED; below FORGET, the next step
 # starts with the constraint again.
 SOLVED, FORGET = 3.0, 19.0
 
-# A stuck joint gets this multiple of its inertia in the neutral pose: `JointDrive.lock`.
+# A sticking joint gets this multiple of its inertia in the neutral pose: `JointDrive.lock`.
 LOCK = 1e8
 # Friction that exceeds F_c by less than this factor counts as F_c: rounding must not change a mode.
 _ROUNDING = 1.0 + 1e-9
 # Friction from a constraint that is above this fraction of F_c counts as F_c.
 _AT_LIMIT = 1.0 - 1e-9
-# A joint is assumed to become stuck if this fraction of F_c could stop it within the step, unless it slid in
-# the same direction before.
+# A joint is assumed to stick if this fraction of F_c could stop it within the step, unless it slid in the
+# same direction before.
 _SLOW = 0.01
 # From this round on, the friction of a joint with a wrong mode becomes a constraint; before it, only that of
 # a joint whose mode is wrong for the second time.
@@ -251,7 +251,7 @@ def solve_all_friction(robot: Robot, scene: Scene, h: Number) -> Int:
 
 @routine
 def has_dry_friction(robot: Robot, scene: Scene) -> Bool:
-    """Whether any joint can be stuck."""
+    """Whether any joint can stick."""
     found = False
     for j in range(robot.nj):
         found |= scene.drives[j].coulomb > 0.0
@@ -260,7 +260,7 @@ def has_dry_friction(robot: Robot, scene: Scene) -> Bool:
 
 @routine
 def any_stuck(robot: Robot, scene: Scene) -> Bool:
-    """Whether any joint is stuck."""
+    """Whether any joint sticks."""
     modes = scene.modes
     found = False
     for j in range(robot.nj):
@@ -270,7 +270,7 @@ def any_stuck(robot: Robot, scene: Scene) -> Bool:
 
 @routine
 def stop_stuck(robot: Robot, scene: Scene, h: Number) -> None:
-    """Set the speed of stuck joints to 0; joints with a friction constraint are stuck if it is below F_c."""
+    """Set the speed of sticking joints to 0; joints with a friction constraint stick if it is below F_c."""
     nj, modes, v = robot.nj, scene.modes, part(scene.velocity, base_rows(robot))
     for i in range(scene.n_stops):
         stop = scene.stops[i]

@@ -84,7 +84,7 @@ class JointDrive(Record):
     viscous = field(FLOAT, 'F_v', 'N m s/rad, N s/m')
     coulomb = field(FLOAT, 'F_c', 'N m, N')
     rotor_inertia = field(FLOAT, 'gear^2 J of the rotor, without the contribution of friction', 'kg m^2, kg')
-    lock = field(FLOAT, 'inertia that holds a stuck joint: far above its own', 'kg m^2, kg')
+    lock = field(FLOAT, 'inertia that holds a sticking joint: far above its own', 'kg m^2, kg')
     effort = field(FLOAT, 'maximum torque of the motor', 'N m, N')
     stall = field(FLOAT, 'stall torque of the motor: -stall <= tau + slope qd <= stall', 'N m, N')
     slope = field(FLOAT, "slope of the motor's torque-speed line", 'N m s/rad, N s/m')
@@ -101,7 +101,7 @@ class State(Record):
     sweeps = field(FLOAT, 'maximum number of sweeps of a contact solution')
     residual = field(FLOAT, 'largest residual of the natural map', 'm/s')
     substeps = field(FLOAT, 'sub-steps of spring-damper contact')
-    converged = field(FLOAT, '1 if the tolerance was met and the stuck joints were found, else 0')
+    converged = field(FLOAT, '1 if the tolerance was met and the sticking joints were found, else 0')
     ldlt_solutions = field(FLOAT, 'number of solutions in which LLT failed')
     ldlt_steps = field(INT, 'number of time steps since the reset with such a solution')
     iterations = field(FLOAT, 'Newton steps of the contact solver')
@@ -320,7 +320,7 @@ class Scene(Record, root=True):
     log = embedded(LogTarget, 'destination of the log')
     exact = field(INT, '0: distances of points far from the ground may be lower bounds after this step')
     n_stops = field(INT, 'number of joint constraints in this step')
-    indefinite = field(INT, 'whether LLT failed in the last factorization, and `signs` are not all 1')
+    indefinite = field(INT, 'whether LLT failed in the last factorisation, and `signs` are not all 1')
     # A literal has its own type, and numba would compile a function twice that is called with it.
     zero = field(INT, 'the number 0')
 

@@ -37,7 +37,7 @@ from quad_dynamics.kernels.simulation.unconstrained_motion import (
 from quad_dynamics.kernels.tree import body_at
 from quad_dynamics.memory.layout import Robot
 
-MAX_ROUNDS = 60  # of the search for joints that are stuck or reach a limit
+MAX_ROUNDS = 60  # of the search for joints that stick or reach a limit
 
 
 @subroutine
