@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks once, before the first kernel runs, that Python, NumPy and numba behave as the compiler assumes.
 
-It takes milliseconds, and reports the difference where otherwise the process would crash.
+It takes milliseconds, and reports a difference that would otherwise crash the process.
 """
 
 from __future__ import annotations

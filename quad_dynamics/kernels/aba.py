@@ -196,7 +196,7 @@ def reduce_bias(pack: Pack) -> None:
 
 @formula
 def rotor_bias(pack: Pack) -> Vec3:
-    """Moment on the parent that turns the spinning rotors with it: gear J qd (w x r)."""
+    """Moment on the parent that rotates the spinning rotors with it: gear J qd (w x r)."""
     r = rotate(pack.parent.rotation, pack.rotor_axis)
     spin = pack.rotor_coupling * pack.qd
     return scale(cross(pack.parent.w, r), spin)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quad_dynamics.model.model import Frame, Model
 
 
-# Maximum number of arena copies kept for later calls; more are only needed by as many concurrent threads.
+# Maximum number of arena copies kept for later calls; more are only needed if more threads run at once.
 _MOST_FREE = 16
 
 

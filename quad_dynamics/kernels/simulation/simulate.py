@@ -24,7 +24,7 @@ from quad_dynamics.memory.layout import Robot
 # Return values of the kernel.
 GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST, LOG_FULL = range(6)
 
-# A step in which a body turns farther than this is rejected: a time step cannot resolve it [rad].
+# A step in which a body rotates by more than this is rejected: a time step cannot resolve it [rad].
 LARGEST_TURN = 1.0
 
 
