@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot as a whole: centre of mass, momentum, energy.
+"""Quantities of the whole robot: centre of mass, momentum, energy.
 
 The immobile root of a fixed-base robot is excluded; rotors are included.
 """
@@ -101,7 +101,7 @@ def centroidal_momentum(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Flo
 
 
 def centroidal_bias(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
-    """dA_G/dt u: rate of change of the centroidal momentum when du is zero; A_G du is to be added.
+    """dA_G/dt u: rate of change of the centroidal momentum at du = 0; the total rate is A_G du + dA_G/dt u.
 
     Args:
         model: robot.

@@ -21,7 +21,7 @@ from quad_dynamics.kernels.contact_inertia import directional_inertia as _direct
 from quad_dynamics.kernels.contact_inertia import unit_response as _unit_response
 from quad_dynamics.model.model import Model
 
-# Beyond this condition number, the links' freedom to move is taken as lost in some direction.
+# Beyond this condition number, the link counts as unable to move in some direction.
 _SINGULAR = 1e12
 
 
@@ -69,7 +69,7 @@ def directional_inertia(
         A number, or (N,).
 
     Raises:
-        ArgumentError: a wrong shape, a value that is not finite, an unknown link, a direction of length zero.
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link, a zero direction.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     frame = packed.frame(link, 'link')
@@ -116,20 +116,20 @@ def operational_space_inertia(model: Model, q: npt.ArrayLike, frame: str) -> Flo
 def unit_response(
     model: Model, q: npt.ArrayLike, link: str, offset: npt.ArrayLike, direction: npt.ArrayLike
 ) -> Floats:
-    """Acceleration M^-1 J^T f that a unit force on a link causes, by the matrices Q and W.
+    """Acceleration M^-1 J^T f due to a unit force on a link, by the matrices Q and W.
 
     Args:
         model: robot.
         q: (nq,) or (N, nq) configuration.
         link: name of the link.
-        offset: (3,) point of action in the link's frame [m].
+        offset: (3,) point of application in the link's frame [m].
         direction: (3,) in world axes; it is normalised.
 
     Returns:
         (nv,) or (N, nv) du per unit force.
 
     Raises:
-        ArgumentError: a wrong shape, a value that is not finite, an unknown link, a direction of length zero.
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link, a zero direction.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     frame = packed.frame(link, 'link')
@@ -153,9 +153,9 @@ class ContactPropagators:
     Attributes:
         S: (nj, 6) motion [v; w] of each joint at unit speed.
         U: (nj, 6) articulated inertia times S, with the rotor's coupling.
-        d_inv: (nj,) 1/d, d = S . U and the rotor's own inertia.
-        Q: (nj, nj) and W (nj, 6): qdd = Q (d_inv * t) + W a_b for a force that leaves t at the joints and
-            moves the base with a_b.
+        d_inv: (nj,) 1/d, where d is S . U plus the rotor's own inertia.
+        Q: (nj, nj) and W (nj, 6): qdd = Q (d_inv * t) + W a_b for a force that contributes t at the joints
+            and accelerates the base with a_b.
         W: see Q.
     """
 
@@ -190,10 +190,10 @@ def contact_propagators(model: Model, q: npt.ArrayLike) -> ContactPropagators:
 
 
 def _checked_place(link: str, offset: npt.ArrayLike, direction: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Point of action and direction of a force, as arrays (3,) that the kernels take.
+    """Point of application and direction of a force, as arrays (3,) for the kernels.
 
     Raises:
-        ArgumentError: a wrong shape, a value that is not finite, a direction of length zero.
+        ArgumentError: a wrong shape, a value that is not finite, a zero direction.
     """
     d = vector('direction', direction, 3)
     if not d.any():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that a model-based controller needs at one state, in one call."""
+"""All terms that a model-based controller needs at one state, in one call."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def controller_terms(
             new arrays. A control loop with `out` allocates nothing.
 
     Returns:
-        The terms; `out`, if it is given.
+        The terms; `out` if given.
 
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, an `out` that does not fit.

@@ -12,17 +12,20 @@ from quad_dynamics.model.leg_kinematics import contact_ball, moving_joints
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
-# The load of a leg, at a lever as long as the leg, bends a joint by 1 / STIFF [rad].
+# The share of the weight that a leg carries, at a lever arm of the leg's length, bends a joint by 1 / STIFF
+# [rad].
 STIFF = 10.0
-# Damping over the critical damping of a leg that carries its share of the robot.
+# Damping relative to the critical damping of a leg that carries its share of the robot.
 DAMPED = 0.3
-# Largest share of a free joint's velocity that drives may take in a time step, so that they do not shake: in
-# the standing pose, and in the pose of the legs in which the joint is lightest (2 is where it diverges).
+# Largest fraction of a free joint's velocity that drives may remove in a time step, so that they do not
+# oscillate: in the standing pose, and in the pose of the legs in which the joint has the least inertia (2 is
+# the stability limit).
 GENTLE, ROUGH = 0.5, 0.9
-# Poses of the legs that are tried: the last two joints of each turn by up to this, to both sides, in so many.
+# Poses of the legs that are tried: the last two joints of each leg rotate by up to _TURN to both sides, in
+# _POSES steps.
 _TURN, _POSES = 2.4, 25
-# Friction of a usual size, as a part of the effort limit [s/rad, -], and the effort limit that counts where
-# there is none, in weights of the robot times 1 m [m].
+# Typical friction relative to the effort limit [s/rad, -], and the effort limit that is assumed if there is
+# none, in weights of the robot times 1 m [m].
 _USUAL_VISCOUS, _USUAL_COULOMB, _USUAL_EFFORT = 6e-4, 0.012, 0.2
 
 
@@ -49,7 +52,7 @@ def default_gains(model: Model, dt: float = 1e-3) -> tuple[Floats, Floats]:
 
 
 def _leg_poses(model: Model) -> Floats:
-    """(N, nq) the resting pose, and others with the legs folded and turned, all of them alike."""
+    """(N, nq) the resting pose, and others with all legs folded and rotated in the same way."""
     q = resting_pose(model)
     turns = np.linspace(-_TURN, _TURN, _POSES)
     poses = np.repeat(q[None], 1 + _POSES**2, axis=0)
@@ -65,7 +68,7 @@ def _leg_poses(model: Model) -> Floats:
 
 
 def _free_inertia(model: Model, q: Floats) -> Floats:
-    """(N, nj) inertia that a joint's torque feels in N poses with all other joints free."""
+    """(N, nj) inertia seen by a joint's torque in N poses while all other joints are free."""
     inverse = np.linalg.inv(mass_matrix(model, q))
     return np.asarray(1.0 / np.diagonal(inverse, axis1=-2, axis2=-1)[:, model.nv - model.nj :])
 
@@ -86,7 +89,7 @@ def leg_length(model: Model) -> float:
 
 
 def foot_position(model: Model, q: Floats, foot: str) -> Floats:
-    """(3,) or (N, 3) centre of the ball with which a foot stands, in one pose or N, in world axes [m]."""
+    """(3,) or (N, 3) centre of the contact ball of a foot, in one pose or N, in world axes [m]."""
     R, p = frame_pose(model, q, foot)
     return np.asarray(p + R @ contact_ball(model, foot)[0])
 
@@ -116,7 +119,7 @@ def joint_friction(model: Model) -> tuple[Floats, Floats]:
 
 
 def typical_friction(model: Model) -> tuple[Floats, Floats]:
-    """Viscous and Coulomb friction (nj,) of the URDF; typical values where it has none."""
+    """Viscous and Coulomb friction (nj,) of the URDF; typical values if it has none."""
     weight = model.total_mass * float(np.linalg.norm(model.gravity))
     effort = np.minimum(model.effort_limit, _USUAL_EFFORT * weight)  # files without limits have 1000 N m
     return (
@@ -126,10 +129,10 @@ def typical_friction(model: Model) -> tuple[Floats, Floats]:
 
 
 def motor_limits(model: Model) -> tuple[Floats, Floats, Floats]:
-    """Largest torque [N m], torque at rest [N m] and its loss with speed [N m s/rad], all at the joints.
+    """Maximum torque [N m], stall torque [N m] and its decrease with speed [N m s/rad], all at the joints.
 
-    The torque of a three-phase motor is 1.5 KT i, its back-EMF 2 KT for each rad/s of the rotor, and the
-    voltage at the winding is limited by the battery.
+    The torque of a three-phase motor is 1.5 KT i, its back-EMF is 2 KT per rad/s of the rotor, and the
+    winding voltage is limited by the battery.
     """
     effort = model.effort_limit.copy()
     stall, slope = np.full(model.nj, np.inf), np.zeros(model.nj)

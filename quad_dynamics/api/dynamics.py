@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The equation of motion: M(q) du + C(q, u) u + g(q) = tau, solved for every one of its parts.
+"""The equation of motion, M(q) du + C(q, u) u + g(q) = tau, and its terms.
 
 All functions take one state, q (nq,) and u (nv,), or a batch with a leading axis, q (N, nq), and return one
 result or N. See docs/notation.md for the meaning of q, u, du and the generalised forces.
@@ -86,7 +86,7 @@ def forward_dynamics(
             [N, N m].
         friction: take the joints' viscous and Coulomb friction into account.
         method: 'aba', the articulated-body algorithm; or 'cholesky', which factors the mass matrix by LLT,
-            and by LDLT with a `FactorizationWarning` where LLT fails.
+            or by LDLT with a `FactorizationWarning` if LLT fails.
 
     Returns:
         (nv,) or (N, nv) acceleration du.
@@ -168,7 +168,7 @@ def coriolis_matrix(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
 
 
 def gravity(model: Model, q: npt.ArrayLike) -> Floats:
-    """Generalised forces g(q) that hold the robot still against gravity.
+    """Generalised forces g(q) that compensate gravity.
 
     Args:
         model: robot.
@@ -193,7 +193,7 @@ def gravity(model: Model, q: npt.ArrayLike) -> Floats:
 
 
 def nonlinear_effects(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
-    """h(q, u) = C(q, u) u + g(q): the forces at which du is zero.
+    """h(q, u) = C(q, u) u + g(q): the generalised forces at which du = 0.
 
     Args:
         model: robot.
@@ -251,7 +251,7 @@ def hybrid_dynamics(
     f_ext: Mapping[str, npt.ArrayLike] | None = None,
     friction: bool = False,
 ) -> tuple[Floats, Floats]:
-    """Find what is missing where some accelerations are prescribed and the other forces are given.
+    """Solve for the unknown accelerations and forces, if some accelerations are prescribed.
 
     Args:
         model: robot.
@@ -270,8 +270,8 @@ def hybrid_dynamics(
         supply.
 
     Raises:
-        ArgumentError: a wrong shape, a value that is not finite, an unknown link, a base that is prescribed
-            in part.
+        ArgumentError: a wrong shape, a value that is not finite, an unknown link, a base that is partly
+            prescribed.
     """
     packed = model._packed if type(model) is Model else packed_form(model)
     links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)
@@ -294,7 +294,7 @@ def hybrid_dynamics(
 def velocity_product_matrices(model: Model, q: npt.ArrayLike) -> tuple[Floats, Floats]:
     """The configuration-space form of the velocity terms: C(q, u) u = B(q) [u_i u_j] + C(q) [u_i^2].
 
-    They are exact: the terms are quadratic in u, so that two evaluations at unit velocities give each column.
+    They are exact: the terms are quadratic in u, so two evaluations at unit velocities give each column.
 
     Args:
         model: robot.
@@ -337,6 +337,6 @@ def _mask(prescribed: npt.ArrayLike, nv: int) -> npt.NDArray[np.bool_]:
         raise ArgumentError(f'prescribed is not an array: {error}') from error
     if mask.shape != (nv,) or mask.dtype != np.bool_:
         raise ArgumentError(f'prescribed is an array {mask.shape} of {mask.dtype}; expected ({nv},) of bool')
-    plain = np.empty(nv, dtype=np.bool_)  # contiguous, and of the type that the kernels know
+    plain = np.empty(nv, dtype=np.bool_)  # contiguous, and of the type that the kernels accept
     plain[:] = mask
     return plain

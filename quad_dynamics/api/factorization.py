@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Solving with a mass matrix: LLT, and LDLT where LLT fails."""
+"""Solving with a mass matrix: LLT, and LDLT if LLT fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError, FactorizationWarning
 from quad_dynamics.kernels.cholesky import factor_llt, solve_llt, solve_symmetric
 
-# Rounding may leave a matrix this far from symmetry, relative to its largest element.
+# Maximum asymmetry that counts as rounding, relative to the largest element.
 _ASYMMETRY = 1e-9
 
 
@@ -23,9 +23,9 @@ class Factorization:
     """A factored symmetric matrix.
 
     Attributes:
-        method: 'llt' for M = L L^T; 'ldlt' for M = L D L^T with pivoting (Bunch and Kaufman), where LLT
+        method: 'llt' for M = L L^T; 'ldlt' for M = L D L^T with pivoting (Bunch and Kaufman 1977), if LLT
             failed.
-        failed_row: the row at which LLT met a pivot that was not positive; -1 if it did not.
+        failed_row: the row with the first pivot that is not positive; -1 if there is none.
     """
 
     method: str
@@ -37,7 +37,7 @@ class Factorization:
         """x with M x = b, for b (n,) or (n, k).
 
         Raises:
-            ArgumentError: a wrong shape, a value that is not finite, or a matrix that is singular.
+            ArgumentError: a wrong shape, a value that is not finite, or a singular matrix.
         """
         n = self._size()
         right = to_floats('b', b)
@@ -54,7 +54,7 @@ class Factorization:
         """Number of rows of the matrix, validated for the kernel.
 
         Raises:
-            ArgumentError: it was not made by `factorize`, or it was changed since.
+            ArgumentError: it was not made by `factorize`, or was modified.
         """
         lower, diagonal = self._lower, self._diagonal
         for part in (lower,) if diagonal is None else (lower, diagonal):
@@ -66,7 +66,7 @@ class Factorization:
         return len(lower)
 
     def _solve_ldlt(self, b: Floats) -> Floats:
-        # L is a row permutation of a triangular matrix, D has blocks of 1 x 1 and 2 x 2: small, so solved
+        # L is a row permutation of a triangular matrix, D has 1 x 1 and 2 x 2 blocks: small, so solved
         # densely.
         try:
             y = np.linalg.solve(self._lower, b)
@@ -76,7 +76,7 @@ class Factorization:
 
 
 def factorize(M: npt.ArrayLike) -> Factorization:
-    """Factor a symmetric matrix by LLT, or by LDLT where it is not positive definite.
+    """Factor a symmetric matrix by LLT, or by LDLT if it is not positive definite.
 
     Args:
         M: (n, n) symmetric.
@@ -95,7 +95,7 @@ def factorize(M: npt.ArrayLike) -> Factorization:
 
 
 def _factor(matrix: Floats) -> Factorization:
-    """Factor a matrix that is known to be good."""
+    """Factor a valid matrix."""
     lower = matrix.copy()
     status = factor_llt.run(len(matrix), lower)
     if status == 0:
@@ -107,7 +107,7 @@ def _factor(matrix: Floats) -> Factorization:
 
 
 def solve_all(M: Floats, b: Floats) -> Floats:
-    """x with M x = b, for one matrix (n, n) or a batch (N, n, n); warns where LLT failed.
+    """x with M x = b, for one matrix (n, n) or a batch (N, n, n); warns if LLT failed.
 
     Raises:
         ArgumentError: a matrix is singular.
@@ -123,7 +123,7 @@ def solve_all(M: Floats, b: Floats) -> Floats:
 
 
 def report_failure(row: int, n: int) -> None:
-    """Warn that LLT of an n x n mass matrix failed at a row and that LDLT was used; row n: it failed too.
+    """Warn that LLT of an n x n mass matrix failed at a row and LDLT was used; row n: LDLT failed, too.
 
     Raises:
         ArgumentError: the matrix is singular.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of links, and motion along the manifold of configurations."""
+"""Frames of links, and motion on the configuration manifold."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def frame_velocity(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str)
 
 
 def frame_bias_acceleration(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str) -> Floats:
-    """dJ/dt u: the acceleration of a link when du is zero; J du is to be added.
+    """dJ/dt u: the acceleration of a link at du = 0; the total acceleration is J du + dJ/dt u.
 
     Args:
         model: robot.
@@ -125,7 +125,7 @@ def _frame_motion(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str, 
 def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Floats:
     """Configuration after moving with the constant velocity u for the time dt.
 
-    The base moves by v_WB_W dt, and turns about w_WB_B, constant in its own frame, by the exponential map.
+    The base moves by v_WB_W dt and rotates about w_WB_B, constant in its own frame, by the exponential map.
 
     Args:
         model: robot.
@@ -134,7 +134,7 @@ def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Fl
         dt: time [s]; may be negative.
 
     Returns:
-        (nq,) or (N, nq), quaternions of unit length.
+        (nq,) or (N, nq), with unit quaternions.
 
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
@@ -154,9 +154,9 @@ def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Fl
 
 
 def difference(model: Model, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
-    """Velocity that leads from q0 to q1 in unit time: the inverse of `integrate`.
+    """Velocity from q0 to q1 in unit time: the inverse of `integrate`.
 
-    The base turns the shorter way, by pi at most.
+    The base rotates by the shorter way, at most by pi.
 
     Args:
         model: robot.
@@ -182,19 +182,19 @@ def difference(model: Model, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
 def random_configuration(model: Model, rng: np.random.Generator, n: int | None = None) -> Floats:
     """Random configurations.
 
-    Joints are uniform within their limits; the base is anywhere within 1 m, in any attitude. A joint without
-    limits turns by up to pi, or slides by up to 1 m.
+    Joints are uniform within their limits; the base is within 1 m of the origin, in any orientation. A joint
+    without limits is within pi, or 1 m if it is prismatic.
 
     Args:
         model: robot.
         rng: source of random numbers.
-        n: how many; None for one without leading axis.
+        n: number of configurations; None for one without leading axis.
 
     Returns:
         (nq,) or (n, nq).
 
     Raises:
-        ArgumentError: an argument of a wrong kind.
+        ArgumentError: an argument of a wrong type.
     """
     packed_form(model)
     if not isinstance(rng, np.random.Generator):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics of a point of a link at one state, written to arrays that are made once."""
+"""Kinematics of a point of a link at one state, written to preallocated arrays."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from quad_dynamics.model.model import Model
 
 
 class LinkPoint:
-    """A frame with the axes of a link and its origin at a point of it.
+    """A frame with the axes of a link and its origin at a point of the link.
 
     Each method raises an ArgumentError for a state that is not finite, or of a wrong shape.
     """
 
     def __init__(self, model: Model, link: str, position: npt.ArrayLike) -> None:
-        """Make the frame, and make the kernels ready.
+        """Make the frame, and load the kernels.
 
         Args:
             model: robot.
@@ -30,7 +30,7 @@ class LinkPoint:
             position: (3,) of the point, in axes of the link [m].
 
         Raises:
-            ArgumentError: an unknown link, a wrong position.
+            ArgumentError: an unknown link, an invalid position.
         """
         packed = packed_form(model)
         self._model, self._address = model, packed.address
@@ -42,20 +42,20 @@ class LinkPoint:
             kernel.load()
 
     def write_position(self, q: Floats, out: Floats) -> None:
-        """(3,) position in world axes [m]."""
+        """Write the position (3,) in world axes [m]."""
         self._run(frame_pose, (q,), self._rotation, out)
 
     def write_jacobian(self, q: Floats, out: Floats) -> None:
-        """(6, nv) world-aligned Jacobian [linear; angular]."""
+        """Write the world-aligned Jacobian (6, nv), [linear; angular]."""
         self._run(frame_jacobian, (q,), out)
 
     def write_motion(self, q: Floats, u: Floats, out: Floats) -> None:
-        """(12,) velocity [v; w], and bias acceleration dJ/dt u."""
+        """Write the velocity [v; w] and the bias acceleration dJ/dt u, (12,)."""
         self._run(frame_motion, (q, u), out)
 
     def _run(self, kernel: Kernel, state: tuple[Floats, ...], *out: Floats) -> None:
         if kernel.run(self._address, 0, *state, self._frame, *out):
             state = tuple(np.ascontiguousarray(x, dtype=np.float64) for x in state)
-            # the public functions say what is wrong with it
+            # the public functions report what is wrong
             nonlinear_effects(self._model, *state) if len(state) > 1 else gravity(self._model, state[0])
             kernel.run(self._address, 0, *state, self._frame, *out)

@@ -32,7 +32,7 @@ _UNRESOLVED: tuple[Frames, tuple[object, ...]] = ((), (None,))
 
 
 def external_wrenches(packed: Packed, f_ext: object) -> tuple[Frames, tuple[object, ...]]:
-    """Frames of the links of f_ext, and their wrenches as they are: for the kernels to validate.
+    """Frames of the links of f_ext, and their wrenches, which the kernels validate.
 
     If it is not a dict, or a link is not known yet, the kernel rejects the result.
     """
@@ -50,7 +50,7 @@ def known_frames(packed: Packed, links: Sequence[str], argument: str) -> Frames:
     Args:
         packed: robot.
         links: names.
-        argument: what an error message calls them.
+        argument: their name in error messages.
 
     Raises:
         ArgumentError: not a list of names, or an unknown link.
@@ -66,7 +66,7 @@ def known_frames(packed: Packed, links: Sequence[str], argument: str) -> Frames:
 
 
 def points_of_links(packed: Packed, points: Sequence[Point]) -> tuple[Frames, Offsets]:
-    """Frames of the links of points, and the points' positions as they are; None if all are origins.
+    """Frames of the links of points, and the points' positions, unconverted; None if all are origins.
 
     Raises:
         ArgumentError: not a list of points, or an unknown link.

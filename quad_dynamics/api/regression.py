@@ -27,9 +27,9 @@ def regressor(
     friction: bool = False,
     rotors: bool = False,
 ) -> Floats:
-    """Regressor Y of the inverse dynamics: Y @ model.pi is that of the model without rotors and friction.
+    """Regressor Y of the inverse dynamics: without rotors and friction, tau = Y @ model.pi.
 
-    With everything, inverse_dynamics(model, ..., friction=True) is
+    With rotors and friction, inverse_dynamics(model, ..., friction=True) is
     Y @ concatenate([model.pi + model.rotor_pi, model.viscous, model.coulomb, model.rotor_inertia]).
 
     Args:
@@ -59,7 +59,7 @@ def regressor(
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """Sums over samples, from which parameters are fitted: YtY x = Yty. Two of them can be added.
+    """Normal equations YtY x = Yty of a fit, summed over samples. Two of them can be added.
 
     Attributes:
         YtY: (columns, columns) sum of Y^T W Y.
@@ -105,7 +105,8 @@ def accumulate_regressor(
         tau: (nv,) or (N, nv) measured generalised forces.
         friction: as in `regressor`.
         rotors: as in `regressor`.
-        weights: (nv,) or (N, nv) weight of each row, not negative; None for 1. A row of weight 0 is left out.
+        weights: (nv,) or (N, nv) weight of each row, not negative; None for 1. Rows with weight 0 are
+            skipped.
 
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, a negative weight.
@@ -124,7 +125,7 @@ def _weights(weights: npt.ArrayLike, s: States) -> Floats:
     """Weights for every row, in the shape of u."""
     w, shape = to_floats('weights', weights), s['u'].shape
     if w.shape not in {shape, shape[-1:]}:
-        s.check()  # it may be u that is wrong
+        s.check()  # u may be the invalid argument
         raise ArgumentError(f'weights has the shape {w.shape}; expected {shape[-1:]} or {shape}')
     check_finite('weights', w)
     for where in np.argwhere(w < 0.0)[:1]:

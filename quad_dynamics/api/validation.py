@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _FLOAT64 = np.dtype(np.float64)
 
-# Batches of at least this many states release the interpreter's lock. Shorter ones are done before another
-# thread would get the lock, and would then have to wait for it.
+# Batches of at least this many states release the GIL. Shorter ones finish before another thread would get
+# the GIL, and would then have to wait for it.
 MANY_STATES = 64
 
 
@@ -168,13 +168,14 @@ class States:
             self._check_quaternions(name, array)
 
     def _label(self, index: int, size: int) -> str:
-        """What stands at an index of q, u, du or tau, which has the given size: the joints come last."""
+        """Name of an element of q, u, du or tau, which has the given size: the joints come last."""
         joint = index - (size - self._packed.nj)
         return f" of joint '{self._model.joint_names[joint]}'" if joint >= 0 else ' of the base'
 
     def _check_quaternions(self, name: str, q: Floats) -> None:
         length2 = np.sum(q[..., 3:7] ** 2, axis=-1)
-        # Slightly stricter than the kernels, which round differently: all that they reject is rejected here.
+        # Slightly stricter than the kernels, which round differently: everything that they reject is rejected
+        # here.
         for state in np.argwhere(np.abs(length2 - 1.0) > QUATERNION_TOLERANCE * (1.0 - 1e-9))[:1]:
             where = f'{name}[{state[0]}, 3:7]' if q.ndim == 2 else f'{name}[3:7]'
             length = float(np.sqrt(length2[tuple(state)]))
@@ -184,7 +185,7 @@ class States:
 
 
 def _own_header(argument: object) -> object:
-    """Arrays whose shape no other thread can change: views of the same numbers, made for one call."""
+    """Arrays whose shape no other thread can change: views of the same data, made for one call."""
     if type(argument) is np.ndarray:
         return argument.view()
     return tuple(map(_own_header, argument)) if isinstance(argument, tuple) else argument
@@ -202,7 +203,7 @@ def to_floats(name: str, value: npt.ArrayLike) -> Floats:
         raise ArgumentError(f'{name} has type {array.dtype}; expected real numbers')
     if array.dtype is _FLOAT64 and array.flags.c_contiguous and array.flags.aligned:
         return array
-    # Not astype, which may keep a float64 type that is equal, but not the same object.
+    # Not astype, which may keep a dtype that equals float64 but is another object.
     fresh = np.empty(array.shape)
     fresh[...] = array
     return fresh
@@ -212,9 +213,9 @@ def check_finite(name: str, array: Floats, label: Callable[[int, int], str] = la
     """Raise an ArgumentError that names the first element that is not finite.
 
     Args:
-        name: of the argument.
+        name: name of the argument.
         array: its values.
-        label: what stands at an index of the last axis, given the index and the length of the axis.
+        label: name of an element of the last axis, given its index and the length of the axis.
     """
     if np.isfinite(array).all():
         return

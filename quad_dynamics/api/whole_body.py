@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of whole-body control with their memory, made once for a robot (see `kernels/whole_body`)."""
+"""The kernels of whole-body control and their memory, made once for a robot (see `kernels/whole_body`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from quad_dynamics.kernels.whole_body.reduction import whole_body
 from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
 
-# Where the numbers of a foot's motion stand among all of them.
+# Slices of the motion of a foot in `numbers`.
 POSITION, VELOCITY = FootMotion.position.span, FootMotion.velocity.span
 ANGULAR_VELOCITY = FootMotion.angular_velocity.span
 
@@ -55,39 +55,39 @@ class FootMotions:
         self.positions: Floats = self.numbers[:, POSITION]
 
     def update(self, terms: ControllerTerms) -> None:
-        """Compute them from terms with the feet as frames."""
+        """Compute them from `controller_terms` with the feet as frames."""
         foot_motions.run(self._address, len(self.numbers), terms, self._memory)
 
 
 class WholeBodyProblem:
     """The problem of whole-body control: minimise z^T H z / 2 + c^T z with low <= C z <= high.
 
-    z has three numbers for each leg: the force on its foot, in units of `body['unit']`, where the foot is
-    down, and the acceleration of its foot where it swings. `kernels/whole_body/records.py` says more about
-    every field. All arrays are views of one memory.
+    z has three numbers per leg: the force on its foot in stance, in units of `body['unit']`, or the
+    acceleration of its foot in swing. `kernels/whole_body/records.py` describes every field. All arrays are
+    views of one memory.
 
     Attributes:
-        body: view of the record `BodyTasks`, whose weights, unit and length are to be filled, and mu.
-        com: (3,) acceleration of the centre of mass, to be filled [m/s^2]; likewise angular (3,) [rad/s^2],
+        body: view of the record `BodyTasks`; input: weights, unit, length and mu.
+        com: (3,) desired acceleration of the centre of mass, input [m/s^2]; likewise angular (3,) [rad/s^2],
             and the matrices axes and R_WB (3, 3).
-        down: (legs,) which feet are down, to be filled; likewise their accelerations (legs, 3) [m/s^2],
-            most_force (legs,) [N], and the forces (legs, 3) that they should have [N].
-        free: (nj,) accelerations of joints that the feet leave free, to be filled [rad/s^2 or m/s^2].
-        lowest: (nj,) smallest torques, to be filled; likewise highest [N m or N].
+        down: (legs,) which feet are in stance, input; likewise their accelerations (legs, 3) [m/s^2],
+            most_force (legs,) [N], and the preferred forces (legs, 3) [N].
+        free: (nj,) desired joint accelerations in the null space of the feet, input [rad/s^2 or m/s^2].
+        lowest: (nj,) minimum torques, input; likewise highest [N m or N].
         D: (nv, 3 legs) accelerations are D z + d; likewise d (nv,).
-        C: (rows, 3 legs) inequalities, of which the first nj rows are of the torques; likewise their bounds
-            low and high (rows,).
+        C: (rows, 3 legs) inequalities; the first nj rows are those of the torques. Likewise their bounds low
+            and high (rows,).
         H: (3 legs, 3 legs) cost; likewise c (3 legs,).
-        z0: (3 legs,) that forces and swing feet should have.
+        z0: (3 legs,) preferred forces and accelerations of swing feet.
         jacobians: (legs, 3, nv) of the feet.
-        inverses: for each leg (joints, 3): velocities of the joints for a velocity of its foot.
+        inverses: for each leg (joints, 3): joint velocities per velocity of its foot.
         N: (3 legs, 3 legs) the level below has unknowns y, for z + N[:k]^T y.
-        level_c: (3 legs,) gradient of its cost, which has the Hessian 1; k numbers are in use.
+        level_c: (3 legs,) gradient of its cost, whose Hessian is 1; k numbers are in use.
         level_low: (rows,) bounds of its inequalities; likewise level_high.
     """
 
     def __init__(self, model: Model, planar: Sequence[bool]) -> None:
-        """Make the memory.
+        """Allocate the memory.
 
         Args:
             model: a robot with a floating base and legs.
@@ -131,7 +131,7 @@ class WholeBodyProblem:
         joints, legs = self._view('joints'), len(model.legs)
         _fill_spheres(model, table['foot'])
         table['planar'] = planar
-        # a reference counts from the beginning of its record
+        # a reference is relative to the beginning of its record
         own = at['leg'] + TaskLeg.words * np.arange(legs)
         table['joints'] = at['joints'] + LegJoint.words * MOST_JOINTS * np.arange(legs) - own
         table['jacobian'] = at['jacobians'] + 3 * model.nv * np.arange(legs) - own
@@ -145,22 +145,22 @@ class WholeBodyProblem:
             self.inverses.append(joints['inverse'][k, :count])
 
     def reduce(self, terms: ControllerTerms) -> int:
-        """Compute D, d, C, low, high, H, c and z0 for what was filled in.
+        """Compute D, d, C, low, high, H, c and z0 from the inputs.
 
         Args:
             terms: of the model, with the feet as frames.
 
         Returns:
-            The number of rows of C in use; -1 if the equations of the base cannot be solved.
+            The number of rows of C in use; -1 if the equations of the base are singular.
         """
         return whole_body.run(self._address, len(self.down), terms, self._memory)
 
     def next_level(self, z: Floats, rows: int) -> tuple[int, Floats]:
-        """The problem of the level below, which leaves the tasks as z has them.
+        """The problem of the level below, which does not affect the tasks.
 
         Args:
             z: (3 legs,) solution of the level above.
-            rows: of C in use.
+            rows: number of rows of C in use.
 
         Returns:
             The number k of its unknowns, and its inequalities (rows, k).
@@ -170,7 +170,7 @@ class WholeBodyProblem:
 
 
 def _fill_spheres(model: Model, spheres: npt.NDArray[Any]) -> None:
-    """Write the feet of all legs into records `FootSphere`."""
+    """Write the feet of all legs to records `FootSphere`."""
     for sphere, leg in zip(spheres, model.legs, strict=True):
         sphere['frame'] = model.foot_names.index(leg.foot)
         sphere['offset'], sphere['radius'] = contact_ball(model, leg.foot)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of several arrays, allocated in one call: a tuple of new arrays of float64, not initialised.
+"""Allocates several result arrays in one call: a tuple of new, uninitialised float64 arrays.
 
-`numpy.empty` takes 0.12 us, most of which is spent on its arguments; for a dozen arrays that is more than a
-kernel takes to fill them. Here a built-in function, made as in `entry`, reads the shapes from one array of
-integers and calls PyArray_New of NumPy's C interface for each.
+`numpy.empty` takes 0.12 us, mostly to parse its arguments; for a dozen arrays that is more than a kernel
+takes to fill them. The built-in function made here (as in `entry`) reads all shapes from one integer array
+and calls PyArray_New of NumPy's C API for each.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _INT, _OBJECT, _C_INT = ir.IntType(64), ir.IntType(8).as_pointer(), ir.IntType(3
 
 
 class Allocator:
-    """Makes tuples of arrays.
+    """Allocates tuples of arrays.
 
     Attributes:
-        run: (type of the tuple, `shape_words` of its arrays) -> the tuple. The arguments are not checked; see
-            `model.packing` for the words.
+        run: (type of the tuple, `shape_words` of its arrays) -> the tuple. The arguments are not validated;
+            see `memory.packing` for `shape_words`.
     """
 
     def __init__(self) -> None:
         self.run: Callable[[type[Any], Ints], Any] = self._make_and_run
 
     def _make_and_run(self, kind: type[Any], words: Ints) -> Any:
-        """The first call: make the built-in function."""
+        """First call: make the built-in function."""
         check_layout()
         self.run = make_builtin('new_arrays', _write_code())
         return self.run(kind, words)
@@ -43,7 +43,7 @@ new_arrays = Allocator()
 
 
 def _write_code() -> ir.Module:
-    """The instructions: `enter(self, arguments, count)` as the interpreter calls it."""
+    """LLVM code of `enter(self, arguments, count)`, as the interpreter calls it."""
     module = ir.Module()
     enter = ir.Function(module, ir.FunctionType(_OBJECT, [_OBJECT, _OBJECT.as_pointer(), _INT]), 'enter')
     null, one = ir.Constant(_OBJECT, None), ir.Constant(_INT, 1)
@@ -74,8 +74,8 @@ def _write_code() -> ir.Module:
     at.add_incoming(at_next, fill)
     builder.cbranch(builder.icmp_signed('<', i_next, count), loop, end)
 
-    builder.position_at_end(failed)  # out of memory: the exception is set, what there is goes
-    call_of(builder, 'Py_DecRef', ir.VoidType(), result)  # which may be NULL
+    builder.position_at_end(failed)  # out of memory: the exception is set; release what was allocated
+    call_of(builder, 'Py_DecRef', ir.VoidType(), result)  # may be NULL
     builder.ret(null)
     builder.position_at_end(end)
     builder.ret(result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions that check arguments as `arguments` declares them, on the way into a kernel."""
+"""LLVM instructions that validate arguments on entry to a kernel, as declared with `arguments`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TUPLE_SUBCLASS = 1 << 26  # Py_TPFLAGS_TUPLE_SUBCLASS
 def is_good(
     builder: ir.IRBuilder, item: ir.Value, expected: Array | ArrayTuple, names: Mapping[str, Placeholder]
 ) -> ir.Value:
-    """Whether an object, not None, is what is expected; names are those that sizes are made of."""
+    """Whether an object (not None) is as expected; `names` are the numbers that sizes depend on."""
     if isinstance(expected, Array):
         good = _call(builder, _good_array(builder.module), item, expected, names)
     elif expected.items is None:
@@ -60,7 +60,7 @@ def _call(builder: ir.IRBuilder, function: ir.Function, item: ir.Value, array: A
 
 
 def _good_array(module: ir.Module) -> ir.Function:
-    """`good_array(object, size, flags)`: whether it is a float64 array of that size with these flags."""
+    """`good_array(object, size, flags)`: whether it is a float64 array, large enough, with these flags."""
     function, builder, is_new = _function(module, 'good_array', [_OBJECT, _INT, _INT])
     if not is_new:
         return function
@@ -89,7 +89,7 @@ def _good_array(module: ir.Module) -> ir.Function:
 
 
 def _has_length(module: ir.Module) -> ir.Function:
-    """`has_length(object, count)`: whether it is a tuple of that many; of any number for -1."""
+    """`has_length(object, count)`: whether it is a tuple of this length; -1 accepts any length."""
     function, builder, is_new = _function(module, 'has_length', [_OBJECT, _INT])
     if not is_new:
         return function
@@ -106,7 +106,7 @@ def _has_length(module: ir.Module) -> ir.Function:
 
 
 def _good_items(module: ir.Module) -> ir.Function:
-    """`good_items(object, size, flags)`: whether it is a tuple of arrays that are all good."""
+    """`good_items(object, size, flags)`: whether it is a tuple of arrays that are all valid."""
     good_array, has_length = _good_array(module), _has_length(module)
     function, builder, is_new = _function(module, 'good_items', [_OBJECT, _INT, _INT])
     if not is_new:
@@ -124,7 +124,7 @@ def _good_items(module: ir.Module) -> ir.Function:
 def _function(
     module: ir.Module, name: str, arguments: list[ir.Type]
 ) -> tuple[ir.Function, ir.IRBuilder, bool]:
-    """A function of the module that returns a truth value; whether it is new and has to be written."""
+    """A function of the module that returns a Boolean, and whether it is new and needs a body."""
     if name in module.globals:
         return module.globals[name], None, False
     function = ir.Function(module, ir.FunctionType(_BOOL, arguments), name)
@@ -133,7 +133,7 @@ def _function(
 
 
 def _demand(builder: ir.IRBuilder, found: ir.Value, expected: ir.Value) -> None:
-    """Return 0 where a number is not as expected."""
+    """Return 0 if a number is not the expected one."""
     with builder.if_then(builder.icmp_unsigned('!=', found, expected), likely=False):
         builder.ret(ir.Constant(_BOOL, 0))
 

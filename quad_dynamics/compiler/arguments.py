@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel expects of the arrays that it does not look into itself: `array`, `tuple_of`, `each`.
+"""Declares the arrays that a kernel does not validate itself: `array`, `tuple_of`, `each`.
 
-A kernel validates what users hand in, and refuses it with a status, for it may only have to be converted.
-Results, workspaces and tables are made by the library. They are declared with the kernel, by their sizes, and
-checked on the way into it: an array that is not one, or too small, is a TypeError, and nothing has run.
+A kernel validates user input itself, and rejects it with a status, because the input may only need a
+conversion. Results, workspaces and tables are made by the library. They are declared with the kernel, by
+size, and validated on entry: anything but an array, or an array that is too small, raises a TypeError before
+the kernel runs.
 
     @kernel(Robot, INT, OBJECT, array(lambda states, nv: states * nv * nv))
     def mass_matrix(robot, n, q, M): ...
 
-A size is a function of numbers that it takes by name: integer arguments of the kernel, `states` (1 for n = 0,
-else n), len_x of a tuple x, and nj, nq, nv, nb of the robot. It is a formula: it is run once, when the entry
-is made.
+A size is a function whose parameters are matched by name: integer arguments of the kernel, `states` (1 for
+n = 0, else n), len_x for a tuple x, and nj, nq, nv, nb of the robot. It is a formula: it runs once, when the
+entry point is made.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class Array:
     """A contiguous array of float64.
 
     Attributes:
-        size: how many numbers it has at least.
+        size: minimum number of elements.
         writeable: whether the kernel writes to it.
-        optional: whether None may stand for it.
+        optional: whether None is accepted.
     """
 
     size: Size
@@ -47,9 +48,9 @@ class ArrayTuple:
     """A tuple of arrays.
 
     Attributes:
-        items: what is expected of each; a single one goes for all of them, however many there are. None: they
-            are of any kind, and the kernel looks at them.
-        optional: whether None may stand for it.
+        items: one declaration per array, or a single one for all arrays of a tuple of any length. None: any
+            objects; the kernel validates them.
+        optional: whether None is accepted.
     """
 
     items: tuple[Array, ...] | Array | None
@@ -57,32 +58,32 @@ class ArrayTuple:
 
 
 def array(size: Size, writeable: bool = True, optional: bool = False) -> Array:
-    """An array that the library makes."""
+    """An array made by the library."""
     return Array(size, writeable, optional)
 
 
 def table(size: Size, optional: bool = False) -> Array:
-    """An array that the library makes, and that the kernel only reads."""
+    """An array made by the library that the kernel only reads."""
     return Array(size, writeable=False, optional=optional)
 
 
 def tuple_of(*items: Array) -> ArrayTuple:
-    """A tuple of just these arrays."""
+    """A tuple of exactly these arrays."""
     return ArrayTuple(items)
 
 
 def each(item: Array | None, optional: bool = False) -> ArrayTuple:
-    """A tuple of any length; None: of anything."""
+    """A tuple of any length; None accepts items of any type."""
     return ArrayTuple(item, optional)
 
 
 def evaluate(size: Size, names: Mapping[str, Any]) -> Any:
-    """A size, from numbers by name."""
+    """Evaluate a size with the given values of its parameters."""
     return size(*(names[name] for name in inspect.signature(size).parameters))
 
 
 def description(expected: Array | ArrayTuple) -> str:
-    """What is expected, for a message."""
+    """Describe what is expected, for an error message."""
     if isinstance(expected, ArrayTuple):
         if expected.items is None:
             return 'a tuple'
@@ -93,7 +94,7 @@ def description(expected: Array | ArrayTuple) -> str:
 
 
 def is_good(value: object, expected: Array | ArrayTuple, names: Mapping[str, Any]) -> bool:
-    """Whether an argument is what is expected, for kernels that are interpreted."""
+    """Whether an argument is as expected, for interpreted kernels."""
     if value is None and expected.optional:
         return True
     if isinstance(expected, Array):

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How arrays of Python reach a kernel: as the objects that they are.
+"""Access to NumPy arrays inside kernels, without conversion.
 
-A kernel is called with the arrays themselves, and looks into them for what it needs. Numba would take a
-record of each array and hold a reference to it, 40 ns an array; to check type and shape in Python costs as
-much again. With both, a call would take longer than the computation. What is read here is the public head of
-NumPy's array object (PyArrayObject_fields in its C header), which is part of its binary interface;
-`check_layout` makes sure of it, once, before the first kernel runs.
+A kernel is called with the array objects themselves and reads what it needs from them. Numba would unpack
+each array and hold a reference to it, 40 ns per array; checking type and shape in Python costs as much again.
+With both, a call would take longer than the computation. What is read here is the public part of NumPy's
+array object (PyArrayObject_fields in its C header), which belongs to its ABI; `check_layout` verifies it
+once, before the first kernel runs.
 
-The addresses of what an object may be (the array type, the float64 and bool types, None) stand in the header
-of the memory that every kernel gets, see `header`.
+The addresses needed to check types (array type, float64 and bool dtypes, None) are in the header of the
+memory that every kernel gets, see `header`.
 
-Several arrays come as a tuple, which the public functions make. What kernels do not check themselves is
-declared, and checked on the way into them (see `arguments`).
+Several arrays are passed as a tuple, which the public functions make. Arguments that kernels do not validate
+themselves are declared, and validated on entry (see `arguments`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from quad_dynamics.compiler.trace import formula, load_byte, load_int, memory_at
 from quad_dynamics.compiler.types import Address, Bool, Int, Object
 
 _WORD = 8
-_HEAD = object.__basicsize__  # every Python object begins with this; its type is the last word of it
+_HEAD = object.__basicsize__  # every Python object begins with this; its last word is the type
 TYPE = _HEAD - _WORD
 DATA, NDIM, SHAPE, DTYPE, FLAGS = (_HEAD + _WORD * i for i in (0, 1, 2, 5, 6))
 CONTIGUOUS_ALIGNED = 0x0101
@@ -37,19 +37,19 @@ SIZE, ITEMS = _HEAD, tuple.__basicsize__  # of a tuple
 
 @formula
 def word(obj: Object | Int, offset: Int) -> Int:
-    """The 64 bits at an offset [bytes] in an object."""
+    """The 64-bit word at an offset [bytes] in an object."""
     return load_int(memory_at(obj + offset), 0)
 
 
 @formula
 def data(array: Object) -> Address:
-    """The numbers of an array."""
+    """The data of an array."""
     return memory_at(word(array, DATA))
 
 
 @routine
 def optional_data(header: Header, obj: Object) -> Address:
-    """The numbers of an array; of None, memory that must not be touched."""
+    """The data of an array; for None, memory that must not be accessed."""
     if is_none(header, obj):
         return memory_at(0)
     return data(obj)
@@ -73,7 +73,7 @@ def is_array(header: Header, obj: Object, ndim: Int) -> Bool:
     """Whether an argument is a contiguous array of float64 with ndim dimensions."""
     if word(obj, TYPE) != header.array_type or word(obj, DTYPE) != header.float64_dtype:
         return False
-    # the number of dimensions and the flags are ints of 32 bits
+    # the number of dimensions and the flags are 32-bit integers
     return (word(obj, NDIM) & 0xFFFFFFFF) == ndim and (
         word(obj, FLAGS) & CONTIGUOUS_ALIGNED
     ) == CONTIGUOUS_ALIGNED
@@ -81,7 +81,7 @@ def is_array(header: Header, obj: Object, ndim: Int) -> Bool:
 
 @routine
 def is_writeable(header: Header, obj: Object, ndim: Int) -> Bool:
-    """As `is_array`, and it may be written to."""
+    """As `is_array`, and the array is writeable."""
     return is_array(header, obj, ndim) and (word(obj, FLAGS) & WRITEABLE) != 0
 
 
@@ -124,7 +124,7 @@ if interpreter.INTERPRETED:
 
 @functools.cache
 def check_layout() -> None:
-    """Compare examples of arrays and tuples with the layout that is assumed; RuntimeError if they differ."""
+    """Compare example arrays and tuples with the assumed layout; raise RuntimeError if they differ."""
     example = np.arange(6.0).reshape(2, 3)
 
     def at(offset: int, obj: object = example) -> int:

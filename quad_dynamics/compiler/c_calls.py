@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions that call the C functions of Python and NumPy."""
+"""LLVM instructions that call C functions of Python and NumPy."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-_PY_ARRAY_TYPE, _PY_ARRAY_NEW = 2, 93  # positions in NumPy's table, which are part of its binary interface
+_PY_ARRAY_TYPE, _PY_ARRAY_NEW = 2, 93  # positions in NumPy's table; part of its ABI
 _NPY_DOUBLE = 12
 
 _INT, _C_INT, _OBJECT = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
 
 
 def call_of(builder: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
-    """A call of a function of the interpreter."""
+    """Call a C function of the interpreter."""
     address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     assert address is not None
     function_type = ir.FunctionType(result, [x.type for x in arguments])
@@ -30,12 +30,12 @@ def function_at(builder: ir.IRBuilder, address: int, function_type: ir.FunctionT
 
 
 def new_array(builder: ir.IRBuilder, ndim: ir.Value, shape: ir.Value) -> ir.Value:
-    """A new array of float64, not initialised; NULL where there is no memory, with the exception set.
+    """A new, uninitialised float64 array; NULL if out of memory, with the exception set.
 
     Args:
-        builder: where the call goes.
+        builder: where the call is inserted.
         ndim: number of dimensions, an int64.
-        shape: address of as many int64.
+        shape: address of that many int64.
     """
     null, zero, double = (
         ir.Constant(_OBJECT, None),
@@ -53,7 +53,7 @@ def new_array(builder: ir.IRBuilder, ndim: ir.Value, shape: ir.Value) -> ir.Valu
 
 @functools.cache
 def _numpy_table() -> Any:
-    """The functions and types of NumPy's C interface."""
+    """The functions and types of NumPy's C API."""
     core: Any = getattr(np, '_core', None) or np.core
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ('PyCapsule_GetPointer', ctypes.pythonapi)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where compiled kernels are kept, so that each is compiled once per machine.
+"""Cache of compiled kernels on disk, so that each is compiled once per machine.
 
-Numba's own cache looks at the source file of the outermost function only, so that it would serve stale code
-after an edit of a function that was inlined from another file, and it writes into the installed package where
-it can. Here one file per kernel is kept in the user's cache directory. Its name has a hash of all kernel
-sources, of the versions and settings of Python and numba, and of the processor: it is found again as long as
+Numba's own cache only checks the source file of the outermost function: it would serve stale code after an
+edit of a function that was inlined from another file. It also writes into the installed package if it can.
+Here each kernel has one file in the user's cache directory. The file name contains a hash of all kernel
+sources, of the versions and settings of Python and numba, and of the processor, so a file is used as long as
 all of these stay the same.
 
 The directory is $QUAD_DYNAMICS_CACHE_DIR, else `quad_dynamics` in $XDG_CACHE_HOME or ~/.cache. It may be
-read-only: then what is in it is used, and what is missing is compiled in every process, which says so once.
+read-only: then its files are used, missing kernels are compiled in every process, and each process reports
+this once.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _FOREIGN_WRITE = 0o022  # group and others
 
 
 class DiskCache(caching._Cache):  # type: ignore[misc]
-    """The cache of one kernel, as numba's dispatchers expect it.
+    """The cache of one kernel, with the interface of numba's dispatchers.
 
     Attributes:
-        missed: whether the kernel was not found, and had to be compiled.
-        problem: why it could not be kept; '' if it was.
+        missed: whether the kernel was not found and had to be compiled.
+        problem: why the kernel could not be saved; '' if it was saved.
     """
 
     def __init__(self, name: str) -> None:
@@ -52,7 +53,7 @@ class DiskCache(caching._Cache):  # type: ignore[misc]
         return str(cache_directory())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled kernel, or None if there is none that can be trusted: then it is compiled."""
+        """The compiled kernel, or None if there is no trusted file; numba then compiles it."""
         target_context.refresh()
         content = _read_trusted(self._path(target_context))
         digest, data = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
@@ -60,9 +61,9 @@ class DiskCache(caching._Cache):  # type: ignore[misc]
         return None if self.missed else CompileResult._rebuild(target_context, *pickle.loads(data))
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the compiled kernel."""
+        """Save the compiled kernel."""
         if _hash_sources() != SOURCE_HASH:
-            return  # the sources were changed while this process ran: its code belongs to neither version
+            return  # the sources changed while this process ran: its code belongs to neither version
         path = self._path(data.target_context)
         content = serialize.dumps(data._reduce())
         try:
@@ -81,7 +82,7 @@ class DiskCache(caching._Cache):  # type: ignore[misc]
         return cache_directory() / f'{self._name}-{key}.kernel'
 
     def _remove_old(self, path: Path) -> None:
-        """Remove old files of this kernel: those of sources or versions that have changed since."""
+        """Remove old files of this kernel, from other sources or versions."""
         for other in path.parent.glob(f'{self._name}-*.kernel'):
             if other != path and time.time() - other.stat().st_mtime > _KEEP_SECONDS:
                 other.unlink(missing_ok=True)
@@ -93,11 +94,11 @@ class DiskCache(caching._Cache):  # type: ignore[misc]
         """Nothing to do: always on."""
 
     def flush(self) -> None:
-        """Nothing to do: nothing is held back."""
+        """Nothing to do: nothing is buffered."""
 
 
 def cache_directory() -> Path:
-    """The directory of the cache; it need not exist."""
+    """The directory of the cache; it may not exist yet."""
     asked_for = os.environ.get('QUAD_DYNAMICS_CACHE_DIR')
     if asked_for:
         return Path(os.path.expanduser(asked_for)).absolute()  # noqa: PTH111 (Path's raises without a home)
@@ -106,13 +107,13 @@ def cache_directory() -> Path:
 
 
 def sources() -> list[Path]:
-    """The files that compiled kernels are made from."""
+    """The source files of the compiled kernels."""
     kernels = [path for name in ('compiler', 'kernels') for path in sorted((_PACKAGE / name).rglob('*.py'))]
     return [*kernels, _PACKAGE / 'memory' / 'layout.py']
 
 
 def _hash_sources() -> str:
-    """Hash of everything a compiled kernel depends on, but for the processor."""
+    """Hash of everything a compiled kernel depends on, except the processor."""
     config = numba.config
     settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.DEBUGINFO_DEFAULT)
     versions = (sys.version, numba.__version__, llvmlite.__version__, settings, config.BOUNDSCHECK)
@@ -122,12 +123,12 @@ def _hash_sources() -> str:
     return digest.hexdigest()
 
 
-# Taken when this module is imported, before any kernel is: what is compiled later is of these sources.
+# Computed when this module is imported, before any kernel is: later compilations use these sources.
 SOURCE_HASH = _hash_sources()
 
 
 def _read_trusted(path: Path) -> bytes:
-    """Content of a file that only we or root can have written, as code is loaded from it; else nothing."""
+    """Content of a file that only this user or root can have written (it contains code); else b''."""
     try:
         with path.open('rb') as file:
             status = os.fstat(file.fileno())
@@ -138,11 +139,11 @@ def _read_trusted(path: Path) -> bytes:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one piece: another process sees all of it or nothing."""
+    """Write a file atomically: other processes see all of it or nothing."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, delete=False) as file:
         try:
             file.write(content)
-            Path(file.name).chmod(0o644)  # another user of a shared cache may read it
+            Path(file.name).chmod(0o644)  # other users of a shared cache may read it
             Path(file.name).replace(path)
         except BaseException:
             Path(file.name).unlink(missing_ok=True)

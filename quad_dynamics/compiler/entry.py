@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way from Python into a compiled kernel: as short as the interpreter allows.
+"""Entry points: built-in functions through which Python calls compiled kernels, with minimal overhead.
 
-Numba's own entry point takes the arguments as a tuple and keeps an account of errors that a kernel cannot
-raise, which costs 50 ns a call. Here a built-in function with the interpreter's fast calling convention
-(METH_FASTCALL) is made of a few instructions: they turn the arguments into numbers and addresses, and jump.
+Numba's own entry point takes the arguments as a tuple and tracks errors that a kernel cannot raise, which
+costs 50 ns per call. Here a built-in function with the interpreter's fast calling convention (METH_FASTCALL)
+is generated: a few instructions convert the arguments to numbers and addresses, and call the kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quad_dynamics.compiler.record_types import RootType
 from quad_dynamics.compiler.trace import AddressType, Memory, ObjectType, Placeholder, load_int
 from quad_dynamics.compiler.types import Address, Object
 
-# Arguments of a kernel by name, each a type of numba, or what is expected of an array.
+# Arguments of a kernel by name: numba types, or declarations of arrays.
 Arguments = Mapping[str, Any]
 
 _METH_FASTCALL = 0x0080
@@ -43,7 +43,7 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-# What the built-in functions live on, for as long as the process does.
+# Objects that the built-in functions need; kept for the lifetime of the process.
 _kept: list[Any] = []
 
 
@@ -53,28 +53,29 @@ def make_entry(
     """A built-in function that calls a kernel.
 
     Args:
-        name: what it is called.
-        arguments: the kernel's arguments, by name; another number of them is a TypeError, and so is an array
-            that is not as it was declared.
+        name: name of the function.
+        arguments: the kernel's arguments, by name. A wrong number of arguments, or an array that does not
+            match its declaration, raises a TypeError.
         kernel: address of the compiled kernel.
-        release: give the interpreter's lock away while the kernel runs, so that other threads go on. The
-            caller's references keep the arguments alive.
-        creates: make the last argument, which is the result, and return it where the kernel returns 0, else
-            None. In its place the function takes the shape: `shape_words` of one array, see `model.packing`.
-            These are not checked. `numpy.empty` would take as long as two arguments and a short kernel.
+        release: release the GIL while the kernel runs, so that other threads can run. The caller's references
+            keep the arguments alive.
+        creates: allocate the last argument, which is the result, and return it if the kernel returns 0, else
+            return None. In its place the function takes the shape: `shape_words` of one array, see
+            `memory.packing`; it is not validated. `numpy.empty` would take as long as two arguments and a
+            short kernel.
     """
     return make_builtin(name, _write_code(name, arguments, kernel, release, creates))
 
 
 def make_builtin(name: str, code: ir.Module) -> Callable[..., Any]:
-    """A built-in function from instructions that define `enter(self, arguments, count)`."""
+    """A built-in function from LLVM code that defines `enter(self, arguments, count)`."""
     method = _MethodDef(name.encode(), machine_code(code, 'enter'), _METH_FASTCALL, None)
     _kept.append(method)
     return _new_builtin(ctypes.byref(method), None, None)  # type: ignore[no-any-return]
 
 
 def machine_code(code: ir.Module, function: str) -> int:
-    """Address of a function, from instructions that define it."""
+    """Compile LLVM code; returns the address of a function that it defines."""
     module = binding.parse_assembly(str(code))
     module.verify()
     machine = binding.Target.from_default_triple().create_target_machine(opt=2)
@@ -86,7 +87,7 @@ def machine_code(code: ir.Module, function: str) -> int:
 
 
 def _write_code(name: str, declared: Arguments, kernel: int, release: bool, creates: bool) -> ir.Module:
-    """The instructions: `enter(self, arguments, count)` as the interpreter calls it."""
+    """LLVM code of `enter(self, arguments, count)`, as the interpreter calls it."""
     module = ir.Module()
     enter = ir.Function(module, ir.FunctionType(_OBJECT, [_OBJECT, _OBJECT.as_pointer(), _INT]), 'enter')
     builder = ir.IRBuilder(enter.append_basic_block())
@@ -105,7 +106,7 @@ def _write_code(name: str, declared: Arguments, kernel: int, release: bool, crea
         with builder.if_then(builder.icmp_unsigned('==', items[-1], null), likely=False):
             builder.ret(null)
     _check(builder, name, declared, items, arguments)
-    # As numba lays out a kernel: where the result goes, where an error would go, then its arguments.
+    # Numba's calling convention: address of the result, address of an error, then the arguments.
     result, error = builder.alloca(_INT), builder.alloca(_OBJECT)
     inputs = [result, error, *arguments]
     function_type = ir.FunctionType(ir.IntType(32), [x.type for x in inputs])
@@ -127,7 +128,7 @@ def _write_code(name: str, declared: Arguments, kernel: int, release: bool, crea
 
 
 def _new_result(builder: ir.IRBuilder, words: ir.Value) -> ir.Value:
-    """An array of the shape that stands in an array of integers: one, the number of dimensions, and these."""
+    """A new array; `words` is an integer array with 1, the number of dimensions, and the shape."""
     place = builder.bitcast(builder.gep(words, [ir.Constant(_INT, DATA)]), _INT.as_pointer().as_pointer())
     numbers = builder.load(place)
     ndim = builder.load(builder.gep(numbers, [ir.Constant(_INT, 1)]))
@@ -138,7 +139,7 @@ def _new_result(builder: ir.IRBuilder, words: ir.Value) -> ir.Value:
 def _check(
     builder: ir.IRBuilder, name: str, declared: Arguments, items: list[ir.Value], arguments: list[ir.Value]
 ) -> None:
-    """Raise a TypeError where an array is not as it was declared, or there is no arena."""
+    """Raise a TypeError if an array does not match its declaration, or the address of an arena is 0."""
     given = dict(zip(declared, arguments, strict=True))
     names: dict[str, Any] = {
         key: Placeholder(builder, value) for key, value in given.items() if value.type == _INT
@@ -168,7 +169,7 @@ def _check(
 
 
 def _demand(builder: ir.IRBuilder, good: ir.Value, message: str) -> None:
-    """Raise a TypeError unless all is good."""
+    """Raise a TypeError unless `good`."""
     with builder.if_then(builder.not_(good), likely=False):
         _refuse(builder, message)
 
@@ -186,7 +187,7 @@ def _refuse(builder: ir.IRBuilder, message: str) -> None:
 
 
 def _convert(builder: ir.IRBuilder, kind: Any, item: ir.Value) -> ir.Value:
-    """A Python object as an argument of a kernel."""
+    """Convert a Python object to an argument of a kernel."""
     if isinstance(kind, ObjectType | Array | ArrayTuple):
         return builder.ptrtoint(item, _INT)
     if kind == types.float64:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels as plain Python, so that a debugger can step through them: `QUAD_DYNAMICS_INTERPRET=1`.
+"""Runs kernels as plain Python, for debugging: `QUAD_DYNAMICS_INTERPRET=1`.
 
-Nothing is compiled then. Routines and formulas stay the functions that they are, and what they are made of
-(`trace`, `arrays`) is replaced by what stands here: memory is an array whose bounds are checked, four lanes
-are four numbers, and arguments are looked at as Python objects. A workspace starts with a mark in every word,
-which is a NaN, and to read a word that still has it is an error.
+Nothing is compiled in this mode. Routines and formulas stay Python functions, and the primitives they use
+(`trace`, `arrays`) are replaced by those in this module: memory is an array with bounds checks, four lanes
+are four numbers, and arguments are inspected as Python objects. A workspace is initially filled with a
+special NaN; reading a word that still contains it is an error.
 
-Numbers are those of NumPy, whose division by zero gives inf as in compiled code. Results differ from it by
-rounding: compiled code fuses multiplications with additions.
+Numbers are NumPy scalars, whose division by zero gives inf as in compiled code. Results differ from compiled
+code by rounding, because compiled code fuses multiplications with additions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from quad_dynamics.compiler.types import LANES
 
 INTERPRETED = os.environ.get('QUAD_DYNAMICS_INTERPRET', '0') not in ('', '0')
 
-# What stands in a word that was never written: a NaN with a payload that no computation makes.
+# Marks a word that was never written: a NaN with a payload that no computation produces.
 UNWRITTEN = 0x7FF8_0BAD_0BAD_0BAD
 
 _WORD = 8
@@ -44,14 +44,14 @@ class OutsideMemoryError(IndexError):
 
 
 class NeverWrittenError(ValueError):
-    """A kernel reads a word that nothing was written to."""
+    """A kernel reads a word that was never written."""
 
 
 # ---------------------------------------------------------------- memory
 
 
 class Lanes(np.ndarray[Any, np.dtype[np.float64]]):
-    """Four floats. `x += y` makes another one, as in compiled code."""
+    """Four floats. `x += y` makes a new object, as in compiled code."""
 
     def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
         return self + other
@@ -72,16 +72,16 @@ def _lanes(numbers: Any) -> Lanes:
 
 
 class Memory:
-    """The numbers of an array from a word on, as kernels reach them: `x[i]`."""
+    """The elements of an array from an offset on, as kernels access them: `x[i]`."""
 
     __slots__ = ('_floats', '_ints', '_size', '_start')
 
     def __init__(self, array: Floats | None, start: int = 0) -> None:
-        """Look at an array.
+        """Wrap an array.
 
         Args:
-            array: contiguous, float64; None is memory that may not be touched.
-            start: the word that is x[0].
+            array: contiguous, float64; None is memory that must not be accessed.
+            start: index of the word that becomes x[0].
         """
         flat = np.empty(0) if array is None else array.reshape(-1)
         assert array is None or np.shares_memory(flat, array) or not array.size
@@ -107,12 +107,12 @@ class Memory:
         return _lanes(self._floats[at : at + LANES].copy())
 
     def store(self, index: int, value: Any) -> None:
-        """Write four floats; one float goes to all of them."""
+        """Write four floats; a single float is broadcast."""
         at = self._place(index, LANES)
         self._floats[at : at + LANES] = value
 
     def load_int(self, index: int) -> int:
-        """The int64 that has the bits of a word."""
+        """The bits of a word as an int64."""
         at = self._place(index, 1)
         self._check_written(at, index)
         return int(self._ints[at])
@@ -133,12 +133,12 @@ class Memory:
             raise NeverWrittenError(f'word {index} was never written')
 
 
-# Arrays that kernels are given by their address. They belong to models and simulators.
+# Arrays that are passed to kernels by address. Models and simulators own them.
 _blocks: dict[int, weakref.ref[Floats]] = {}
 
 
 def address_of(array: Floats) -> int:
-    """Address of the numbers of an array, which the caller keeps alive, for a kernel."""
+    """Address of the data of an array, for a kernel. The caller keeps the array alive."""
     address = int(array.ctypes.data)
     if INTERPRETED:
         for old in [key for key, block in _blocks.items() if block() is None]:
@@ -148,13 +148,13 @@ def address_of(array: Floats) -> int:
 
 
 def mark_unwritten(words: Floats) -> None:
-    """Let nothing be written yet in a part of a workspace: to read it then gives NaN, or an error."""
+    """Mark a part of a workspace as never written: reading it gives NaN, or an error."""
     if INTERPRETED:
         words.view(np.int64)[...] = UNWRITTEN
 
 
 def memory_at(address: int) -> Memory:
-    """The memory at an address, which `address_of` must have returned, or which lies in such an array."""
+    """The memory at an address inside an array that was passed to `address_of`."""
     for start, block in _blocks.items():
         array = block()
         if array is not None and start <= address < start + array.nbytes:
@@ -164,7 +164,7 @@ def memory_at(address: int) -> Memory:
     raise OutsideMemoryError(f'there is no array of ours at the address {address:#x}')
 
 
-# ---------------------------------------------------------------- what stands in for `trace`
+# ---------------------------------------------------------------- replacements for `trace`
 
 
 def _zeros_with_one(lane: int) -> Lanes:
@@ -191,7 +191,7 @@ def _fill_zero(x: Memory, start: int, count: int) -> None:
 
 
 def _anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of `Memory` that numbers of a record have, too."""
+    """A method of `Memory` that also works on `Numbers` of a record."""
 
     def call(x: Any, index: int, *value: Any) -> Any:
         return method(x.memory, x.at + index, *value) if isinstance(x, Numbers) else method(x, index, *value)
@@ -200,13 +200,13 @@ def _anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _MATH = SimpleNamespace(**{name: getattr(math, name) for name in dir(math) if not name.startswith('_')})
-# As compiled: NaN and inf instead of exceptions.
+# As in compiled code: NaN and inf instead of exceptions.
 _MATH.sqrt, _MATH.exp, _MATH.sin, _MATH.cos, _MATH.hypot = np.sqrt, np.exp, np.sin, np.cos, np.hypot
 _MATH.copysign, _MATH.atan, _MATH.atan2 = np.copysign, np.arctan, np.arctan2
 
 
 def plain(function: _Function) -> _Function:
-    """A routine or a formula as it is, but for functions of `math`."""
+    """A routine or formula, unchanged except that `math` is replaced."""
     names = function.__globals__
     if names.get('math') is math:
         names['math'] = _MATH
@@ -236,7 +236,7 @@ TRACE: dict[str, Any] = {
 }
 
 
-# ---------------------------------------------------------------- what stands in for `arrays`
+# ---------------------------------------------------------------- replacements for `arrays`
 
 
 def _is_plain(obj: Any, dtype: Any, ndim: int) -> bool:
@@ -279,13 +279,13 @@ def interpret(
     declared: Mapping[str, Any],
     converters: Iterable[Callable[[Any], Any]],
 ) -> Callable[..., int]:
-    """A kernel that is not compiled.
+    """A kernel that is interpreted.
 
     Args:
-        name: of the kernel.
-        function: as it was declared.
-        declared: its arguments by name.
-        converters: from each argument of Python to what the kernel gets.
+        name: name of the kernel.
+        function: its Python function.
+        declared: its arguments, by name.
+        converters: convert each Python argument to that of the kernel.
     """
     converters = tuple(converters)
 
@@ -301,7 +301,7 @@ def interpret(
 
 
 def creating(run: Callable[..., int]) -> Callable[..., Any]:
-    """As the entry of a compiled kernel that makes its result."""
+    """As the entry point of a compiled kernel that allocates its result."""
 
     def make(*arguments: Any) -> Any:
         *given, (_, ndim, *shape) = arguments
@@ -312,7 +312,7 @@ def creating(run: Callable[..., int]) -> Callable[..., Any]:
 
 
 def _check(name: str, declared: Mapping[str, Any], given: Sequence[Any]) -> None:
-    """As the entry of a compiled kernel checks arrays."""
+    """Validate arrays as the entry point of a compiled kernel does."""
     names: dict[str, int] = {key: one for key, one in zip(declared, given, strict=True) if type(one) is int}
     for (key, kind), one in zip(declared.items(), given, strict=True):
         if isinstance(one, Record):

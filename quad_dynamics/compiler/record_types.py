@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records (see `records`) as types of numba: fields of a record are attributes in routines, too.
+"""Numba types for records (see `records`): in routines, too, the fields of a record are attributes.
 
-A record is an address and a place, a root only an address. Reading or writing an attribute emits what the
-same line would in a formula: nothing is called, nothing is copied.
+A record is an address and an offset; a root record is only an address. Reading or writing an attribute emits
+the same instructions as in a formula: no call, no copy.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ R = TypeVar('R', bound=Record)
 
 
 class _PairType(PlaceType):
-    """The address of a memory, and a place in it."""
+    """An address of memory and an offset into it."""
 
     llvm_type = ir.LiteralStructType([POINTER, ir.IntType(64)])
 
     def wrap(self, builder: ir.IRBuilder, value: ir.Value) -> Any:
-        """What formulas work with."""
+        """Convert to the object that formulas work with."""
         memory = Memory(builder, builder.extract_value(value, 0))
         return self.make(memory, Placeholder(builder, builder.extract_value(value, 1)))
 
     def unwrap(self, builder: ir.IRBuilder, place: Place) -> ir.Value:
-        """The value for numba functions."""
+        """Convert to a value of a numba function."""
         pair = ir.Constant(self.llvm_type, ir.Undefined)
         pair = builder.insert_value(pair, place.memory.value, 0)
         return builder.insert_value(pair, as_type(builder, place.at, ir.IntType(64)), 1)
@@ -65,7 +65,7 @@ class _PairType(PlaceType):
 
 
 class RecordType(_PairType):
-    """Numba's name for a record."""
+    """Numba type of a record."""
 
     def __init__(self, record: type[Record]) -> None:
         self.record = record
@@ -77,25 +77,25 @@ class RecordType(_PairType):
 
 
 class RootType(RecordType):
-    """Numba's name for a record at the beginning of its memory: one address."""
+    """Numba type of a root record, which is at the beginning of its memory: one address."""
 
     llvm_type = POINTER
 
     def wrap(self, builder: ir.IRBuilder, value: ir.Value) -> Any:
-        """What formulas work with."""
+        """Convert to the object that formulas work with."""
         return self.record(Memory(builder, value))
 
     def unwrap(self, builder: ir.IRBuilder, place: Place) -> ir.Value:
-        """The value for numba functions."""
+        """Convert to a value of a numba function."""
         return place.memory.pointer(place.at, ir.DoubleType())
 
 
 class TableType(_PairType, IndexedType):
-    """Numba's name for a table of records."""
+    """Numba type of a table of records."""
 
     @property
     def element(self) -> RecordType:
-        """Numba's type of a record."""
+        """Numba type of one record."""
         return type_of_record(self.record)
 
     def __init__(self, record: type[Record]) -> None:
@@ -108,7 +108,7 @@ class TableType(_PairType, IndexedType):
 
 
 class NumbersType(_PairType, IndexedType):
-    """Numba's name for plain numbers that a record refers to."""
+    """Numba type of plain numbers that a record refers to."""
 
     element = types.float64
 
@@ -121,7 +121,7 @@ class NumbersType(_PairType, IndexedType):
 
 
 def type_of_record(record: type[Record]) -> RecordType:
-    """Numba's type for a record."""
+    """Numba type of a record."""
     return RootType(record) if record.root else RecordType(record)
 
 
@@ -146,7 +146,7 @@ _FIELD_TYPES: dict[tuple[type[Record], str], Any] = {}
 
 
 def _field_type(record: type[Record], name: str) -> Any:
-    """Numba's type of a field."""
+    """Numba type of a field."""
     key = record, name
     if key not in _FIELD_TYPES:
         _FIELD_TYPES[key] = result_type(operator.attrgetter(name), (type_of_record(record),))
@@ -195,7 +195,7 @@ def _lower_set_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def record_at(record: type[R]) -> Callable[[Address, Int], R]:
-    """A formula: the record of this type that stands in a memory from a place on."""
+    """A formula that returns the record of this type at an offset in memory."""
 
     def find(memory: Address, at: Int) -> R:
         return record(memory, at)
@@ -206,7 +206,7 @@ def record_at(record: type[R]) -> Callable[[Address, Int], R]:
 
 @formula
 def part(x: Any, at: Int) -> Numbers:
-    """The numbers of x, or of the memory x, from a place on."""
+    """The numbers of x (`Numbers` or memory) from an offset on."""
     return Numbers(x.memory, x.at + at) if isinstance(x, Numbers) else Numbers(x, at)
 
 
@@ -218,7 +218,7 @@ def words(record: Any) -> Numbers:
 
 @formula
 def place(record: Any) -> Int:
-    """Where a record stands in its memory: how many words behind the beginning."""
+    """Offset of a record in its memory [words]."""
     at: Int = record.at
     return at
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed records: what kernels keep in memory, each declared once, field by field.
+"""Typed records: the memory layout of the kernels, declared field by field.
 
     class Stop(Record):
         '''A limit of a joint, or its dry friction.'''
@@ -8,40 +8,41 @@
         impulse = field(FLOAT, 'that it gives in this step', 'N m s')
         normal = field(VEC3, 'world axes')
 
-Fields stand one after the other, in the order of their declaration, in words of 64 bits. Everything else
-follows from the declaration: offsets and sizes, NumPy views (`Stop.dtype`, `Stop.array`), the reference page
-docs/memory.md, and what kernels write.
+Fields are consecutive 64-bit words, in the order of their declaration. Everything else follows from the
+declaration: offsets and sizes, NumPy views (`Stop.dtype`, `Stop.array`), the reference page docs/memory.md,
+and the code of the kernels.
 
 *In kernels* an argument that is annotated with a record, `stop: Stop`, has its fields as attributes:
 `stop.joint`, `stop.impulse += x`, `stop.normal = add(stop.normal, n)`. Fields of several numbers are tuples,
-to be read and written whole. It is the same in routines and in formulas, and costs one address and one load
-or store for each number. `record_types` has what needs numba: `record_at(Stop)` makes a formula that finds a
-record in memory, `clear(stop)` writes zeros. A call with a record of another type than the annotation says
-does not compile, and mypy refuses it.
+which are read and written as a whole. Routines and formulas use the same syntax; an access costs one address
+computation and one load or store per number. `record_types` has the functions that need numba:
+`record_at(Stop)` makes a formula that returns a record in memory, `clear(stop)` writes zeros. A call with a
+record of another type than the annotation does not compile, and mypy rejects it.
 
-*Other records* are found through fields, too:
+*Other records* are accessed through fields, too:
 
-    settings = embedded(Settings, 'meaning')              stands inside:       scene.settings.dt
-    state = reference(State, 'meaning')                   stands elsewhere:    scene.state.step
-    stops = table(Stop, ('nj',), 'meaning')               one after another:   scene.stops[i].joint
+    settings = embedded(Settings, 'meaning')              inside the record:   scene.settings.dt
+    state = reference(State, 'meaning')                   elsewhere:           scene.state.step
+    stops = table(Stop, ('nj',), 'meaning')               consecutive:         scene.stops[i].joint
     q = numbers(('nq',), 'meaning', 'm, rad')             plain numbers:       scene.q[i]
 
-A reference is one word, an int64: how many words behind the beginning of the record itself its target stands.
-The shape says how many there are, in numbers or by names whose values `Placement` gets; `()` leaves it to the
-one who fills the record. `numbers` work wherever plain memory does: `load(scene.q, 4)`, `fill_zero`;
-`part(scene.q, 4)` is the same from the fourth number on.
+A reference is one word, an int64: the offset of its target from the beginning of the record itself, in words.
+The shape gives the number of targets, as numbers or as names whose values are passed to `Placement`; `()`
+leaves it to the code that fills the record. `numbers` work wherever plain memory does: `load(scene.q, 4)`,
+`fill_zero`; `part(scene.q, 4)` is the same from the fourth number on.
 
-*A root*, declared with `root=True`, stands at the beginning of its memory, and is what a kernel gets: the
-scene, the robot. For LLVM it is one address; every other record is the address of its root and a place. So
-code with records is, instruction by instruction, what code with offsets was.
+*A root record*, declared with `root=True`, is at the beginning of its memory and is the argument of a kernel:
+the scene, the robot. For LLVM it is one address; every other record is the address of its root and an offset.
+Code with records therefore compiles to the same instructions as code with explicit offsets.
 
-*Four bodies at a time*: `rows(VEC3, ...)` reserves LANES numbers for each number. A record that is declared
-with `view='pack'` reads and writes all four as Lanes; one with `view='lane'`, which begins at the place of
-its lane, single numbers. Declare the rows in a class with `view='abstract'` and derive both from it.
+*Four bodies at a time*: `rows(VEC3, ...)` reserves LANES numbers for each number. A record declared with
+`view='pack'` reads and writes all four as Lanes; one with `view='lane'`, which begins at the offset of its
+lane, reads and writes single numbers. Declare the rows in a class with `view='abstract'` and derive both
+from it.
 
-*In Python* a record is an object with a memory and a place: `Stop(memory, at)`. The memory has `[]` and is
-known to `load`, `store`, `load_int` and `store_int` of `trace`; inside formulas it is `trace.Memory`.
-This module does not import numba, so that models are loaded without it.
+*In Python* a record is an object with a memory and an offset: `Stop(memory, at)`. The memory supports `[]`
+and `load`, `store`, `load_int` and `store_int` of `trace`; inside formulas it is `trace.Memory`. This module
+does not import numba, so loading a model does not need it.
 """
 
 from __future__ import annotations
@@ -69,11 +70,11 @@ RECORDS: dict[str, type[Record]] = {}
 
 
 class Kind(Generic[T]):
-    """How a field stands in memory.
+    """Representation of a field in memory.
 
     Attributes:
         name: for the reference page.
-        words: how many numbers it takes.
+        words: its size.
     """
 
     name: str
@@ -81,15 +82,15 @@ class Kind(Generic[T]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """How NumPy sees it."""
+        """The NumPy type."""
         raise NotImplementedError
 
     def read(self, record: Record, at: Any) -> T:
-        """The value in the memory of a record, at a place in it."""
+        """Read the value at an offset in the memory of a record."""
         raise NotImplementedError
 
     def read_component(self, record: Record, at: Any, i: int) -> Number:
-        """Number i of several."""
+        """Number i of a field of several numbers."""
         raise TypeError(f'a field of the kind {self.name} has no components')
 
     def write(self, record: Record, at: Any, value: T) -> None:
@@ -160,7 +161,7 @@ QUAT: Kind[Quat] = _Tuple('Quat', 4)
 
 
 def tuple_of(count: int) -> Kind[tuple[Number, ...]]:
-    """The kind of several numbers that have no name of their own."""
+    """The kind of a tuple of `count` numbers."""
     return _Tuple(f'{count} Numbers', count)
 
 
@@ -225,7 +226,7 @@ class _Embedded(Kind[R]):
 
 
 class _Reference(Kind[T]):
-    """One word, which says how many words behind the record the target stands."""
+    """One word: the offset of the target from the record, in words."""
 
     words = 1
 
@@ -234,7 +235,7 @@ class _Reference(Kind[T]):
 
     @property
     def target(self) -> type[Record] | None:
-        """What the words of the target are, None for plain numbers."""
+        """The record type of the target, None for plain numbers."""
         return RECORDS[self._target] if isinstance(self._target, str) else self._target
 
     @property
@@ -267,11 +268,11 @@ class _Reference(Kind[T]):
         store_int(record.memory, at, cast(Place, value).at - record.at)
 
     def count(self, sizes: Mapping[str, int]) -> int:
-        """Number of targets, with the values of the names in the shape."""
+        """Number of targets, given the values of the names in the shape."""
         return math.prod(lengths(self.shape or (), sizes))
 
     def extent(self, sizes: Mapping[str, int]) -> int:
-        """Words that all targets take together, with what their own references lead to."""
+        """Size of all targets in words, including those of their own references."""
         if self.target is None:
             return self.count(sizes)
         if self.shape is None:
@@ -280,7 +281,7 @@ class _Reference(Kind[T]):
 
 
 def lengths(shape: Shape, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """A shape in numbers."""
+    """A shape with its names replaced by their values."""
     return tuple(sizes[one] if isinstance(one, str) else one for one in shape)
 
 
@@ -291,11 +292,11 @@ class Field(Generic[T]):
     """A field of a record.
 
     Attributes:
-        name: as it is declared.
-        kind: how it stands in memory.
+        name: as declared.
+        kind: its representation in memory.
         unit: of its numbers, '' for none.
-        meaning: what it is, for the reader.
-        part: of the memory, in which a reference's target stands (see `Placement`).
+        meaning: description for the reader.
+        part: the part of memory that contains the target of a reference (see `Placement`).
         offset: words from the beginning of the record.
     """
 
@@ -319,18 +320,18 @@ class Field(Generic[T]):
 
     @property
     def span(self) -> slice:
-        """Its numbers among those of the record."""
+        """Slice of its numbers in those of the record."""
         return slice(self.offset, self.offset + self.kind.words)
 
     def numbers(self, record: Record) -> Numbers:
-        """The numbers of the field, for formulas that read or write single ones."""
+        """The numbers of the field, for formulas that access them one by one."""
         return Numbers(record.memory, record.at + self.offset)
 
     def __set__(self, record: Record, value: T) -> None:
         self.kind.write(record, record.at + self.offset, value)
 
     def component(self, record: Record, i: int) -> Number:
-        """Number i of a field of several, alone."""
+        """Number i of a field of several numbers."""
         return self.kind.read_component(record, record.at + self.offset, i)
 
 
@@ -340,7 +341,7 @@ def field(kind: Kind[T], meaning: str, unit: str = '') -> Field[T]:
 
 
 def rows(kind: Kind[T], meaning: str, unit: str = '') -> Field[T]:
-    """Declare a field of the four bodies of a pack."""
+    """Declare a field with one value for each of the four bodies of a pack."""
     return Field(_Rows(kind), meaning, unit)
 
 
@@ -350,26 +351,26 @@ def embedded(target: type[R], meaning: str) -> Field[R]:
 
 
 def reference(target: type[R] | str, meaning: str, part: str = '') -> Field[R]:
-    """Declare a record that stands elsewhere; by its name, if it is declared later."""
+    """Declare a reference to a record elsewhere; use its name if it is declared later."""
     return Field(_Reference(target, None), meaning, part=part)
 
 
 def table(target: type[R], shape: Shape, meaning: str, part: str = '') -> Field[Table[R]]:
-    """Declare records that stand elsewhere, one after the other."""
+    """Declare a reference to consecutive records elsewhere."""
     return Field(_Reference(target, shape), meaning, part=part)
 
 
 def numbers(shape: Shape, meaning: str, unit: str = '', part: str = '') -> Field[Numbers]:
-    """Declare plain numbers that stand elsewhere."""
+    """Declare a reference to plain numbers elsewhere."""
     return Field(_Reference(None, shape), meaning, unit, part)
 
 
 class Place:
-    """Base of what stands in memory from a place on.
+    """Base class of objects at an offset in memory.
 
     Attributes:
         memory: `Memory` of `trace`, or numbers with `[]`.
-        at: place of its first word in that memory.
+        at: offset of its first word in that memory.
     """
 
     __slots__ = ('at', 'memory')
@@ -383,22 +384,22 @@ class Place:
 
     @property
     def builder(self) -> Any:
-        """What writes instructions, inside a formula."""
+        """The LLVM builder, inside a formula."""
         return self.memory.builder
 
     def numba_type(self) -> Any:
-        """Numba's name for it."""
+        """Its numba type."""
         raise NotImplementedError
 
 
 class Record(Place):
-    """Base of all records; see the module.
+    """Base class of all records; see the module.
 
     Attributes:
         words: (class) its size.
-        fields: (class) all fields, in their order.
-        dtype: (class) the record for NumPy.
-        root: (class) whether it stands at the beginning of its memory.
+        fields: (class) all fields, in order.
+        dtype: (class) the record as a NumPy type.
+        root: (class) whether it is at the beginning of its memory.
     """
 
     __slots__ = ()
@@ -432,7 +433,7 @@ class Record(Place):
         RECORDS[cls.__name__] = cls
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse names that are no fields: a misspelt one would be lost."""
+        """Reject names that are not fields: a misspelt assignment would be lost."""
         found = getattr(type(self), name, None)
         if not isinstance(found, Field):
             raise AttributeError(no_such_field(type(self), name))
@@ -440,19 +441,19 @@ class Record(Place):
 
     @classmethod
     def array(cls, memory: Floats, at: int = 0, shape: int | tuple[int, ...] = 1) -> npt.NDArray[Any]:
-        """NumPy's view of records that stand in an array of float64 from a place on."""
+        """NumPy view of records in a float64 array, from an offset on."""
         shape = (shape,) if isinstance(shape, int) else shape
         return memory[at : at + math.prod(shape) * cls.words].view(cls.dtype).reshape(shape)
 
     def numba_type(self) -> Any:
-        """Numba's name for it."""
+        """Its numba type."""
         from quad_dynamics.compiler.record_types import type_of_record
 
         return type_of_record(type(self))
 
 
 class Table(Place, Generic[R]):
-    """Records of one type, one after the other: `table[i]`."""
+    """Consecutive records of one type: `table[i]`."""
 
     __slots__ = ('record',)
 
@@ -464,14 +465,14 @@ class Table(Place, Generic[R]):
         return self.record(self.memory, self.at + i * self.record.words)
 
     def numba_type(self) -> Any:
-        """Numba's name for it."""
+        """Its numba type."""
         from quad_dynamics.compiler.record_types import TableType
 
         return TableType(self.record)
 
 
 class Numbers(Place):
-    """Plain numbers, one after the other: `x[i]`."""
+    """Consecutive plain numbers: `x[i]`."""
 
     __slots__ = ()
 
@@ -486,14 +487,14 @@ class Numbers(Place):
         return self.memory.pointer(self.at + index, kind)
 
     def numba_type(self) -> Any:
-        """Numba's name for it."""
+        """Its numba type."""
         from quad_dynamics.compiler.record_types import NumbersType
 
         return NumbersType()
 
 
 def no_such_field(record: type[Record], name: str) -> str:
-    """The message about a name that is no field."""
+    """Error message for a name that is not a field."""
     return f"{record.__name__} has no field '{name}'; it has {', '.join(one.name for one in record.fields)}"
 
 
@@ -502,20 +503,20 @@ def no_such_field(record: type[Record], name: str) -> str:
 
 @functools.cache
 def _expected(function: Callable[..., Any]) -> tuple[tuple[str, Any], ...]:
-    """Names of a function's arguments, and the record or table of records that each is annotated with."""
+    """Argument names of a function, with the record or table of records that each is annotated with."""
     hints = typing.get_type_hints(function)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     return tuple((name, hints.get(name)) for name in names)
 
 
 def _is_record(kind: Any, wanted: type[Record]) -> bool:
-    """Whether a numba type is that of a record that begins with the fields of another one."""
+    """Whether a numba type is a record type that begins with the fields of `wanted`."""
     record = getattr(kind, 'record', Record)
     return issubclass(record, wanted) and str(kind) == record.__name__
 
 
 def wrong_record(function: Callable[..., Any], kinds: Sequence[Any]) -> str:
-    """What is wrong with a call with arguments of these numba types, if one is another record; else ''."""
+    """Error message if a record in a call with these numba types is of the wrong type; else ''."""
     for (name, hint), kind in zip(_expected(function), kinds):
         origin = typing.get_origin(hint)
         wanted = typing.get_args(hint)[0] if origin is Table else hint
@@ -528,22 +529,22 @@ def wrong_record(function: Callable[..., Any], kinds: Sequence[Any]) -> str:
     return ''
 
 
-# ---------------------------------------------------------------- placing
+# ---------------------------------------------------------------- placement
 
 
 class Placement:
-    """Places of everything that the references of a record lead to, behind it in one array.
+    """Offsets of everything that the references of a record refer to, behind it in one array.
 
     Attributes:
-        at: place of each target, by the name of the field.
-        words: size of the whole.
+        at: offset of each target, by the name of the field.
+        words: total size.
     """
 
     def __init__(self, record: type[Record], sizes: Mapping[str, int], align: int = 8) -> None:
-        """Place the targets in the order of their declaration, each from a multiple of `align` on.
+        """Place the targets in the order of declaration, each aligned to `align` words.
 
         Args:
-            record: the record that has the references, at the beginning of the array.
+            record: the record with the references, at the beginning of the array.
             sizes: values of the names in the shapes.
             align: 8 words are a cache line.
         """
@@ -561,7 +562,7 @@ class Placement:
         self.words = end
 
     def part(self, name: str) -> slice:
-        """Where the targets stand that were declared for a part; they are next to each other."""
+        """Slice of the targets that were declared for a part; they are contiguous."""
         if name not in self._parts:
             inside = [one.name for one in self._record.fields if one.part == name and one.name in self.at]
             first, last = min(self.at[one] for one in inside), max(self._ends[one] for one in inside)
@@ -578,7 +579,7 @@ class Placement:
                 Placement(kind.target, self._sizes).fill(memory[at:])
 
     def view(self, memory: Floats, name: str, start: int = 0) -> npt.NDArray[Any]:
-        """NumPy's view of the target of one reference, in an array that begins with the word `start`."""
+        """NumPy view of the target of a reference, in an array whose first element is the word `start`."""
         kind = getattr(self._record, name).kind
         assert isinstance(kind, _Reference)
         at, shape = self.at[name] - start, lengths(kind.shape or (), self._sizes)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled functions that Python calls: `@kernel` declares one, `KERNELS` lists them.
+"""Registry of the compiled functions that Python calls: `@kernel` declares one, `KERNELS` lists them.
 
-A kernel is loaded from the disk cache, or compiled, when it is first called, not when it is imported. It is
-then called directly (`kernel.run`, see `entry`), without numba's dispatcher, which would spend 200 ns on
-finding out the types; the kernels check the types of arrays themselves (see `kernels.validation`).
+A kernel is loaded from the disk cache, or compiled, on its first call, not on import. It is then called
+directly (`kernel.run`, see `entry`), without numba's dispatcher, which would spend 200 ns on resolving the
+types; the kernels check the types of arrays themselves (see `kernels.validation`).
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from quad_dynamics.compiler.records import Record
 from quad_dynamics.compiler.self_test import check_compiler
 from quad_dynamics.compiler.trace import OPTIONS, AddressType, ObjectType
 
-# Types of arguments: an address of plain numbers (a Python int), arrays and other objects, and numbers. The
-# address of a root of records (a Python int, too) is declared by its class.
+# Argument types: an address of plain numbers (a Python int), arrays and other objects, and numbers. The
+# address of a root record (also a Python int) is declared by its class.
 ADDRESS = AddressType()
 OBJECT = ObjectType()
 INT = types.int64
 FLOAT = types.float64
 
 KERNELS: dict[str, Kernel] = {}
-# Called with the name of each kernel that is being compiled, and with '' when that is done.
+# Called with the name of each kernel that is being compiled, and with '' when it is done.
 LISTENERS: list[Callable[[str], None]] = []
 
 _lock = threading.RLock()
 if hasattr(os, 'register_at_fork'):
-    # A process that is forked while another thread compiles must not inherit a lock that nobody will release.
+    # A process that is forked while another thread compiles must not inherit a lock that is never released.
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Kernel:
-    """One compiled function.
+    """A compiled function.
 
     Attributes:
-        name: its name, unique.
-        arguments: what each of its arguments is, by name.
-        signature: the same as types of numba.
-        run: calls it; compiles or loads it first where that has not happened yet.
-        run_unlocked: the same without the interpreter's lock, so that other threads run meanwhile. It is for
-            calls that take long, as getting the lock back may take milliseconds. Each thread needs an arena
-            of its own (`Packed.workspace`), and arrays that nobody else changes.
-        make: calls it without its last argument, the result, in whose place it takes a shape (see `entry`);
-            returns the result, or None where the kernel refused an argument.
+        name: its unique name.
+        arguments: the declaration of each argument, by name.
+        signature: the same as numba types.
+        run: calls it; the first call compiles or loads it.
+        run_unlocked: the same without the GIL, so that other threads can run. It is meant for long calls,
+            because reacquiring the GIL may take milliseconds. Each thread needs its own arena
+            (`Packed.workspace`), and arrays that nobody else changes.
+        make: calls it without its last argument, the result; takes its shape instead (see `entry`). Returns
+            the result, or None if the kernel rejected an argument.
     """
 
     def __init__(self, function: Callable[..., int], kinds: tuple[Any, ...]) -> None:
@@ -74,14 +74,15 @@ class Kernel:
         self.run: Callable[..., int] = self._load_and_run
         self.run_unlocked: Callable[..., int] = self._load_and_run_unlocked
         self.make: Callable[..., Any] = self._load_and_make
-        self._address = 0  # of the compiled code
-        self._dispatcher: Any = None  # owns it
+        self._address = 0  # address of the compiled code
+        self._dispatcher: Any = None  # owns the code
 
     def load(self, announce: bool = True) -> bool:
-        """Make it ready to run; returns whether it had to be compiled.
+        """Load or compile it; returns whether it had to be compiled.
 
         Args:
-            announce: say on stderr that it is compiled: that takes seconds, and must not look like a hang.
+            announce: report on stderr that it is being compiled: that takes seconds, and must not look like a
+                hang.
         """
         with _lock:
             if self.run != self._load_and_run:
@@ -109,7 +110,7 @@ class Kernel:
             return cache.missed
 
     def _converters(self) -> Iterator[Callable[[Any], Any]]:
-        """What the interpreter does with each argument."""
+        """How interpreted kernels convert each argument."""
         known = {ADDRESS: memory_at, INT: operator.index, FLOAT: np.float64}
         known |= {kind: _record_at(kind.record) for kind in self.signature if isinstance(kind, RootType)}
         return (known.get(kind, lambda argument: argument) for kind in self.signature)
@@ -133,12 +134,12 @@ class Kernel:
 
 
 def _record_at(record: type[Record]) -> Callable[[int], Record]:
-    """What makes the root of some records of its address."""
+    """A function that makes a root record from its address."""
     return lambda address: record(memory_at(address))
 
 
 class _AnnouncingCache(DiskCache):
-    """Says when something has to be compiled, and when that is done."""
+    """Announces when a kernel is compiled, and when that is done."""
 
     def __init__(self, name: str, announce: bool) -> None:
         super().__init__(name)
@@ -170,12 +171,12 @@ class _AnnouncingCache(DiskCache):
             _write(text)
 
 
-_told: set[str] = set()  # what was said already: once in each process is enough
+_told: set[str] = set()  # messages that were already printed; each appears once per process
 
 
 def _write(text: str) -> None:
     if sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):  # a stderr that was closed
+        with contextlib.suppress(OSError, ValueError):  # stderr may be closed
             print(text, end='', file=sys.stderr, flush=True)
 
 
@@ -186,10 +187,10 @@ def _tell(name: str) -> None:
 
 @contextlib.contextmanager
 def _optimize_only(name: str) -> Iterator[None]:
-    """Let numba optimise the kernel of this name alone, and make machine code of it alone.
+    """Make numba optimise and compile only the kernel of this name.
 
-    It would do the same for every routine that the kernel calls, though each becomes a part of the kernel and
-    is optimised there, in its place. That takes half of the time.
+    By default numba also optimises and compiles every routine that the kernel calls, although each is inlined
+    into the kernel and optimised there. That takes half of the time.
     """
     library = codegen.JITCodeLibrary
     optimize, make_code = library._optimize_final_module, library._finalize_specific
@@ -197,7 +198,8 @@ def _optimize_only(name: str) -> Iterator[None]:
     def optimize_kernel(self: Any) -> None:
         if self.name == name:
             for function in self._final_module.functions:
-                # Or calls may go to the copy of another kernel, or to one that is not optimised.
+                # Otherwise calls might be linked to the copy of another kernel, or to one that is not
+                # optimised.
                 if function.linkage == Linkage.linkonce_odr:
                     function.linkage = Linkage.internal
             optimize(self)
@@ -217,9 +219,9 @@ def kernel(*kinds: Any) -> Callable[[Callable[..., int]], Kernel]:
     """Declare a function as a kernel; it returns a status (see `kernels.validation`).
 
     Args:
-        kinds: of its arguments: the class of a record that is a root, ADDRESS, INT, FLOAT; OBJECT for what
-            the kernel itself looks into; `array`, `table`, `tuple_of`, `each` of `arguments` for what is
-            checked on the way into it.
+        kinds: types of its arguments: the class of a root record, ADDRESS, INT, FLOAT; OBJECT for objects
+            that the kernel validates itself; `array`, `table`, `tuple_of`, `each` of `arguments` for arrays
+            that are validated on entry.
     """
     kinds = tuple(type_of_record(kind) if isinstance(kind, type) else kind for kind in kinds)
 

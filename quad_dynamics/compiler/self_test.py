@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether Python, NumPy and numba are as the compiler assumes: looked at once, before the first kernel runs.
+"""Checks once, before the first kernel runs, that Python, NumPy and numba behave as the compiler assumes.
 
-It takes milliseconds, and says what is different where otherwise a process would crash.
+It takes milliseconds, and reports a difference that would otherwise crash the process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROBE_TYPE = ir.FunctionType(
 
 @functools.cache
 def check_compiler() -> None:
-    """Raise a RuntimeError if compiled code cannot be called as it is here."""
+    """Raise a RuntimeError if compiled code cannot be called in the assumed way."""
     if sys.byteorder != 'little' or sys.maxsize != 2**63 - 1:
         raise RuntimeError('quad_dynamics needs a processor of 64 bits with the lower byte first')
     check_layout()
@@ -37,7 +37,7 @@ def check_compiler() -> None:
 
 
 def check_convention() -> None:
-    """Compare how numba lays out the arguments of a function with what `entry` does."""
+    """Compare numba's calling convention with that of `entry`."""
     found = cpu_target.target_context.call_conv.get_function_type(
         types.int64, (types.int64, types.float64, types.int64)
     )
@@ -53,7 +53,7 @@ def check_convention() -> None:
 
 
 def check_call() -> None:
-    """Call a few instructions with an array, a float and an int, and look at what they make of them."""
+    """Call a few instructions with an array, a float and an int, and check the result."""
     module = ir.Module()
     probe = ir.Function(module, _PROBE_TYPE, 'probe')
     builder = ir.IRBuilder(probe.append_basic_block())

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formulas that compile fast: plain Python functions that numba takes in as machine code.
+"""Formulas that compile fast: plain Python functions that are traced to LLVM instructions.
 
 A kernel has two parts. Loops and branches are ordinary numba functions. The formulas inside them, which have
 neither, are decorated with `@formula`: when numba meets a call of such a function, the function is run once,
-with placeholders for its arguments, and every `+ - * /` on them writes one instruction. So numba never has to
-analyse the formulas, whose hundreds of operations would take it seconds, and a formula can call others,
-return tuples, loop over a literal range, in short use all of Python, at no cost.
+with placeholders for its arguments, and every `+ - * /` on them emits one instruction. Numba never analyses
+the formulas, whose hundreds of operations would take it seconds. A formula can call others, return tuples
+and loop over a literal range: all of Python is available, at no cost at run time.
 
-A placeholder is a float, an int, or four floats at once (`LANES` of them, in one vector register: see
-`quad_dynamics.memory.layout` for what stands in the lanes). A formula looks the same for all of them, and
-runs on plain Python numbers too. Numbers in memory are reached through addresses: see
+A placeholder is a float, an int, or four floats at once (`LANES` of them, in one vector register; see
+`quad_dynamics.memory.layout` for the meaning of the lanes). A formula looks the same for all of them, and
+also runs on plain Python numbers. Numbers in memory are accessed through addresses: see
 `quad_dynamics.compiler.arrays`.
 """
 
@@ -31,30 +31,30 @@ from quad_dynamics.compiler import interpreter
 from quad_dynamics.compiler.records import Place, wrong_record
 from quad_dynamics.compiler.types import LANES, Address, Int, Lanes, Number
 
-# What LLVM may do with our formulas: fuse a*b + c, reorder sums, ignore the sign of zero. NaN and inf stay
-# what they are (numba's `fastmath=True` would assume them away, and then NaN could hide).
+# What LLVM may do with our formulas: fuse a*b + c, reorder sums, ignore the sign of zero. NaN and inf are
+# preserved (numba's `fastmath=True` would assume that they do not occur, and NaN could go undetected).
 FASTMATH = {'contract', 'nsz', 'arcp', 'reassoc'}
 _FLAGS = tuple(sorted(FASTMATH))
 
 _Function = TypeVar('_Function', bound=Callable[..., Any])
 
-# Python enters the kernels by another way than numba's wrappers (see `entry`), and routines not at all.
+# Python calls kernels without numba's wrappers (see `entry`), and never calls routines.
 OPTIONS = {'fastmath': FASTMATH, 'error_model': 'numpy', 'no_cpython_wrapper': True, 'no_cfunc_wrapper': True}
 
 
 def routine(function: _Function) -> _Function:
-    """A numba function of loops and branches, to be called from kernels only."""
+    """A numba function with loops and branches, to be called from kernels only."""
     return cast(_Function, _with_checks(njit(forceinline=True, **OPTIONS)(function)))
 
 
 def subroutine(function: _Function) -> _Function:
-    """The same, for what is large or called from many places; with `apart` it is compiled once."""
+    """As `routine`, for large functions or functions with many callers; with `apart` it is compiled once."""
     return cast(_Function, _with_checks(njit(**OPTIONS)(function)))
 
 
 def _with_checks(dispatcher: Any) -> Any:
-    """Let a numba function refuse records of other types than its annotations say."""
-    if config.DISABLE_JIT:  # then it is the function itself, and `Kernel.load` says that nothing can run
+    """Make a numba function reject records of other types than its annotations."""
+    if config.DISABLE_JIT:  # then it is the plain function, and `Kernel.load` reports that nothing can run
         return dispatcher
     find = dispatcher.get_call_template
 
@@ -78,7 +78,7 @@ VECTOR = ir.VectorType(_FLOAT, LANES)
 
 
 class LanesType(types.Type):  # type: ignore[misc]
-    """Numba's name for four lanes, where a formula hands them to another through a numba function."""
+    """Numba type of four lanes, for values that pass from one formula to another through a numba function."""
 
     def __init__(self) -> None:
         super().__init__(name='Lanes')
@@ -91,16 +91,16 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 class IndexedType(types.Type):  # type: ignore[misc]
-    """Base of numba's names for what has elements, `x[i]`; those that are numbers can be written, too."""
+    """Base of the numba types with elements, `x[i]`; elements that are numbers can also be written."""
 
     @property
     def element(self) -> Any:
-        """Numba's type of an element."""
+        """Numba type of an element."""
         raise NotImplementedError
 
 
 class AddressType(IndexedType):
-    """Numba's name for the place in memory where float64 numbers stand."""
+    """Numba type of an address of float64 numbers."""
 
     element = types.float64
 
@@ -115,7 +115,7 @@ class _AddressModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 class ObjectType(types.Type):  # type: ignore[misc]
-    """Numba's name for a Python object as an argument of a kernel, which gets its address as an integer."""
+    """Numba type of a Python object as an argument of a kernel, which gets its address as an integer."""
 
     def __init__(self) -> None:
         super().__init__(name='Object')
@@ -128,16 +128,16 @@ class _ObjectModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 class PlaceType(types.Type):  # type: ignore[misc]
-    """Numba's name for a place in memory that is more than plain numbers (see `record_types`)."""
+    """Numba type of a location in memory that is not plain numbers (see `record_types`)."""
 
     llvm_type: ir.Type
 
     def wrap(self, builder: ir.IRBuilder, value: ir.Value) -> Any:
-        """What formulas work with."""
+        """Convert to the object that formulas work with."""
         raise NotImplementedError
 
     def unwrap(self, builder: ir.IRBuilder, place: Any) -> ir.Value:
-        """The value for numba functions."""
+        """Convert to a value of a numba function."""
         raise NotImplementedError
 
 
@@ -148,7 +148,7 @@ _LLVM_TYPES = {numba_type: kind for kind, numba_type in _NUMBA_TYPES.items()} | 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A number that is known when the kernel runs; operations on it are written down as instructions."""
+    """A number that is known when the kernel runs; operations on it are recorded as instructions."""
 
     builder: ir.IRBuilder
     value: ir.Value
@@ -217,7 +217,7 @@ class Memory:
 
 
 def formula(function: _Function) -> _Function:
-    """Let numba functions call `function` as a formula; it stays what it was, for formulas to call it."""
+    """Let numba functions call `function` as a formula; other formulas call the unchanged function."""
 
     class _Template(AbstractTemplate):  # type: ignore[misc]
         key = function
@@ -237,7 +237,7 @@ def formula(function: _Function) -> _Function:
 
 
 def result_type(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """What a formula returns for arguments of these types: it is run into a module that is thrown away."""
+    """The type that a formula returns for arguments of these types: it is traced into a temporary module."""
     scratch = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), []), 'scratch')
     builder = ir.IRBuilder(scratch.append_basic_block())
     return _numba_type(function(*[_dummy(builder, t) for t in args]))
@@ -267,7 +267,7 @@ def _numba_type(result: Any) -> Any:
 
 
 def unpack_argument(context: Any, builder: ir.IRBuilder, t: Any, value: ir.Value) -> Any:
-    """A value of a numba function as formulas work with it."""
+    """Convert a value of a numba function to the object that formulas work with."""
     if isinstance(t, types.BaseTuple):
         items = cgutils.unpack_tuple(builder, value)
         pairs = zip(t, items, strict=True)
@@ -276,7 +276,7 @@ def unpack_argument(context: Any, builder: ir.IRBuilder, t: Any, value: ir.Value
 
 
 def pack_result(context: Any, builder: ir.IRBuilder, t: Any, result: Any) -> Any:
-    """What a formula returned, as a value of a numba function."""
+    """Convert the result of a formula to a value of a numba function."""
     if result is None:
         return context.get_dummy_value()
     if isinstance(result, tuple):
@@ -289,7 +289,7 @@ def pack_result(context: Any, builder: ir.IRBuilder, t: Any, result: Any) -> Any
 
 
 def as_type(builder: ir.IRBuilder, number: Any, kind: ir.Type) -> ir.Value:
-    """The number as a value of the given type; a float becomes four equal lanes where lanes are asked for."""
+    """The number as a value of the given type; a float is broadcast to lanes if needed."""
     if not isinstance(number, Placeholder):
         if kind == VECTOR:
             return ir.Constant(VECTOR, [float(number)] * LANES)
@@ -305,12 +305,12 @@ def as_type(builder: ir.IRBuilder, number: Any, kind: ir.Type) -> ir.Value:
 
 
 def _number(builder: ir.IRBuilder, value: ir.Value) -> Number:
-    """A number of a formula; to mypy it is what it stands for."""
+    """A number of a formula; to mypy it is a float."""
     return cast(Number, Placeholder(builder, value))
 
 
 def _int(builder: ir.IRBuilder, value: ir.Value) -> Int:
-    """A whole number of a formula."""
+    """An integer of a formula."""
     return cast(Int, Placeholder(builder, value))
 
 
@@ -368,19 +368,19 @@ def load(A: Address, at: Int) -> Lanes:
 
 @formula
 def store(A: Address, at: Int, value: Number) -> None:
-    """Write four lanes to A[at : at + 4]; a float goes to all of them."""
+    """Write four lanes to A[at : at + 4]; a float is broadcast."""
     A.builder.store(as_type(A.builder, value, VECTOR), A.pointer(at, VECTOR), align=8)
 
 
 @formula
 def load_int(A: Address, at: Int) -> Int:
-    """The int64 that has the bits of A[at]."""
+    """The bits of A[at] as an int64."""
     return _int(A.builder, A.builder.load(A.pointer(at, _INT), align=8))
 
 
 @formula
 def apart(A: Address | Place) -> None:
-    """Keep the subroutine that begins with this out of its callers; the memory only says where it stands."""
+    """Do not inline the subroutine that contains this call; A only gives access to the function."""
     attributes = A.builder.function.attributes
     attributes.discard('alwaysinline')
     attributes.add('noinline')
@@ -388,7 +388,7 @@ def apart(A: Address | Place) -> None:
 
 @formula
 def load_byte(address: Int) -> Int:
-    """The byte at an address that is given as an integer."""
+    """The byte at an address given as an integer."""
     at: Any = address
     pointer = at.builder.inttoptr(at.value, ir.IntType(8).as_pointer())
     return _int(at.builder, at.builder.zext(at.builder.load(pointer, align=1), _INT))
@@ -402,7 +402,7 @@ def store_int(A: Address, at: Int, value: Int) -> None:
 
 @formula
 def square_root(x: Number) -> Number:
-    """The root of a float or of four lanes."""
+    """Square root of a float or of four lanes."""
     number: Any = x
     builder, kind = number.builder, number.value.type
     name = 'llvm.sqrt.f64' if kind == _FLOAT else f'llvm.sqrt.v{LANES}f64'
@@ -412,13 +412,13 @@ def square_root(x: Number) -> Number:
 
 @formula
 def zero_lanes(A: Address | Place) -> Lanes:
-    """Four zeros; the memory only says where they are used."""
+    """Four zeros; A only gives access to the function."""
     return _number(A.builder, ir.Constant(VECTOR, [0.0] * LANES))
 
 
 @formula
 def unit_lanes(A: Address | Place) -> tuple[Lanes, Lanes, Lanes]:
-    """Lanes (1 0 0 0), (0 1 0 0) and (0 0 1 0); the memory only says where they are used."""
+    """Lanes (1 0 0 0), (0 1 0 0) and (0 0 1 0); A only gives access to the function."""
     x, y, z = (
         _number(A.builder, ir.Constant(VECTOR, [float(i == lane) for lane in range(LANES)])) for i in range(3)
     )
@@ -448,14 +448,14 @@ def join(*numbers: Number) -> Lanes:
 
 @formula
 def memory_at(address: Int) -> Address:
-    """The memory at an address that is given as an integer."""
+    """The memory at an address given as an integer."""
     at: Any = address
     return cast(Address, Memory(at.builder, at.builder.inttoptr(at.value, POINTER)))
 
 
 @formula
 def nearest(x: Lanes) -> Lanes:
-    """The nearest whole numbers."""
+    """Round to the nearest integers."""
     return _vector_function('rint', x)
 
 
@@ -467,7 +467,7 @@ def fused(a: Lanes, b: Number, c: Lanes) -> Lanes:
 
 
 def _vector_function(name: str, *args: Lanes) -> Lanes:
-    """Call an LLVM function of lanes."""
+    """Call an LLVM intrinsic on lanes."""
     lanes = cast(tuple[Placeholder, ...], args)
     builder = lanes[0].builder
     function_type = ir.FunctionType(VECTOR, [VECTOR] * len(lanes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled algorithms, one module each; `registry` lists what Python calls."""
+"""The compiled algorithms, one module each; `compiler.registry` lists the functions that Python calls."""
 
-# First of all: it takes the hash of the sources that the other modules are then imported from.
+# Must be first: it computes the hash of the sources before the other modules are imported.
 from quad_dynamics.compiler import disk_cache as disk_cache

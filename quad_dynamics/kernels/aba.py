@@ -3,8 +3,8 @@
 
 Featherstone, Rigid Body Dynamics Algorithms (2008), table 7.1 and section 9.4 for the floating base, in one
 frame for all bodies. U = I^A S, d = S . U, u = tau - S . p^A; gravity is added at the end, as an acceleration
-of the whole. A geared rotor (section 9.6) adds gear^2 J to d, and couples the joint to the rotation of its
-parent: U becomes I^A S + [0; gear J r].
+of the whole robot. A geared rotor (section 9.6) adds gear^2 J to d, and couples the joint to the rotation of
+its parent: U becomes I^A S + [0; gear J r].
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def forward_dynamics(
 
 @routine
 def solve_articulated(robot: Robot, tau: Address, i: Int, has_base_rows: Bool, du: Address, to: Int) -> None:
-    """du[to : to + nv], after `start_pack` and with the joint torques; tau[i] is read for the base alone."""
+    """Write du[to : to + nv]; needs `start_pack` and the joint torques. tau[i] is only read for the base."""
     for k in range(robot.n_packs - 1, 0, -1):
         reduce_inertia(robot.packs[k])
         reduce_bias(robot.packs[k])
@@ -105,7 +105,7 @@ def solve_articulated(robot: Robot, tau: Address, i: Int, has_base_rows: Bool, d
 
 @formula
 def start_pack(pack: Pack) -> None:
-    """Articulated inertia and bias wrench of the bodies of a pack, before anything is attached to them."""
+    """Articulated inertia and bias wrench of the bodies of a pack, before their children are added."""
     m, h, J = rigid_inertia(pack)
     articulate_rigid(pack, m, h, J)
     pack.f, pack.n = velocity_wrench(m, h, J, pack.v, pack.w)
@@ -121,7 +121,7 @@ def articulate_rigid(pack: Pack, m: Number, h: Vec3, J: Sym3) -> None:
 
 @routine
 def apply_torques(robot: Robot, u: Address, iu: Int, tau: Address, it: Int, flags: Int) -> None:
-    """Give the joints the torques tau[it : it + nj], less friction."""
+    """Set the joint torques to tau[it : it + nj] minus friction."""
     if flags & FRICTION:
         clear_torques(robot)
         for j in range(robot.nj):
@@ -134,7 +134,7 @@ def apply_torques(robot: Robot, u: Address, iu: Int, tau: Address, it: Int, flag
 
 @formula
 def give_torques(pack: Pack, tau: Address, it: Int) -> None:
-    """Give the joints of a pack the torques tau[it : it + nj]."""
+    """Set the joint torques of a pack to tau[it : it + nj]."""
     pack.tau = pick(pack, tau, it)
 
 
@@ -152,7 +152,7 @@ def articulated_mul(M: Sym3, H: Mat3, J: Sym3, v: Vec3, w: Vec3) -> tuple[Vec3, 
 
 @formula
 def reduce_inertia(pack: Pack) -> None:
-    """U, 1/d, and what the parents feel of the inertia: I^A - U U^T / d."""
+    """U, 1/d, and the inertia seen by the parents: I^A - U U^T / d."""
     M, H, J = articulated_inertia(pack)
     S_v, S_w = pack.axis_v, pack.axis_w
     f, n = articulated_mul(M, H, J, S_v, S_w)
@@ -182,7 +182,7 @@ def add_articulated(parent: Pack, M: Sym3, H: Mat3, J: Sym3, f: Vec3, n: Vec3, f
 
 @formula
 def reduce_bias(pack: Pack) -> None:
-    """u = tau - S . (p^A + I^A c), and what the parents feel of the bias: p^A + I^A c + U u / d."""
+    """u = tau - S . (p^A + I^A c), and the bias seen by the parents: p^A + I^A c + U u / d."""
     M, H, J = articulated_inertia(pack)
     f, n = articulated_mul(M, H, J, pack.bias_v, pack.bias_w)
     f, n = add(f, pack.f), add(n, pack.n)
@@ -196,18 +196,18 @@ def reduce_bias(pack: Pack) -> None:
 
 @formula
 def rotor_bias(pack: Pack) -> Vec3:
-    """Moment on the parent that turns the spinning rotors with it: gear J qd (w x r)."""
+    """Moment on the parent that rotates the spinning rotors with it: gear J qd (w x r)."""
     r = rotate(pack.parent.rotation, pack.rotor_axis)
     spin = pack.rotor_coupling * pack.qd
     return scale(cross(pack.parent.w, r), spin)
 
 
-# ---------------------------------------------------------------- the base
+# ---------------------------------------------------------------- base
 
 
 @routine
 def solve_base(robot: Robot, tau: Address, i: Int, has_base_rows: Bool) -> None:
-    """Acceleration of the base, gravity apart; that of a fixed base is against gravity."""
+    """Acceleration of the base without gravity; that of a fixed base is opposite to gravity."""
     if robot.floating != 0:
         factor_base(robot)
         if has_base_rows:
@@ -275,7 +275,7 @@ def accelerate_base(robot: Robot, f: Vec3, n_B: Vec3) -> None:
 
 @formula
 def hold_root(robot: Robot) -> None:
-    """The root of a fixed base accelerates against gravity."""
+    """The root of a fixed-base robot accelerates opposite to gravity."""
     g, base = robot.gravity, robot.packs[0]
     base.a, base.alpha = (-g[0], -g[1], -g[2]), ZERO3
 
@@ -285,7 +285,7 @@ def hold_root(robot: Robot) -> None:
 
 @formula
 def release_pack(pack: Pack) -> None:
-    """qdd = (u - U . a_parent) / d; the bodies accelerate with it."""
+    """qdd = (u - U . a_parent) / d, and the resulting accelerations of the bodies."""
     a, alpha = pack.parent.a, pack.parent.alpha
     u = pack.u_tau - dot(pack.U_f, a) - dot(pack.U_n, alpha)
     accelerate_pack(pack, u * pack.d_inv)
@@ -296,7 +296,7 @@ def write_accelerations(robot: Robot, du: Address, i: Int) -> None:
     """Write du[i : i + nv]."""
     if robot.floating != 0:
         write_base_acceleration(robot, du, i)
-    # In local variables, or they would be read again after every number that is written.
+    # In local variables; otherwise they would be reloaded after every store.
     nj, joints, start = robot.nj, robot.joints, i + base_rows(robot)
     for j in range(nj):
         du[start + j] = joints[j].body.qdd
@@ -304,7 +304,7 @@ def write_accelerations(robot: Robot, du: Address, i: Int) -> None:
 
 @formula
 def write_base_acceleration(robot: Robot, du: Address, i: Int) -> None:
-    """The base's acceleration with gravity; angular part in body axes."""
+    """The base's acceleration including gravity; angular part in body axes."""
     base = base_body(robot)
     a, alpha = base.a, base.alpha
     alpha_B, g = unrotate(base.rotation, alpha), robot.gravity

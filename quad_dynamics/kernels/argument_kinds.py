@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of arguments that several kernels have (see `quad_dynamics.compiler.arguments`)."""
+"""Argument declarations that several kernels share (see `quad_dynamics.compiler.arguments`)."""
 
 from __future__ import annotations
 
 from quad_dynamics.compiler.arguments import array, each, table, tuple_of
 from quad_dynamics.memory.layout import LinkFrame
 
-FRAME = table(lambda: LinkFrame.words)  # of a link, as `Packed.frame` makes it
+FRAME = table(lambda: LinkFrame.words)  # of a link, made by `Packed.frame`
 FRAMES = each(FRAME)
-LINKS = each(FRAME, optional=True)  # on which external wrenches act
-ITEMS = each(None)  # of which the kernel looks at each
+LINKS = each(FRAME, optional=True)  # links with external wrenches
+ITEMS = each(None)  # items that the kernel validates itself
 OPTIONAL_ITEMS = each(None, optional=True)
 
-# Results for each state.
+# Results per state.
 VECTORS = array(lambda states, nv: states * nv)
 MATRICES = array(lambda states, nv: states * nv * nv)
 
-# Terms of one state as `controller_terms` writes them, with n feet as frames.
+# Terms of one state as written by `controller_terms`, with n feet as frames.
 TERMS = tuple_of(
     table(lambda nv: nv * nv),  # M
     table(lambda nv: nv),  # h

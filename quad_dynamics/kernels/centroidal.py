@@ -2,7 +2,7 @@
 """Centre of mass, centroidal momentum and energy.
 
 Orin, Goswami and Lee, Centroidal dynamics of a humanoid robot (2013). The column of joint j is the momentum
-of its subtree at unit speed, F_j of the composite-rigid-body algorithm, moved to the centre of mass.
+of its subtree at unit speed, F_j of the composite-rigid-body algorithm, shifted to the centre of mass.
 """
 
 from __future__ import annotations
@@ -142,13 +142,13 @@ def write_com_jacobian(robot: Robot, A_G: Address, at: Int, J: Address, to: Int)
 
 @formula
 def total_mass(robot: Robot) -> Number:
-    """Mass of all that moves."""
+    """Mass of the whole robot."""
     return sum_base_inertia(robot)[0]
 
 
 @formula
 def com_from_base(robot: Robot) -> Vec3:
-    """Centre of mass from the base's origin, in world axes."""
+    """Position of the centre of mass relative to the base's origin, in world axes."""
     m, h, _ = sum_base_inertia(robot)
     return scale(h, 1.0 / m)
 
@@ -163,7 +163,7 @@ def write_column(body: Body, c: Vec3, A_G: Address, column: Int, nv: Int) -> Non
 
 @formula
 def write_base_columns(robot: Robot, c: Vec3, A_G: Address, start: Int, nv: Int) -> None:
-    """Momentum of the whole robot, moving as one body with the base."""
+    """Momentum of the whole robot when it moves as one body with the base."""
     m, h, J = sum_base_inertia(robot)
     R = base_rotation(robot)
     for i in range(3):
@@ -179,7 +179,7 @@ def write_base_columns(robot: Robot, c: Vec3, A_G: Address, start: Int, nv: Int)
 
 @kernel(Robot, INT, OBJECT, OBJECT, array(lambda states: 6 * states))
 def centroidal_bias(robot: Robot, n: Int, q: Object, u: Object, bias: Object) -> Int:
-    """Rate of change of the centroidal momentum of n states when du is zero; bias: (n, 6) out."""
+    """Rate of change of the centroidal momentum of n states at du = 0; bias: (n, 6) out."""
     nq, nv = robot.nq, robot.nv
     if not good_configuration(robot, n, q):
         return 1
@@ -199,7 +199,7 @@ def centroidal_bias(robot: Robot, n: Int, q: Object, u: Object, bias: Object) ->
 
 @formula
 def write_bias(robot: Robot, bias: Address, start: Int) -> None:
-    """The wrench that the whole robot needs, about the centre of mass."""
+    """The wrench on the whole robot, about the centre of mass."""
     m, h, _ = sum_base_inertia(robot)
     f = tuple(lane_sum(x) for x in robot.packs[0].f)
     n = tuple(lane_sum(x) for x in robot.packs[0].n)
@@ -235,7 +235,7 @@ def energy(robot: Robot, n: Int, q: Object, u: Object, out: Object) -> Int:
 
 @routine
 def kinetic_energy(robot: Robot) -> Number:
-    """Sum over bodies and rotors."""
+    """Kinetic energy, summed over bodies and rotors."""
     total = pack_energy(robot.packs[0])
     for k in range(1, robot.n_packs):
         total += pack_energy(robot.packs[k]) + rotor_energy(robot.packs[k])
@@ -252,7 +252,7 @@ def pack_energy(pack: Pack) -> Number:
 
 @formula
 def rotor_energy(pack: Pack) -> Number:
-    """gear^2 J qd^2 / 2 + gear J qd (r . w), summed over the lanes; empty lanes have qd times zero."""
+    """gear^2 J qd^2 / 2 + gear J qd (r . w), summed over the lanes; empty lanes contribute zero."""
     r = rotate(pack.parent.rotation, pack.rotor_axis)
     qd = pack.qd * (pack.revolute + pack.prismatic)
     own = pack.joint_inertia * qd * qd * 0.5

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forward dynamics by factoring the mass matrix: M = L L^T.
+"""Forward dynamics by factorisation of the mass matrix: M = L L^T.
 
-Where M is not positive definite (inertial parameters that no body can have), LLT fails at a pivot, and LDLT
+If M is not positive definite (physically inconsistent inertial parameters), LLT fails at a pivot, and LDLT
 (`ldlt`) solves. The simulator factors in another order, see `joint_space`.
 """
 
@@ -68,7 +68,7 @@ def solve_llt(n: Int, count: Int, M: Object, b: Object) -> Int:
     array(lambda count: count),
 )
 def solve_symmetric(n: Int, count: Int, M: Object, b: Object, work: Object, failed: Object) -> Int:
-    """Solve M x = b in place, for `count` matrices: by LLT, and by LDLT where LLT fails.
+    """Solve M x = b in place, for `count` matrices: by LLT, and by LDLT if LLT fails.
 
     Args:
         n: rows.
@@ -118,7 +118,7 @@ def forward_dynamics_cholesky(
     work: Object,
     du: Object,
 ) -> Int:
-    """Accelerations of n states: M du = tau - h, by LLT, and by LDLT where LLT fails.
+    """Accelerations of n states: M du = tau - h, by LLT, and by LDLT if LLT fails.
 
     Args:
         robot: its memory.
@@ -132,8 +132,8 @@ def forward_dynamics_cholesky(
         du: (n, nv) out.
 
     Returns:
-        0; the number of an argument that is wrong; or -(1 + row) with the row at which LLT failed first, and
-        row nv for a matrix that is singular.
+        0; the number of an invalid argument; or -(1 + row), where row is the first row at which LLT failed,
+        or nv for a singular matrix.
     """
     nq, nv = robot.nq, robot.nv
     if not good_configuration(robot, n, q):
@@ -181,7 +181,7 @@ def add_friction(robot: Robot, h: Address, u: Address, i: Int) -> None:
 
 @routine
 def subtract_from_forces(h: Address, i: Int, nv: Int, tau: Address, it: Int, nt: Int) -> None:
-    """h[i : i + nv] = tau - h, with tau[it : it + nt] for the last nt rows and zeros before."""
+    """h[i : i + nv] = tau - h, with tau[it : it + nt] in the last nt rows and zeros before."""
     for k in range(nv - nt):
         h[i + k] = -h[i + k]
     for k in range(nt):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a force on a link does to the whole robot, from the articulated inertias alone.
+"""The response of the robot to a force on a link, from the articulated inertias.
 
-A force F on a body is felt by its parent as chi^T F, with the propagator chi = 1 - S U^T / d (in one frame
-for all bodies, transforms between them are the identity). On its way to the base it leaves S . F at each
+A force F on a body acts on its parent as chi^T F, with the propagator chi = 1 - S U^T / d (in one frame for
+all bodies, transforms between them are the identity). On its way to the base it contributes S . F at each
 joint, and F_b at the base. Then, for forces a and b,
 
     a^T J M^-1 J^T b = sum over joints (S . F^a) (S . F^b) / d + F^a_b . (I^A_b)^-1 F^b_b,
@@ -14,9 +14,9 @@ which is 1/Lambda for a single direction. The acceleration of every joint is
 where Q_ii = 1, and the rest of row i follows from F = -U_i / d_i, that is (chi_i - 1)^T s with S_i . s = 1:
 Q_ij = S_j . F, then F <- chi_j^T F, up to the base; what remains there is W_i.
 
-Points come as two tuples: `links` holds the frames of their links (see `frames`), `offsets` for each of them
-its position (3,) in the frame of its link [m], or None for the origin. Three unit forces at a point, or three
-unit moments, form a group: they travel to the base together, one in each lane.
+Points are passed as two tuples: `links` has the frames of their links (see `frames`), `offsets` the position
+(3,) of each point in the frame of its link [m], or None for the origin. Three unit forces at a point, or
+three unit moments, form a group: they are propagated to the base together, one in each lane.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ def contact_inertia(
         q: (n, nq) configurations.
         links: tuple of the links' frames.
         offsets: tuple of the points' positions, or None if all are origins of links.
-        moments: 1 if rotations of the links count as well, after the three directions of each point; else 0.
-        T: (groups, nv, LANES) workspace: what the forces of each group leave at the base and the joints.
+        moments: 1 to include rotations of the links, after the three directions of each point; else 0.
+        T: (groups, nv, LANES) workspace: contributions of the forces of each group at the base and the
+            joints.
         G: (n, r, r) out; r is ROWS times the number of groups.
     """
     if not good_configuration(robot, n, q):
@@ -133,13 +134,13 @@ def good_offsets(robot: Robot, links: Object, offsets: Object) -> Bool:
 
 @routine
 def item_or_none(robot: Robot, items: Object, i: Int) -> Int:
-    """Address of element i of a tuple; None if there is no tuple."""
+    """Address of element i of a tuple; that of None if there is no tuple."""
     return robot.none if is_none(robot, items) else item(items, i)
 
 
 @routine
 def point_in_body(robot: Robot, frame: LinkFrame, offset: Object) -> Vec3:
-    """p_K of a point that is given in the frame of a link."""
+    """p_K of a point given in the frame of a link."""
     if is_none(robot, offset):
         return frame.position
     return shift_point(frame, data(offset))
@@ -153,7 +154,7 @@ def shift_point(frame: LinkFrame, x: Address) -> Vec3:
 
 @routine
 def propagate_group(robot: Robot, frame: LinkFrame, p_K: Vec3, kind: Int, T: Address, to: Int) -> None:
-    """Write what unit forces (kind 0) or moments (1) at a point leave to T[to : to + nv LANES]."""
+    """Write the contributions of unit forces (kind 0) or moments (1) at a point to T[to : to + nv LANES]."""
     nv, skip = robot.nv, base_rows(robot)
     fill_zero(T, to, nv * LANES)
     if kind == 0:
@@ -171,13 +172,13 @@ def propagate_group(robot: Robot, frame: LinkFrame, p_K: Vec3, kind: Int, T: Add
 
 @formula
 def start_forces(body: Body, p_K: Vec3) -> tuple[Vec3, Vec3]:
-    """Unit forces at a point, as wrenches about the origin of A; one in each lane."""
+    """Unit forces at a point, as wrenches about the origin of A, one in each lane."""
     return place_force(body, p_K, unit_lanes(body.memory), ZERO3)
 
 
 @formula
 def start_moments(robot: Robot) -> tuple[Vec3, Vec3]:
-    """Unit moments as wrenches; one in each lane."""
+    """Unit moments as wrenches, one in each lane."""
     zero = zero_lanes(robot)
     return (zero, zero, zero), unit_lanes(robot)
 
@@ -191,7 +192,7 @@ def store_base(robot: Robot, T: Address, to: Int, f: Vec3, n: Vec3) -> None:
 
 @routine
 def multiply_groups(robot: Robot, joint: Int, T: Address, a: Int, b: Int) -> tuple[Lanes, Lanes, Lanes]:
-    """Rows of group a times columns (lanes) of group b; only what is above the joint of a can count."""
+    """Rows of group a times columns (lanes) of group b; only joints above that of a contribute."""
     skip = base_rows(robot)
     rows = (zero_lanes(robot), zero_lanes(robot), zero_lanes(robot))
     j = joint
@@ -228,7 +229,7 @@ def add_base_products(
 def write_block(rows: tuple[Lanes, Lanes, Lanes], G: Address, at: Int, a: Int, b: Int, r: Int) -> None:
     """Write a block to rows a and columns b of the r x r matrix at G[at], and its transpose.
 
-    The later of two writes to one place wins, so that also blocks on the diagonal are symmetric bit by bit.
+    The later of two writes to an element wins, so blocks on the diagonal are exactly symmetric, too.
     """
     for i, row in enumerate(rows):
         for k, x in enumerate(split(row)[:ROWS]):
@@ -246,7 +247,7 @@ def directional_inertia(
         robot: its memory.
         n: number of configurations, 0 for a single one.
         q: (n, nq) configurations.
-        frame: of the link.
+        frame: frame of the link.
         offset: (3,) position of the point in that frame.
         direction: (3,) not zero, world axes.
         T: (nv,) workspace.
@@ -271,7 +272,7 @@ def directional_inertia(
 
 @routine
 def sum_squares(robot: Robot, T: Address) -> Number:
-    """1/Lambda, the sum of (S . F)^2 / d and of F_b . (I^A_b)^-1 F_b, of what a force leaves in T (nv)."""
+    """1/Lambda: the sum of (S . F)^2 / d and of F_b . (I^A_b)^-1 F_b, from the contributions in T (nv)."""
     skip, total = base_rows(robot), 0.0
     if skip > 0:
         d_inv = robot.base.d_inv
@@ -285,7 +286,7 @@ def sum_squares(robot: Robot, T: Address) -> Number:
 
 @routine
 def good_direction(robot: Robot, direction: Object) -> Bool:
-    """Whether it is a finite vector (3,) that is not zero."""
+    """Whether it is a finite, nonzero vector (3,)."""
     if not good_vector(robot, 0, 3, direction):
         return False
     x = data(direction)
@@ -294,7 +295,7 @@ def good_direction(robot: Robot, direction: Object) -> Bool:
 
 @routine
 def unit_vector(x: Address) -> Vec3:
-    """The direction of x; its square must not overflow, nor vanish."""
+    """The direction of x; its squared norm must neither overflow nor underflow."""
     largest = max(abs(x[0]), abs(x[1]), abs(x[2]))
     return normalize((x[0] / largest, x[1] / largest, x[2] / largest))
 
@@ -318,13 +319,13 @@ def articulate(robot: Robot) -> None:
 
 @formula
 def start_rigid(pack: Pack) -> None:
-    """The inertia of the bodies of a pack alone, as an articulated inertia."""
+    """The inertia of the single bodies of a pack, as an articulated inertia."""
     articulate_rigid(pack, *rigid_inertia(pack))
 
 
 @routine
 def propagate(robot: Robot, frame: LinkFrame, p_K: Vec3, force: Vec3, T: Address) -> None:
-    """Write what a force at a point of a link leaves at the base (6) and at each joint to T (nv)."""
+    """Write the contributions of a force at a point of a link, at the base (6) and the joints, to T (nv)."""
     skip = base_rows(robot)
     fill_zero(T, 0, robot.nv)
     f, n = place_force(body_of(robot, frame), p_K, force, ZERO3)
@@ -369,7 +370,7 @@ def halfway_base(robot: Robot, wrench: Vec6) -> Vec6:
     return tuple(x)
 
 
-# ---------------------------------------------------------------- responses by Q and W
+# ---------------------------------------------------------------- response by Q and W
 
 
 @kernel(
@@ -447,14 +448,14 @@ def unit_response(
     work: Object,
     du: Object,
 ) -> Int:
-    """Acceleration M^-1 J^T f that a unit force causes, in n configurations.
+    """Acceleration M^-1 J^T f due to a unit force, in n configurations.
 
     Args:
         robot: its memory.
         n: number of configurations, 0 for a single one without leading axis.
         q: (n, nq) configurations.
-        frame: of the link.
-        offset: (3,) point of action in that frame.
+        frame: frame of the link.
+        offset: (3,) point of application in that frame.
         direction: (3,) not zero, world axes.
         work: (nv + 6 nj + nj nj,) workspace: T, W and Q.
         du: (n, nv) out.
@@ -480,7 +481,7 @@ def unit_response(
 
 @routine
 def respond(robot: Robot, work: Address, to_W: Int, to_Q: Int, du: Address, to: Int) -> None:
-    """qdd_i = sum_j Q_ij (S_j . F) / d_j + W_i a_b, with S . F at the front of the workspace."""
+    """qdd_i = sum_j Q_ij (S_j . F) / d_j + W_i a_b, with S . F at the beginning of the workspace."""
     nj, skip, T = robot.nj, base_rows(robot), work
     a_b: Vec6 = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     if skip > 0:

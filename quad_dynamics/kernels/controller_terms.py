@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that a model-based controller needs at one state, with the bodies placed once.
+"""All terms that a model-based controller needs at one state, in one traversal of the bodies.
 
 The composite-rigid-body algorithm gives M, the centre of mass and the momentum matrix A_G. One pass of the
 recursive Newton-Euler algorithm at du = 0 gives all terms that are quadratic in u: with gravity g as an
-acceleration -g of the base, the joints take h, a point of a body accelerates by dJ/dt u - g, and the whole
-robot needs the wrench dA_G/dt u - [m g; 0] about the centre of mass.
+acceleration -g of the base, the joint forces are h, a point of a body accelerates by dJ/dt u - g, and the
+wrench on the whole robot about the centre of mass is dA_G/dt u - [m g; 0].
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def controller_terms(robot: Robot, n: Int, q: Object, u: Object, frames: Object,
     return 0
 
 
-# ---------------------------------------------------------------- validation of the results' arrays
+# ---------------------------------------------------------------- validation of the result arrays
 
 
 @routine
 def good_results(robot: Robot, n: Int, k: Int, out: Object) -> Bool:
-    """Whether all results fit n states of a robot and k frames."""
+    """Whether all result arrays fit n states and k frames."""
     nv = robot.nv
     return (
         length(out) == RESULTS
@@ -94,7 +94,7 @@ def good_results(robot: Robot, n: Int, k: Int, out: Object) -> Bool:
 
 @routine
 def fits(robot: Robot, n: Int, array: Int, ndim: Int, a: Int, b: Int, c: Int) -> Bool:
-    """Whether it can be written to and has the shape (a, b, c)[:ndim], after an axis n if n > 0."""
+    """Whether it is writeable and has the shape (a, b, c)[:ndim], after an axis n if n > 0."""
     first = 1 if n > 0 else 0
     return (
         is_writeable(robot, array, first + ndim)
@@ -139,7 +139,7 @@ def write_frame_motions(robot: Robot, u: Address, iu: Int, frames: Object, i: In
 def write_frame_motion(
     robot: Robot, body: Body, frame: LinkFrame, v_WB: Vec3, v_WF: Address, bias: Address, at: Int
 ) -> None:
-    """Velocity, and acceleration when du is zero; the observer of the bodies moves with v_WB."""
+    """Velocity, and acceleration at du = 0; body velocities are relative to v_WB."""
     p = frame_position(body, frame)
     v, w = body.v, body.w
     a, alpha = body.a, body.alpha
@@ -153,7 +153,7 @@ def write_frame_motion(
 
 @formula
 def write_centroidal_bias(robot: Robot, J_bias: Address, j: Int, A_bias: Address, a: Int) -> None:
-    """Write dJ_G/dt u and dA_G/dt u from the wrench that the base takes; gravity has no moment about G."""
+    """Write dJ_G/dt u and dA_G/dt u from the wrench on the base; gravity has no moment about G."""
     m, h, _ = sum_base_inertia(robot)
     f = tuple(lane_sum(x) for x in robot.packs[0].f)
     n = tuple(lane_sum(x) for x in robot.packs[0].n)

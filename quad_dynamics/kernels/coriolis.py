@@ -2,10 +2,10 @@
 """Coriolis matrix C(q, u) with dM/dt - 2 C skew-symmetric, exact.
 
 C = sum over the bodies of J^T (I dJ/dt + B J), with the factor B of Echeandia and Wensing (Numerical methods
-to compute the Coriolis matrix and Christoffel symbols for rigid-body systems, 2021), which makes C the one of
-the Christoffel symbols. In one frame for all bodies, B = [0 -[p]; 0 D] has twelve numbers: p is the linear
-momentum, and D = tr(P) 1 - P, where P = integral of (dr/dt) r^T dm = v h^T + [w] Sigma, with the second
-moment Sigma = tr(J)/2 1 - J. They add up from the tips to the base just as inertias do.
+to compute the Coriolis matrix and Christoffel symbols for rigid-body systems, 2021), for which C is the
+matrix of the Christoffel symbols. In one frame for all bodies, B = [0 -[p]; 0 D] has twelve numbers: p is the
+linear momentum, and D = tr(P) 1 - P, where P = integral of (dr/dt) r^T dm = v h^T + [w] Sigma, with the
+second moment Sigma = tr(J)/2 1 - J. They are summed from the tips to the base like inertias.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def coriolis_matrix(robot: Robot, n: Int, q: Object, u: Object, C: Object) -> In
 
 @routine
 def move_all(robot: Robot, u: Address, i: Int) -> None:
-    """True velocities: C, other than C u, does depend on the linear velocity of the base."""
+    """True velocities: unlike C u, C depends on the linear velocity of the base."""
     if robot.floating != 0:
         move_base_truly(robot, (u[i], u[i + 1], u[i + 2]), (u[i + 3], u[i + 4], u[i + 5]))
     for k in range(1, robot.n_packs):
@@ -95,14 +95,14 @@ def compose_factors(robot: Robot) -> None:
 
 @formula
 def store_factor(pack: Pack) -> None:
-    """p and D of the bodies of a pack alone, and dS/dt = v x S."""
+    """p and D of the single bodies of a pack, and dS/dt = v x S."""
     m, h, J = composite_inertia(pack)
     v, w = pack.v, pack.w
     pack.coriolis_p = add(scale(v, m), cross(w, h))
     half = (J[0] + J[2] + J[5]) * 0.5
     sigma = ((half - J[0], -J[1], -J[3]), (-J[1], half - J[2], -J[4]), (-J[3], -J[4], half - J[5]))  # columns
     turned = [cross(w, column) for column in sigma]
-    trace = dot(v, h)  # of P: that of [w] Sigma is zero
+    trace = dot(v, h)  # of P: the trace of [w] Sigma is zero
     pack.coriolis_D = tuple(
         (trace if i == j else 0.0) - (v[i] * h[j] + turned[j][i]) for i in range(3) for j in range(3)
     )
@@ -114,8 +114,8 @@ def store_factor(pack: Pack) -> None:
 def compose_pack(pack: Pack) -> None:
     """Add inertia and factor to the parent's, and compute the joint's forces.
 
-    They are F1 = I dS/dt + B S, F2 = I S, and F3 = B^T S. The spin of a geared rotor adds to the three for
-    the bodies below the joint, and -[gear J qd r]/2 to the D of its parent.
+    They are F1 = I dS/dt + B S, F2 = I S, and F3 = B^T S. The angular momentum of a geared rotor adds to all
+    three for the bodies below the joint, and -[gear J qd r]/2 to the D of its parent.
     """
     m, h, J = composite_inertia(pack)
     p, D = pack.coriolis_p, pack.coriolis_D
@@ -145,7 +145,7 @@ def compose_pack(pack: Pack) -> None:
 @routine
 def write_coriolis(robot: Robot, C: Address, start: Int) -> None:
     """Write C[start : start + nv nv]."""
-    # In local variables, or they would be read again after every number that is written.
+    # In local variables; otherwise they would be reloaded after every store.
     nj, nv, joints = robot.nj, robot.nv, robot.joints
     skip = nv - nj
     fill_zero(C, start, nv * nv)

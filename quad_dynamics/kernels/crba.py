@@ -60,14 +60,14 @@ def mass_matrix(robot: Robot, n: Int, q: Object, M: Object) -> Int:
 
 @routine
 def composite_inertias(robot: Robot) -> None:
-    """Inertia of every body with all that it carries; F_j = I^c_j S_j and M_jj of every joint."""
+    """Composite inertia of every body with its subtree; F_j = I^c_j S_j and M_jj of every joint."""
     own_inertias(robot)
     compose_aligned(robot)
 
 
 @routine
 def own_inertias(robot: Robot) -> None:
-    """Inertia of every body alone."""
+    """Inertia of every single body."""
     for k in range(robot.n_packs):
         store_own_inertia(robot.packs[k])
 
@@ -81,7 +81,7 @@ def compose_aligned(robot: Robot) -> None:
 
 @routine
 def compose_mixed(robot: Robot) -> None:
-    """The same in mixed packs; before the aligned ones, in which some of their parents are."""
+    """The same in mixed packs; call before the aligned ones, which contain some of their parents."""
     for i in range(robot.n_mixed - 1, -1, -1):
         add_to_carrier(robot.mixed[i])
     for k in range(robot.n_aligned, robot.n_packs):
@@ -118,13 +118,13 @@ def couple_rotor(one: MixedBody) -> None:
 
 @formula
 def turn_momentum(robot: Robot, pack: Pack) -> None:
-    """The angular momentum in the axes of the base."""
+    """Transform the angular momentum to base axes."""
     pack.momentum_n_B = unrotate(robot.packs[0].rotation, pack.momentum_n)
 
 
 @formula
 def compose_pack(robot: Robot, pack: Pack) -> None:
-    """Add the composite inertia to the parent's; momentum F at unit joint speed."""
+    """Add the composite inertia to the parents'; momentum F at unit joint speed."""
     m, h, J = composite_inertia(pack)
     add_composite(pack.parent, m, h, J)
     S_v, S_w = pack.axis_v, pack.axis_w
@@ -139,7 +139,7 @@ def compose_pack(robot: Robot, pack: Pack) -> None:
 @routine
 def write_mass_matrix(robot: Robot, M: Address, start: Int) -> None:
     """Write M[start : start + nv nv] from the composite inertias."""
-    # In local variables, or they would be read again after every number that is written.
+    # In local variables; otherwise they would be reloaded after every store.
     nj, nv, joints = robot.nj, robot.nv, robot.joints
     skip = nv - nj
     fill_zero(M, start, nv * nv)
@@ -189,7 +189,7 @@ def write_base_block(robot: Robot, M: Address, start: Int, nv: Int) -> None:
     J_B = sym_rotate(transpose(R), J)
     for i in range(3):
         M[start + i * nv + i] = m
-        f = cross((R[i], R[3 + i], R[6 + i]), h)  # momentum when the base turns about its axis i
+        f = cross((R[i], R[3 + i], R[6 + i]), h)  # momentum when the base rotates about its axis i
         for k in range(3):
             M[start + k * nv + 3 + i] = f[k]
             M[start + (3 + i) * nv + k] = f[k]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """External wrenches on the links.
 
-They come as two tuples of the same length: `links` holds the frames of the links (see `frames`), `wrenches`
-for each of them an array (6,) or (n, 6), [force; moment] at the link's origin in world axes. Without external
-wrenches, `links` is None.
+They are passed as two tuples of the same length: `links` has the frames of the links (see `frames`),
+`wrenches` an array (6,) or (n, 6) for each, [force; moment] at the link's origin in world axes. Without
+external wrenches, `links` is None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quad_dynamics.memory.layout import Body, Robot
 
 @routine
 def good_wrenches(robot: Robot, n: Int, links: Object, wrenches: Object) -> Bool:
-    """Whether there is a finite wrench for each link; one (6,) may serve all states."""
+    """Whether there is a finite wrench for each link; one (6,) may be used for all states."""
     if is_none(robot, links):
         return True
     if length(links) != length(wrenches):
@@ -33,7 +33,7 @@ def good_wrenches(robot: Robot, n: Int, links: Object, wrenches: Object) -> Bool
 
 @routine
 def subtract_wrenches(robot: Robot, links: Object, wrenches: Object, state: Int) -> None:
-    """Subtract the external wrenches of a state from the wrenches that the bodies need."""
+    """Subtract the external wrenches of a state from the wrenches that the joints must supply."""
     if is_none(robot, links):
         return
     for k in range(length(links)):
@@ -46,14 +46,14 @@ def subtract_wrenches(robot: Robot, links: Object, wrenches: Object, state: Int)
 
 @formula
 def subtract_at_point(body: Body, p_K: Vec3, force: Vec3, moment: Vec3) -> None:
-    """Subtract a wrench at a point of a body from what the body needs."""
+    """Subtract a wrench at a point of a body from the wrench that the joints must supply."""
     subtract_about_origin(body, force, add(moment, cross(position_of_point(body, p_K), force)))
 
 
 @formula
 def subtract_about_origin(body: Body, force: Vec3, moment: Vec3) -> None:
-    """Subtract a wrench about the origin of A from what a body needs."""
-    # In turns: the order of the loads decides how the compiler rounds the sums.
+    """Subtract a wrench about the origin of A from the wrench that the joints must supply."""
+    # Alternating: the order of the loads determines how the compiler rounds the sums.
     x = [(Body.f.component(body, i), Body.n.component(body, i)) for i in range(3)]
     body.f = tuple(x[i][0] - force[i] for i in range(3))
     body.n = tuple(x[i][1] - moment[i] for i in range(3))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pose, Jacobian, velocity and bias acceleration of a frame that is fixed to a body.
 
-The frame F comes as an array with the words of a `LinkFrame`, as `Packed.frame` makes it.
+The frame F is passed as an array that contains a `LinkFrame`, made by `Packed.frame`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def write_joint_column(body: Body, p: Vec3, J: Address, column: Int, nv: Int) ->
 
 @formula
 def write_base_columns(robot: Robot, p: Vec3, J: Address, start: Int, nv: Int) -> None:
-    """Columns of the base: v_WB_W moves everything alike, w_WB_B turns everything about the base."""
+    """Columns of the base: v_WB_W translates everything, w_WB_B rotates everything about the base."""
     R = base_rotation(robot)
     for i in range(3):
         J[start + i * nv + i] = 1.0
@@ -116,7 +116,7 @@ def write_base_columns(robot: Robot, p: Vec3, J: Address, start: Int, nv: Int) -
 def frame_motion(robot: Robot, n: Int, q: Object, u: Object, frame: Object, motion: Object) -> Int:
     """Velocity and bias acceleration of a frame in n states; motion: (n, 12) out, [v; w; a; alpha].
 
-    [a; alpha] = dJ/dt u: a is the classical acceleration of the frame's origin when du is zero.
+    [a; alpha] = dJ/dt u: a is the classical acceleration of the frame's origin at du = 0.
     """
     nq, nv = robot.nq, robot.nv
     if not good_configuration(robot, n, q):
@@ -134,7 +134,7 @@ def frame_motion(robot: Robot, n: Int, q: Object, u: Object, frame: Object, moti
 
 @routine
 def accelerate_freely(robot: Robot) -> None:
-    """Spatial accelerations of all bodies when du is zero."""
+    """Spatial accelerations of all bodies at du = 0."""
     hold_base(robot.packs[0])
     for k in range(1, robot.n_packs):
         accelerate_pack(robot.packs[k], 0.0)

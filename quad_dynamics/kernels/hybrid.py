@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hybrid dynamics: some accelerations are given, at the other joints the torques are.
+"""Hybrid dynamics: accelerations are given at some joints, torques at the others.
 
-Featherstone, Rigid Body Dynamics Algorithms (2008), section 9.2, as the articulated-body algorithm: a joint
-whose acceleration is given carries the inertia behind it on to its parent unreduced, and its torque comes out
-at the end, tau = d qdd + U . a_parent + S . (p^A + I^A c). The base is never actuated: where its acceleration
-is given, the wrench f_0 = I^A_0 a_0 + p^A_0 that the environment must supply comes out instead.
+Featherstone, Rigid Body Dynamics Algorithms (2008), section 9.2, as an articulated-body algorithm: a joint
+with a given acceleration passes the inertia behind it to its parent unreduced, and its torque is the result,
+tau = d qdd + U . a_parent + S . (p^A + I^A c). The base is never actuated: if its acceleration is given, the
+result is the wrench f_0 = I^A_0 a_0 + p^A_0 that the environment must supply.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def hybrid_dynamics(
         prescribed: (nv,) bool, where du is prescribed; the same for all six base rows.
         links, wrenches: external wrenches, see `external`.
         flags: FRICTION takes joint friction into account.
-        du_out: (n, nv) out; what was prescribed, bit for bit.
-        tau_out: (n, nv) out; what was given, bit for bit.
+        du_out: (n, nv) out; prescribed values are exact copies.
+        tau_out: (n, nv) out; given values are exact copies.
     """
     nq, nv, skip = robot.nq, robot.nv, base_rows(robot)
     if not good_configuration(robot, n, q):
@@ -121,13 +121,13 @@ def good_mask(robot: Robot, prescribed: Object) -> Bool:
 
 @formula
 def clear_mask(pack: Pack) -> None:
-    """No joint of a pack is prescribed; in empty lanes it stays so."""
+    """Mark the joints of a pack as not prescribed; empty lanes stay so."""
     pack.prescribed = 0.0
 
 
 @routine
 def store_mask(robot: Robot, prescribed: Object) -> None:
-    """Tell each joint whether its acceleration is prescribed."""
+    """Mark the joints whose acceleration is prescribed."""
     for k in range(1, robot.n_packs):
         clear_mask(robot.packs[k])
     for j in range(robot.nj):
@@ -146,17 +146,17 @@ def restore_given(
     tau_out: Address,
     missing: Int,
 ) -> None:
-    """Copy what was given to the results, without the rounding of the way through the base and the joints.
+    """Copy the given values to the results, to remove rounding errors.
 
     Args:
         prescribed: (nv,) bool.
         nv: number of rows.
         du, du_out: accelerations; row 0 of the state is at i.
         i: see du; also for tau_out.
-        tau: generalised forces; row 0 is at it, if there are base rows.
+        tau: generalised forces; row 0 is at `it`, if there are base rows.
         it: see tau.
         tau_out: generalised forces.
-        missing: number of base rows that tau does not have; they are zero.
+        missing: number of base rows missing from tau; they are zero.
     """
     for row in range(nv):
         if mask_at(prescribed, row) != 0:
@@ -177,19 +177,19 @@ def add_friction(robot: Robot, u: Address, i: Int, factor: Number) -> None:
 
 @formula
 def give_both(pack: Pack, du: Address, i: Int, tau: Address, it: Int) -> None:
-    """Accelerations du[i : i + nj] and torques tau[it : it + nj] of the joints of a pack."""
+    """Set accelerations du[i : i + nj] and torques tau[it : it + nj] of the joints of a pack."""
     pack.qdd, pack.tau = pick(pack, du, i), pick(pack, tau, it)
 
 
 @formula
 def reduce_pack(pack: Pack) -> None:
-    """What the parents feel of the bodies of a pack, through joints that are free to move or not."""
+    """Inertia and bias of a pack as seen by the parents, through free and prescribed joints."""
     M, H, J = articulated_inertia(pack)
     given, qdd = pack.prescribed, pack.qdd
     S_v, S_w = pack.axis_v, pack.axis_w
     U_f, U_n = articulated_mul(M, H, J, S_v, S_w)
     d = dot(S_v, U_f) + dot(S_w, U_n) + pack.joint_inertia
-    free = (1.0 - given) / (d + given)  # a prescribed joint may have no inertia at all
+    free = (1.0 - given) / (d + given)  # a prescribed joint may have zero inertia
     parent = pack.parent
     r = rotate(parent.rotation, pack.rotor_axis)
     U_n = add(U_n, scale(r, pack.rotor_coupling))
@@ -197,7 +197,7 @@ def reduce_pack(pack: Pack) -> None:
 
     f, n = articulated_mul(M, H, J, pack.bias_v, pack.bias_w)
     f, n = add(f, pack.f), add(n, pack.n)
-    # torque that holds the joint at qdd = 0 while the parent does not accelerate
+    # torque at qdd = 0 while the parent does not accelerate
     bias = dot(S_v, f) + dot(S_w, n)
     x = given * qdd + free * (pack.tau - bias)
     f, n = add(f, scale(U_f, x)), add(add(n, scale(U_n, x)), rotor_bias(pack))
@@ -211,7 +211,7 @@ def reduce_pack(pack: Pack) -> None:
 def settle_base(
     robot: Robot, du: Address, i: Int, tau: Address, it: Int, has_base_rows: Bool, prescribed: Object
 ) -> None:
-    """Solve for the base's acceleration, or take it and find the wrench that it needs."""
+    """Solve for the base's acceleration, or compute the wrench for a prescribed one."""
     base = robot.packs[0]
     if robot.floating == 0:
         hold_root(robot)
@@ -225,14 +225,14 @@ def settle_base(
 
 @formula
 def find_base_wrench(pack: Pack) -> None:
-    """f_0 = I^A a + p^A, spread over the lanes."""
+    """f_0 = I^A a + p^A, distributed over the lanes."""
     f, n = articulated_mul(*articulated_inertia(pack), pack.a, pack.alpha)
     pack.f, pack.n = add(pack.f, f), add(pack.n, n)
 
 
 @formula
 def resolve_pack(pack: Pack) -> None:
-    """The acceleration or the torque of each joint, whichever is not given."""
+    """The acceleration or the torque of each joint, whichever is unknown."""
     a, alpha = pack.parent.a, pack.parent.alpha
     d, given = pack.d, pack.prescribed
     U_f, U_n = pack.U_f, pack.U_n

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Friction of the joints: viscous and Coulomb."""
+"""Viscous and Coulomb friction of the joints."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Solving with a symmetric matrix that need not be positive definite: M = P L D L^T P^T.
+"""LDLT factorisation of a symmetric matrix that need not be positive definite: M = P L D L^T P^T.
 
 Bunch and Kaufman, Some stable methods for calculating inertia and solving symmetric linear systems (1977):
-D has blocks of 1 x 1 and 2 x 2, and rows and columns are exchanged so that no element grows without bound.
-The factor stands in the lower triangle. `pivots` holds, for each row k, the row p that it was exchanged with:
-p for a block of 1 x 1, and -1 - p in both rows of a block of 2 x 2, whose second row was exchanged.
+D has 1 x 1 and 2 x 2 blocks, and rows and columns are exchanged to bound the growth of elements. The factor
+is stored in the lower triangle. `pivots` has, for each row k, the row p that it was exchanged with: p for a
+1 x 1 block, and -1 - p in both rows of a 2 x 2 block, whose second row was exchanged.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import apart, routine, subroutine
 from quad_dynamics.compiler.types import Bool, Int, Number
 
-_GROWTH = (1.0 + math.sqrt(17.0)) / 8.0  # bounds the growth of elements best
+_GROWTH = (1.0 + math.sqrt(17.0)) / 8.0  # minimises the bound on the growth of elements
 
 
 @subroutine
 def factor_ldlt(M: Numbers, n: Int, pivots: Numbers) -> Bool:
-    """Factor the n x n matrix M in place, and write the pivots; whether it is regular."""
+    """Factor the n x n matrix M in place, and write the pivots; returns whether it is regular."""
     apart(M)
     k = 0
     while k < n:
@@ -43,7 +43,7 @@ def factor_ldlt(M: Numbers, n: Int, pivots: Numbers) -> Bool:
 
 @routine
 def choose_pivot(M: Numbers, n: Int, k: Int) -> tuple[Int, Int]:
-    """The row to bring to the next block of D, and the size of that block; 0 if the matrix is singular."""
+    """The row to move to the next block of D, and the size of that block; 0 if the matrix is singular."""
     own = abs(M[k * n + k])
     other, largest = k, 0.0
     for i in range(k + 1, n):
@@ -53,7 +53,7 @@ def choose_pivot(M: Numbers, n: Int, k: Int) -> tuple[Int, Int]:
         return k, 0
     if own >= _GROWTH * largest:
         return k, 1
-    across = 0.0  # largest beside the diagonal in the other's row
+    across = 0.0  # largest off-diagonal element of the other row
     for j in range(k, other):
         across = max(across, abs(M[other * n + j]))
     for i in range(other + 1, n):
@@ -67,7 +67,7 @@ def choose_pivot(M: Numbers, n: Int, k: Int) -> tuple[Int, Int]:
 
 @routine
 def exchange(M: Numbers, n: Int, k: Int, a: Int, b: Int) -> None:
-    """Exchange rows and columns a < b of what is left from row k on."""
+    """Exchange rows and columns a < b of the remaining matrix from row k on."""
     for i in range(b + 1, n):
         swap(M, i * n + a, i * n + b)
     for i in range(a + 1, b):
@@ -87,7 +87,7 @@ def swap(M: Numbers, a: Int, b: Int) -> None:
 
 @routine
 def reduce_by_one(M: Numbers, n: Int, k: Int) -> None:
-    """Eliminate row k, whose block of D is a single number."""
+    """Eliminate row k, a 1 x 1 block of D."""
     inverse = 1.0 / M[k * n + k]
     for j in range(k + 1, n):
         factor = M[j * n + k] * inverse
@@ -99,7 +99,7 @@ def reduce_by_one(M: Numbers, n: Int, k: Int) -> None:
 
 @routine
 def reduce_by_two(M: Numbers, n: Int, k: Int) -> None:
-    """Eliminate rows k and k + 1, whose block of D is [a b; b c]."""
+    """Eliminate rows k and k + 1, a 2 x 2 block [a b; b c] of D."""
     for j in range(k + 2, n):
         # the two factors of row j: (M_jk, M_jk+1) times the inverse of the block
         first, second = solve_block(M, n, k, M[j * n + k], M[j * n + k + 1])
@@ -111,7 +111,7 @@ def reduce_by_two(M: Numbers, n: Int, k: Int) -> None:
 
 @routine
 def solve_block(M: Numbers, n: Int, k: Int, x: Number, y: Number) -> tuple[Number, Number]:
-    """The inverse of the block [a b; b c] of rows k and k + 1, times (x, y); b is its largest number."""
+    """The inverse of the block [a b; b c] of rows k and k + 1, times (x, y); b is its largest element."""
     b = M[(k + 1) * n + k]
     a, c = M[k * n + k] / b, M[(k + 1) * n + k + 1] / b
     scale = 1.0 / ((a * c - 1.0) * b)

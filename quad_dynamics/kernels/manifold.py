@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving along the manifold of configurations, and the velocity from one configuration to another.
+"""Integration on the configuration manifold, and the velocity between two configurations.
 
-The base turns about the fixed axis w_WB_B in its own frame, by the exponential map of unit quaternions;
-everything else is a sum.
+The base rotates about the fixed axis w_WB_B in its own frame, by the exponential map of unit quaternions;
+all other coordinates are added.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from quad_dynamics.kernels.spatial import quat_mul
 from quad_dynamics.kernels.validation import good_configuration, good_vector
 from quad_dynamics.memory.layout import Robot
 
-# Below this angle [rad], sin(x)/x and its like are taken from their series; the error is below 1e-18.
+# Below this angle [rad], sin(x)/x and similar functions are computed by series; the error is below 1e-18.
 _SMALL = 1e-4
 _LARGEST = 1.7976931348623157e308
 
 
 @kernel(Robot, INT, OBJECT, OBJECT, FLOAT, array(lambda states, nq: states * nq))
 def integrate(robot: Robot, n: Int, q: Object, u: Object, dt: Number, out: Object) -> Int:
-    """Configurations after n motions.
+    """Configurations of n states after a time step.
 
     Args:
         robot: its memory.
@@ -34,7 +34,7 @@ def integrate(robot: Robot, n: Int, q: Object, u: Object, dt: Number, out: Objec
         q: (n, nq) configurations.
         u: (n, nv) velocities, constant over the step.
         dt: time step [s].
-        out: (n, nq) out; the quaternions have unit length.
+        out: (n, nq) out; the quaternions are normalised.
     """
     nq, nv, nj = robot.nq, robot.nv, robot.nj
     if not good_configuration(robot, n, q):
@@ -62,7 +62,7 @@ def integrate(robot: Robot, n: Int, q: Object, u: Object, dt: Number, out: Objec
 
 @routine
 def turn(q: Address, at: Int, x: Number, y: Number, z: Number, out: Address, to: Int) -> None:
-    """out[to : to + 4] = the quaternion at q[at], turned by a rotation vector in its own axes."""
+    """out[to : to + 4] = the quaternion at q[at], rotated by a rotation vector in its own axes."""
     a, b, c, d = quat_mul((q[at], q[at + 1], q[at + 2], q[at + 3]), exponential(x, y, z))
     scale = 1.0 / math.sqrt(a * a + b * b + c * c + d * d)
     out[to] = a * scale
@@ -82,7 +82,7 @@ def exponential(x: Number, y: Number, z: Number) -> Quat:
 
 @kernel(Robot, INT, OBJECT, OBJECT, VECTORS)
 def difference(robot: Robot, n: Int, q0: Object, q1: Object, u: Object) -> Int:
-    """Velocities (n, nv) that lead from q0 to q1 (n, nq) in unit time; the base turns the shorter way."""
+    """Velocities (n, nv) from q0 to q1 (n, nq) in unit time; the base rotates by the shorter way."""
     nq, nv, nj = robot.nq, robot.nv, robot.nj
     if not good_configuration(robot, n, q0):
         return 1

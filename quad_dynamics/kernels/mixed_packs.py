@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Place and move bodies where some are in mixed packs (see `model.layout`).
+"""Poses and velocities of bodies if some are in mixed packs (see `memory.layout`).
 
-What a body has from its parent is little: in frame A, velocities and accelerations are sums, and only the
-pose is a product. So every step is done for four bodies at once as far as it concerns them alone; then, body
-by body, the parent's part is added in place.
+A body needs little from its parent: in frame A, velocities and accelerations are sums, and only the pose is a
+product. Each step therefore computes the part that does not depend on the parent for four bodies at once, and
+then adds the parent's part in place, body by body.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quad_dynamics.memory.layout import MixedBody, Pack, Robot
 
 @routine
 def place_tree(robot: Robot, q: Address, iq: Int) -> None:
-    """As `tree.place_bodies`, where there may be mixed packs."""
+    """As `tree.place_bodies`, for robots that may have mixed packs."""
     place_bodies(robot, q, iq)
     for k in range(robot.n_aligned, robot.n_packs):
         place_in_parent(robot.packs[k], q, iq + robot.nq - robot.nj)
@@ -31,7 +31,7 @@ def place_tree(robot: Robot, q: Address, iq: Int) -> None:
 
 @formula
 def place_in_parent(pack: Pack, q: Address, iq: Int) -> None:
-    """Pose R_PK, p_PK of the bodies of a pack in the frames of their parents, where R_AK, p_AK will stand."""
+    """Pose R_PK, p_PK of the bodies of a pack in the frames of their parents; replaces R_AK, p_AK."""
     E, s, c = pack.tree_rotation, pack.sine, pack.cosine
     pack.rotation = (
         E[0] * c + E[1] * s, E[1] * c - E[0] * s, E[2],
@@ -67,7 +67,7 @@ def find_axes(pack: Pack) -> None:
 
 @routine
 def move_tree(robot: Robot, u: Address, iu: Int) -> None:
-    """As `tree.move_bodies`, where there may be mixed packs."""
+    """As `tree.move_bodies`, for robots that may have mixed packs."""
     move_bodies(robot, u, iu)
     for k in range(robot.n_aligned, robot.n_packs):
         turn_in_parent(robot.packs[k], pick(robot.packs[k], u, iu + base_rows(robot)))
@@ -79,7 +79,7 @@ def move_tree(robot: Robot, u: Address, iu: Int) -> None:
 
 @formula
 def turn_in_parent(pack: Pack, qd: Lanes) -> None:
-    """Velocity S qd of the bodies of a pack relative to their parents, where the whole will stand."""
+    """Velocity S qd of the bodies of a pack relative to their parents."""
     pack.qd = qd
     pack.v, pack.w = scale(pack.axis_v, qd), scale(pack.axis_w, qd)
 
@@ -105,7 +105,7 @@ def find_bias(pack: Pack) -> None:
 
 @routine
 def accelerate_mixed(robot: Robot, given: Bool, du: Address, i: Int) -> None:
-    """Accelerations of the bodies in mixed packs at du[i : i + nv], or at zero, after those of all others."""
+    """Accelerations of the bodies in mixed packs at du[i : i + nv], or at zero; call after all others."""
     for k in range(robot.n_aligned, robot.n_packs):
         pack = robot.packs[k]
         if given:
@@ -118,7 +118,7 @@ def accelerate_mixed(robot: Robot, given: Bool, du: Address, i: Int) -> None:
 
 @formula
 def accelerate_in_parent(pack: Pack, qdd: Number) -> None:
-    """c + S qdd of the bodies of a pack, where their acceleration will stand."""
+    """Acceleration c + S qdd of the bodies of a pack relative to their parents."""
     pack.qdd = qdd
     pack.a = add(pack.bias_v, scale(pack.axis_v, qdd))
     pack.alpha = add(pack.bias_w, scale(pack.axis_w, qdd))

@@ -2,8 +2,8 @@
 """Inverse dynamics by the recursive Newton-Euler algorithm.
 
 Featherstone, Rigid Body Dynamics Algorithms (2008), table 5.1, in one frame for all bodies; geared rotors
-after section 9.6. Outward: velocities, accelerations, and the wrench that each body needs. Inward: the
-wrenches are summed towards the base, and each joint takes the part along its motion.
+after section 9.6. Outward pass: velocities, accelerations, and the net wrench on each body. Inward pass: the
+wrenches are summed towards the base, and the torque of each joint is the component along its motion.
 """
 
 from __future__ import annotations
@@ -116,14 +116,14 @@ def accelerate_bodies(robot: Robot, given: Bool, du: Address, i: Int, flags: Int
 
 @routine
 def accelerate_tree(robot: Robot, given: Bool, du: Address, i: Int, flags: Int) -> None:
-    """As `accelerate_bodies`, where there may be mixed packs."""
+    """As `accelerate_bodies`, for robots that may have mixed packs."""
     accelerate_bodies(robot, given, du, i, flags)
     accelerate_mixed(robot, given, du, i)
 
 
 @formula
 def accelerate_base(robot: Robot, weight: Number, a: Vec3, alpha_B: Vec3) -> None:
-    """Acceleration of the base, against gravity: [a - g; R_WB alpha_B]."""
+    """Acceleration of the base minus gravity: [a - g; R_WB alpha_B]."""
     base = robot.packs[0]
     base.a = sub(a, scale(robot.gravity, weight))
     base.alpha = rotate(base_rotation(robot), alpha_B)
@@ -131,16 +131,16 @@ def accelerate_base(robot: Robot, weight: Number, a: Vec3, alpha_B: Vec3) -> Non
 
 @routine
 def store_wrenches(robot: Robot) -> None:
-    """The wrench that each body needs."""
+    """The net wrench on each body."""
     for k in range(robot.n_packs):
         store_wrench(robot.packs[k])
 
 
 @formula
 def store_wrench(pack: Pack) -> None:
-    """Wrench about the origin of A that gives the bodies of a pack their acceleration.
+    """Net wrench on the bodies of a pack, about the origin of A, from their acceleration.
 
-    Newton and Euler in the body's own frame K, where its inertia is constant.
+    Newton-Euler equations in the body frame K, where the inertia is constant.
     """
     R, p = pack.rotation, pack.position
     a_K = unrotate(R, origin_acceleration(pack))
@@ -154,7 +154,7 @@ def store_wrench(pack: Pack) -> None:
 
 @routine
 def sum_inward(robot: Robot) -> None:
-    """Sum the wrenches towards the base; each joint takes its torque."""
+    """Sum the wrenches towards the base, and compute the joint torques."""
     for k in range(robot.n_aligned - 1, 0, -1):
         sum_pack(robot.packs[k])
         if robot.has_rotors != 0:
@@ -163,7 +163,7 @@ def sum_inward(robot: Robot) -> None:
 
 @routine
 def sum_mixed(robot: Robot) -> None:
-    """The same for the bodies of mixed packs; before `sum_inward`, as the parents of some are in others."""
+    """The same for the bodies of mixed packs; call before `sum_inward`, as some parents are in others."""
     for i in range(robot.n_mixed - 1, -1, -1):
         one = robot.mixed[i]
         pass_wrench(one.body, one.carrier)
@@ -187,10 +187,10 @@ def pass_wrench(bodies: BodyRows, parents: BodyRows) -> None:
 
 @formula
 def turn_rotors(pack: Pack) -> None:
-    """Add the joint torque and the moment on the parent that the geared rotors need.
+    """Add the joint torques and the moments on the parents due to the geared rotors.
 
-    A rotor has the angular momentum J gear qd along its axis r beyond that of a part fixed to the parent; the
-    latter is in the parent's inertia.
+    A rotor has the angular momentum J gear qd along its axis r in addition to that of a part fixed to the
+    parent; the latter is included in the parent's inertia.
     """
     pass_rotor_moment(pack, pack.parent)
 
@@ -211,7 +211,7 @@ def write_forces(robot: Robot, tau: Address, i: Int) -> None:
     """Write tau[i : i + nv]: the base's wrench (moment in body axes), then the joint torques."""
     if robot.floating != 0:
         write_base_wrench(robot, tau, i)
-    # In local variables, or they would be read again after every number that is written.
+    # In local variables; otherwise they would be reloaded after every store.
     nj, joints, start = robot.nj, robot.joints, i + base_rows(robot)
     for j in range(nj):
         tau[start + j] = joints[j].body.tau

@@ -6,12 +6,11 @@ from __future__ import annotations
 from quad_dynamics.compiler.trace import formula, fused, nearest, where_nonzero
 from quad_dynamics.compiler.types import Lanes
 
-# pi/2 in three parts, each the rounded rest of the one before, for the exact reduction of the argument.
+# pi/2 in three parts, each the rounded remainder of the previous one, for exact argument reduction.
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
 _TWO_BY_PI = 0.6366197723675814
 
-# Beyond this angle [rad] the reduction loses digits, and the kernels take sin and cos of the C library
-# instead.
+# Beyond this angle [rad] the reduction loses digits, and the kernels use sin and cos of the C library.
 SINCOS_LIMIT = 1e5
 
 # Minimax polynomials in y^2 (coefficients of fdlibm) on [-pi/4, pi/4], highest power first: sin y = y + y^3
@@ -38,7 +37,8 @@ _COS = (
 def sincos(angle: Lanes) -> tuple[Lanes, Lanes]:
     """sin and cos of four angles at once, to about one unit in the last place, for |angle| < SINCOS_LIMIT.
 
-    Reduction by Cody and Waite to [-pi/4, pi/4], then polynomials, then the quadrant.
+    Reduction to [-pi/4, pi/4] (Cody and Waite, Software manual for the elementary functions, 1980), then
+    polynomials, then the quadrant.
     """
     k = nearest(angle * _TWO_BY_PI)
     y = angle
@@ -66,5 +66,5 @@ def _horner(coefficients: tuple[float, ...], z: Lanes) -> Lanes:
 
 
 def _floor_half(k: Lanes) -> Lanes:
-    """floor(k / 2) of whole numbers."""
+    """floor(k / 2) of integers."""
     return nearest(0.5 * k - 0.25)

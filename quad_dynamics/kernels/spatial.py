@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small vector algebra for the kernels: 3-vectors, rotations and symmetric matrices as tuples of numbers.
 
-Tuples live in registers, so nothing is allocated. Every formula takes plain floats and lanes alike. A 3 x 3
-matrix is a tuple of 9, row by row; a symmetric one a tuple of 6: xx, xy, yy, xz, yz, zz.
+Tuples are kept in registers, so nothing is allocated. Every formula accepts floats and lanes. A 3 x 3 matrix
+is a tuple of 9, row by row; a symmetric one a tuple of 6: xx, xy, yy, xz, yz, zz.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from quad_dynamics.compiler.types import Address, Int, Mat3, Number, Quat, Sym3,
 
 @formula
 def vector3(x: Address, at: Int) -> Vec3:
-    """The vector whose three numbers stand in memory from a place on."""
+    """The vector x[at : at + 3]."""
     return x[at], x[at + 1], x[at + 2]
 
 
 @formula
 def matrix3(x: Address, at: Int) -> Mat3:
-    """The matrix whose nine numbers stand in memory from a place on, row by row."""
+    """The matrix x[at : at + 9], row by row."""
     return tuple(x[at + k] for k in range(9))
 
 
@@ -149,7 +149,7 @@ def inertia_mul(m: Number, h: Vec3, J: Sym3, v: Vec3, w: Vec3) -> tuple[Vec3, Ve
 
 @formula
 def quat_to_rot(x: Number, y: Number, z: Number, w: Number) -> Mat3:
-    """Rotation (9) of a quaternion x y z w; its length does not matter."""
+    """Rotation matrix (9) of a quaternion x y z w, which need not be normalised."""
     s = 2.0 / (x * x + y * y + z * z + w * w)
     return (
         1.0 - s * (y * y + z * z), s * (x * y - z * w), s * (x * z + y * w),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kernel starts with: read a state, and place and move the bodies.
+"""Kinematics that every kernel starts with: reads a state, and computes poses and velocities of the bodies.
 
 Everything is computed in one frame A for all bodies: world axes, with the origin at the base (at the root of
-a fixed-base robot). Going from body to body then needs no transform: inertias and wrenches of the children
-are just added to the parent's. The base as origin keeps the numbers small wherever in the world the robot is.
+a fixed-base robot). No transforms between bodies are needed: inertias and wrenches of the children are simply
+added to the parent's. The base as origin keeps the numbers small wherever in the world the robot is.
 
-Dynamics does not depend on a constant velocity of the observer, so the observer moves with the base's
+The dynamics do not depend on a constant velocity of the observer, so the observer moves with the base's
 origin: the base has angular velocity only, and its spatial acceleration is the plain acceleration du[:3].
 """
 
@@ -33,7 +33,7 @@ from quad_dynamics.memory.layout import Body, BodyRows, LinkFrame, Pack, Robot
 
 ZERO3 = (0.0, 0.0, 0.0)
 
-# ---------------------------------------------------------------- finding bodies
+# ---------------------------------------------------------------- access to bodies
 
 
 @formula
@@ -44,26 +44,26 @@ def base_rows(robot: Robot) -> Int:
 
 @formula
 def body_at(robot: Robot, place: Int) -> Body:
-    """The body that stands at a place in the memory of the robot."""
+    """The body at an offset in the memory of the robot."""
     return Body(robot.memory, place)
 
 
 @formula
 def link_frame(words: Address) -> LinkFrame:
-    """A frame, from the numbers of its array."""
+    """A frame, from its array."""
     return LinkFrame(words, 0)
 
 
 @routine
 def clear_torques(robot: Robot) -> None:
-    """No torque in all lanes, before joints get theirs: in empty ones it stays."""
+    """Set the torques of all lanes to zero, before joints get theirs; empty lanes keep zero."""
     for k in range(1, robot.n_packs):
         clear_torque(robot.packs[k])
 
 
 @formula
 def clear_torque(pack: Pack) -> None:
-    """No torque in the lanes of a pack."""
+    """Set the torques of the lanes of a pack to zero."""
     pack.tau = 0.0
 
 
@@ -93,7 +93,7 @@ def base_rotation(robot: Robot) -> Mat3:
 
 @formula
 def pick(pack: Pack, x: Address, start: Int) -> Lanes:
-    """x[start + joint] for each body of a pack; empty lanes get that of joint 0."""
+    """x[start + joint] for each body of a pack; empty lanes get the value of joint 0."""
     return join(*[x[start + joint] for joint in cast('tuple[Int, ...]', pack.joint)])
 
 
@@ -102,7 +102,7 @@ def pick(pack: Pack, x: Address, start: Int) -> Lanes:
 
 @routine
 def place_bodies(robot: Robot, q: Address, iq: Int) -> None:
-    """Place all bodies at the configuration q[iq : iq + nq]."""
+    """Compute the poses of all bodies at the configuration q[iq : iq + nq]."""
     if robot.floating != 0:
         place_base(robot, q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6])
     iq += robot.nq - robot.nj
@@ -113,14 +113,14 @@ def place_bodies(robot: Robot, q: Address, iq: Int) -> None:
 
 @formula
 def clear_angle(pack: Pack) -> None:
-    """Neither sine nor cosine in the lanes of a pack; in empty ones it stays so."""
+    """Set sine and cosine of the lanes of a pack to zero; empty lanes keep zero."""
     pack.sine = 0.0
     pack.cosine = 0.0
 
 
 @routine
 def turn_joints(robot: Robot, q: Address, iq: Int) -> None:
-    """Sine and cosine of every joint angle. A prismatic joint has the angle zero."""
+    """Sine and cosine of every joint angle. The angle of a prismatic joint is zero."""
     far = False
     for j in range(robot.nj):
         far |= abs(q[iq + j]) >= SINCOS_LIMIT
@@ -173,7 +173,7 @@ def place_pack(pack: Pack, q: Address, iq: Int) -> None:
 
 @formula
 def position_of_point(body: Body, p_K: Vec3) -> Vec3:
-    """Position in A of a point that is given in the frame K of a body."""
+    """Position in A of a point given in the frame K of a body."""
     return add(body.position, rotate(body.rotation, p_K))
 
 
@@ -182,7 +182,7 @@ def position_of_point(body: Body, p_K: Vec3) -> Vec3:
 
 @routine
 def move_bodies(robot: Robot, u: Address, iu: Int) -> None:
-    """Move all bodies at the velocity u[iu : iu + nv]."""
+    """Compute the velocities of all bodies at the velocity u[iu : iu + nv]."""
     if robot.floating != 0:
         move_base(robot, u[iu + 3], u[iu + 4], u[iu + 5])
     for k in range(1, robot.n_aligned):
@@ -191,7 +191,7 @@ def move_bodies(robot: Robot, u: Address, iu: Int) -> None:
 
 @formula
 def move_base(robot: Robot, w_x: Number, w_y: Number, w_z: Number) -> None:
-    """Velocity of the base, seen by an observer that moves with its origin: [0; w_WB_W]."""
+    """Velocity of the base relative to an observer that moves with its origin: [0; w_WB_W]."""
     base = robot.packs[0]
     base.v, base.w = ZERO3, rotate(base_rotation(robot), (w_x, w_y, w_z))
 
@@ -210,14 +210,14 @@ def move_pack(pack: Pack, qd: Lanes) -> None:
 
 @routine
 def stop_bodies(robot: Robot) -> None:
-    """All bodies at rest."""
+    """Set the velocities of all bodies to zero."""
     for k in range(robot.n_packs):
         stop_pack(robot.packs[k])
 
 
 @formula
 def stop_pack(pack: Pack) -> None:
-    """The bodies of a pack at rest."""
+    """Set the velocities of the bodies of a pack to zero."""
     pack.qd = 0.0
     pack.v, pack.w = ZERO3, ZERO3
     pack.bias_v, pack.bias_w = ZERO3, ZERO3
@@ -271,13 +271,13 @@ def rigid_inertia(pack: Pack) -> tuple[Number, Vec3, Sym3]:
 
 @formula
 def store_own_inertia(pack: Pack) -> None:
-    """The inertia of the bodies of a pack alone, where that of all that they carry will stand."""
+    """The inertia of the single bodies of a pack, stored in place of the composite inertia."""
     pack.composite_m, pack.composite_h, pack.composite_J = rigid_inertia(pack)
 
 
 @formula
 def add_composite(pack: BodyRows, m: Number, h: Vec3, J: Sym3) -> None:
-    """Add a rigid inertia to the composite one of a pack, or of a body."""
+    """Add a rigid inertia to the composite inertia of a pack, or of a body."""
     pack.composite_m = pack.composite_m + m
     pack.composite_h = add(pack.composite_h, h)
     pack.composite_J = sym_sum(pack.composite_J, J)
@@ -285,13 +285,13 @@ def add_composite(pack: BodyRows, m: Number, h: Vec3, J: Sym3) -> None:
 
 @formula
 def composite_inertia(pack: BodyRows) -> tuple[Number, Vec3, Sym3]:
-    """Mass, first moment and inertia of the bodies of a pack, or of one, with all that they carry."""
+    """Composite mass, first moment and inertia of the bodies of a pack, or of one body."""
     return pack.composite_m, pack.composite_h, pack.composite_J
 
 
 @formula
 def velocity_wrench(m: Number, h: Vec3, J: Sym3, v: Vec3, w: Vec3) -> tuple[Vec3, Vec3]:
-    """v x* (I v): the wrench that keeps a body at its velocity [v; w]."""
+    """v x* (I v): the wrench on a body at constant velocity [v; w]."""
     l, k = inertia_mul(m, h, J, v, w)
     return cross(w, l), add(cross(w, k), cross(v, l))
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a kernel does itself before it computes: types, shapes and finiteness of its arguments.
+"""Validation inside the kernels: types, shapes and finiteness of their arguments, before they compute.
 
-They cost a few nanoseconds here and hundreds in Python. A kernel returns 0 when all is well; otherwise the
-number of the argument that is wrong (1 for the first after the number of states), having computed and written
-nothing. `quad_dynamics.api.validation` then finds out what is wrong with it: often it has to be converted.
+It costs a few nanoseconds here and hundreds in Python. A kernel returns 0 on success; otherwise it returns
+the number of the invalid argument (1 for the first after the number of states), without having computed or
+written anything. `quad_dynamics.api.validation` then finds out what is wrong: often the argument only has to
+be converted.
 
 The number of states n is 0 for a single state, whose arguments have no leading axis.
 """
@@ -15,19 +16,19 @@ from quad_dynamics.compiler.trace import routine
 from quad_dynamics.compiler.types import Address, Bool, Int, Object
 from quad_dynamics.memory.layout import Robot
 
-# A quaternion whose squared length is off by more than this is refused; a smaller error is normalised away.
+# A quaternion whose squared norm is off by more than this is rejected; a smaller error is normalised.
 QUATERNION_TOLERANCE = 1e-3
 
 
 @routine
 def all_finite(x: Address, count: Int) -> Bool:
-    """Whether x[:count] holds neither NaN nor inf."""
+    """Whether x[:count] contains neither NaN nor inf."""
     return finite_from(x, 0, count)
 
 
 @routine
 def finite_from(x: Address, start: Int, count: Int) -> Bool:
-    """Whether x[start : start + count] holds neither NaN nor inf."""
+    """Whether x[start : start + count] contains neither NaN nor inf."""
     bad = False
     for i in range(start, start + count):
         bad |= x[i] * 0.0 != 0.0
@@ -44,19 +45,19 @@ def has_shape(robot: Robot, n: Int, size: Int, x: Object) -> Bool:
 
 @routine
 def good_vector(robot: Robot, n: Int, size: Int, x: Object) -> Bool:
-    """Whether x holds finite vectors of the given size."""
+    """Whether x contains finite vectors of the given size."""
     return has_shape(robot, n, size, x) and all_finite(data(x), max(n, 1) * size)
 
 
 @routine
 def good_optional(robot: Robot, n: Int, size: Int, x: Object) -> Bool:
-    """As `good_vector`; None stands for zeros."""
+    """As `good_vector`; None means zeros."""
     return is_none(robot, x) or good_vector(robot, n, size, x)
 
 
 @routine
 def good_configuration(robot: Robot, n: Int, q: Object) -> Bool:
-    """Whether q holds finite configurations with unit quaternions."""
+    """Whether q contains finite configurations with unit quaternions."""
     nq = robot.nq
     if not good_vector(robot, n, nq, q):
         return False

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a robot stands in the memory that kernels read: four bodies to a pack, one in each SIMD lane."""
+"""The memory layout of a robot for the kernels: packs of four bodies, one in each SIMD lane."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which body is computed in which pack and lane (see `quad_dynamics.memory.layout`)."""
+"""Assigns bodies to packs and lanes (see `quad_dynamics.memory.layout`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quad_dynamics.compiler.types import LANES
 
 
 def assign_lanes(parents: Ints) -> tuple[Ints, Ints]:
-    """Give each joint's body a pack and a lane.
+    """Assign a pack and a lane to each joint's body.
 
     A child keeps the lane of its parent; a second child of the same parent opens another pack. The children
     of the base, which is in all lanes, take the lanes in turn.
@@ -40,21 +40,22 @@ def assign_lanes(parents: Ints) -> tuple[Ints, Ints]:
 
 
 def share_packs(lanes: Ints, parent_packs: Ints) -> tuple[Ints, Ints, int]:
-    """Let bodies that are alone in their packs share packs, in the order of their joints.
+    """Combine bodies that are alone in their packs into shared packs, in the order of their joints.
 
-    Packs of two bodies or more have parents of their kind: their bodies are in different lanes, and so have
-    different parents, or hang on the base. So they can all stand before those that are shared.
+    The parents of a pack with two or more bodies are in a pack of the same kind: its bodies are in different
+    lanes, so they have different parents, or the base as parent. All such packs can therefore precede the
+    shared ones.
 
     Args:
         lanes: (nj, 2) pack and lane of each joint's body, from `assign_lanes`.
-        parent_packs: (packs,) the parent pack of each pack, likewise.
+        parent_packs: (packs,) the parent pack of each pack, from `assign_lanes`.
 
     Returns:
-        The same with shared packs at the end, whose parent is given as pack 0, and the number of those before
+        The same with shared packs at the end, whose parent is given as pack 0, and the number of packs before
         them.
     """
     counts = np.bincount(lanes[:, 0], minlength=len(parent_packs))
-    kept = np.flatnonzero(counts != 1)  # pack 0 among them: the base is no joint's body
+    kept = np.flatnonzero(counts != 1)  # including pack 0: the base is not the body of a joint
     new = np.zeros(len(parent_packs), dtype=np.int64)
     new[kept] = np.arange(len(kept))
     alone = np.flatnonzero(counts[lanes[:, 0]] == 1)
@@ -67,7 +68,7 @@ def share_packs(lanes: Ints, parent_packs: Ints) -> tuple[Ints, Ints, int]:
 
 
 def lonely_bodies(parents: Ints) -> int:
-    """How many bodies `assign_lanes` leaves alone in their packs."""
+    """Number of bodies that `assign_lanes` leaves alone in their packs."""
     lanes, parent_packs = assign_lanes(parents)
     return int(np.sum(np.bincount(lanes[:, 0], minlength=len(parent_packs)) == 1))
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of a robot: what the kernels know of it, and where they work (see `compiler.records`).
+"""The memory of a robot: its constants, and the workspace of the kernels (see `compiler.records`).
 
 The kernels compute four bodies at a time, one in each lane of a vector register. A *pack* is a group of up to
-four bodies of the same depth in the tree, whose parents sit in the same lanes of one other pack. The four
-legs of a quadruped fill three packs (hips, thighs, calves). The base is pack 0: its pose and velocity stand
-in all four lanes, so that every child finds its parent in its own lane; its inertia stands in lane 0 alone,
-so that the sum over the lanes is the whole. Empty lanes hold a massless body whose joint has unit inertia: it
-moves nothing.
+four bodies of the same depth in the tree, whose parents are in the same lanes of one other pack. The four
+legs of a quadruped fill three packs (hips, thighs, calves). The base is pack 0: its pose and velocity are in
+all four lanes, so that every child finds its parent in its own lane; its inertia is in lane 0 only, so that
+the sum over the lanes is correct. Empty lanes contain a massless body whose joint has unit inertia: it has
+no effect.
 
-Bodies that would be alone in their packs, those of an arm on the back, say, leave three lanes empty. Where a
-kernel can do it, they share packs: a *mixed* pack holds any four bodies, and its last lanes may be empty.
-What concerns one body alone is computed for all four; what a body has from its parent, or gives to it, is
-computed body by body, in the order of `Robot.mixed`. Mixed packs stand behind all others, the *aligned* ones.
-A robot has both forms, see `model.packing`.
+Bodies that would be alone in their packs, for instance those of an arm on the back, leave three lanes empty.
+If a kernel supports it, they share packs: a *mixed* pack contains any four bodies, and its last lanes may be
+empty. Quantities of a single body are computed for all four; the exchange with the parent is computed body by
+body, in the order of `Robot.mixed`. Mixed packs come after all others, the *aligned* ones. A robot has both
+forms, see `memory.packing`.
 
 Inside the kernels the frame K of a body has its origin at the joint and its z axis along the joint's axis.
 Frame A, in which everything is computed, has world axes and its origin at the base.
@@ -39,35 +39,35 @@ from quad_dynamics.compiler.records import (
 
 
 class BodyRows(Record, view='abstract'):
-    """A body and the joint that moves it. Constants come first, then what the kernels compute."""
+    """A body and the joint that moves it. Constants come first, then results of the kernels."""
 
-    joint = rows(INT, 'index of its joint; 0 in an empty lane: reading a state needs no branch')
+    joint = rows(INT, 'index of its joint; 0 in an empty lane, so that reading a state needs no branch')
     own_joint = rows(INT, 'the same, but -1 in an empty lane')
     tree_rotation = rows(MAT3, 'R_PK of the joint at q = 0')
     tree_position = rows(VEC3, 'p_PK of the joint at q = 0', 'm')
     revolute = rows(FLOAT, '1 for a revolute joint, else 0')
     prismatic = rows(FLOAT, '1 for a prismatic joint, else 0')
-    mass = rows(FLOAT, 'of the body', 'kg')
+    mass = rows(FLOAT, 'mass of the body', 'kg')
     first_moment = rows(VEC3, 'mass times centre of mass, axes of K', 'kg m')
-    inertia = rows(SYM3, 'about the origin of K, in its axes', 'kg m^2')
+    inertia = rows(SYM3, 'inertia about the origin of K, in its axes', 'kg m^2')
     link_rotation = rows(MAT3, 'R_KL: axes of the link that the body is named after')
-    rotor_gear = rows(FLOAT, 'turns of the rotor for one of the joint')
-    rotor_axis = rows(VEC3, 'spin axis of the rotor, in the frame of the parent')
+    rotor_gear = rows(FLOAT, 'gear ratio: revolutions of the rotor per revolution of the joint')
+    rotor_axis = rows(VEC3, 'rotation axis of the rotor, in the frame of the parent')
     rotor_coupling = rows(FLOAT, 'gear * J of the rotor', 'kg m^2')
     joint_inertia = rows(
         FLOAT,
-        'that the joint feels beside that of the bodies: gear^2 J of the rotor, and what the simulator adds '
-        'for drives and friction in a time step; 1 in an empty lane',
+        'inertia at the joint in addition to that of the bodies: gear^2 J of the rotor, and the terms that '
+        'the simulator adds for drives and friction in a time step; 1 in an empty lane',
         'kg m^2',
     )
     # The state of the joint.
     qd = rows(FLOAT, 'velocity', 'rad/s, m/s')
     qdd = rows(FLOAT, 'acceleration', 'rad/s^2, m/s^2')
     tau = rows(FLOAT, 'torque', 'N m, N')
-    prescribed = rows(FLOAT, 'hybrid dynamics: 1 where the acceleration is given, 0 where the torque is')
-    sine = rows(FLOAT, 'of the angle; of a prismatic joint 0')
-    cosine = rows(FLOAT, 'of the angle; of a prismatic joint 1')
-    # Motion, in frame A. Velocities are those that the observer of a kernel sees (see `kernels.tree`).
+    prescribed = rows(FLOAT, 'hybrid dynamics: 1 if the acceleration is given, 0 if the torque is')
+    sine = rows(FLOAT, 'sine of the joint angle; 0 for a prismatic joint')
+    cosine = rows(FLOAT, 'cosine of the joint angle; 1 for a prismatic joint')
+    # Motion, in frame A. Velocities are relative to the observer of a kernel (see `kernels.tree`).
     rotation = rows(MAT3, 'R_AK')
     position = rows(VEC3, 'p_AK', 'm')
     axis_v = rows(VEC3, "S: the joint's motion [v; w] at unit speed, linear part")
@@ -81,12 +81,12 @@ class BodyRows(Record, view='abstract'):
     change_w = rows(VEC3, 'simulation: change of the velocity by impulses, angular part', 'rad/s')
     bias_v = rows(VEC3, 'c = v x S qd, linear part', 'm/s^2')
     bias_w = rows(VEC3, 'c = v x S qd, angular part', 'rad/s^2')
-    f = rows(VEC3, 'wrench [f; n] that the body and all that it carries need; articulated bodies: p^A', 'N')
+    f = rows(VEC3, 'wrench [f; n] required by the body and its subtree; articulated bodies: p^A', 'N')
     n = rows(VEC3, 'moment of that wrench, about the origin of A', 'N m')
     # Composite rigid bodies.
-    composite_m = rows(FLOAT, 'mass of the body and, once they are added, of all that it carries', 'kg')
-    composite_h = rows(VEC3, 'likewise, first moment', 'kg m')
-    composite_J = rows(SYM3, 'likewise, inertia about the origin of A', 'kg m^2')
+    composite_m = rows(FLOAT, 'mass of the body; of its subtree once that has been added', 'kg')
+    composite_h = rows(VEC3, 'the same, first moment', 'kg m')
+    composite_J = rows(SYM3, 'the same, inertia about the origin of A', 'kg m^2')
     # Articulated bodies.
     articulated_M = rows(SYM3, 'articulated inertia [M H; H^T J]', 'kg')
     articulated_H = rows(MAT3, 'the same, coupling', 'kg m')
@@ -95,31 +95,31 @@ class BodyRows(Record, view='abstract'):
     U_n = rows(VEC3, 'U, angular part')
     d_inv = rows(FLOAT, '1/d, with d = S . U of the joint')
     u_tau = rows(FLOAT, 'u = tau - S . (p^A + I^A c)', 'N m, N')
-    d_inv_root = rows(FLOAT, 'simulation: the root of 1/d')
+    d_inv_root = rows(FLOAT, 'simulation: square root of 1/d')
     d = rows(FLOAT, 'hybrid dynamics: d')
-    bias_torque = rows(FLOAT, 'hybrid dynamics: at which the joint does not accelerate', 'N m, N')
+    bias_torque = rows(FLOAT, 'hybrid dynamics: torque at which the joint does not accelerate', 'N m, N')
     # Mass and Coriolis matrix.
-    momentum_f = rows(VEC3, 'F = I^c S: momentum of all that the joint moves at unit speed, with its rotor')
+    momentum_f = rows(VEC3, 'F = I^c S: momentum of the subtree at unit joint speed, including the rotor')
     momentum_n = rows(VEC3, 'the same, angular part')
-    momentum_n_B = rows(VEC3, 'the same in the axes of the base')
-    M_jj = rows(FLOAT, "the joint's element on the diagonal of the mass matrix")
+    momentum_n_B = rows(VEC3, 'the same in base axes')
+    M_jj = rows(FLOAT, "the joint's diagonal element of the mass matrix")
     axis_rate_v = rows(VEC3, 'd/dt S, linear part')
     axis_rate_w = rows(VEC3, 'd/dt S, angular part')
     coriolis_p = rows(VEC3, 'Coriolis factor B = [0 -[p]; 0 D]: linear momentum p', 'N s')
     coriolis_D = rows(MAT3, 'Coriolis factor: D', 'N m s')
     coriolis_f = rows(VEC3, 'I dS/dt + B S, linear part')
     coriolis_n = rows(VEC3, 'I dS/dt + B S, angular part')
-    coriolis_transposed_n = rows(VEC3, 'B^T S, angular part; the linear one is zero')
-    C_jj = rows(FLOAT, "the joint's element on the diagonal of the Coriolis matrix")
+    coriolis_transposed_n = rows(VEC3, 'B^T S, angular part; the linear part is zero')
+    C_jj = rows(FLOAT, "the joint's diagonal element of the Coriolis matrix")
     # Regressor.
-    R_AL = rows(MAT3, 'axes of the link')
+    R_AL = rows(MAT3, "rotation of the link's axes")
     a_L = rows(VEC3, 'classical acceleration of the origin, axes of the link', 'm/s^2')
     w_L = rows(VEC3, 'angular velocity, axes of the link', 'rad/s')
     alpha_L = rows(VEC3, 'angular acceleration, axes of the link', 'rad/s^2')
     G_L = rows(MAT3, '[alpha] + [w][w], axes of the link', '1/s^2')
-    power = rows(tuple_of(10), 'one row of the regressor: power of the wrench, by inertial parameter')
-    unit_rotor_tau = rows(FLOAT, 'torque that a rotor of unit inertia needs at the joint')
-    unit_rotor_n = rows(VEC3, 'moment that it needs on the parent')
+    power = rows(tuple_of(10), 'one row of the regressor: power of the wrench, per inertial parameter')
+    unit_rotor_tau = rows(FLOAT, 'joint torque due to a rotor of unit inertia')
+    unit_rotor_n = rows(VEC3, 'moment on the parent due to a rotor of unit inertia')
 
 
 class Pack(BodyRows, view='pack'):
@@ -132,16 +132,16 @@ class Body(BodyRows, view='lane'):
     """One body of a pack."""
 
 
-# Rows that kernels write. They begin unwritten, where somebody looks (see `compiler.interpreter`).
+# Rows that kernels write. The interpreter marks them as unwritten (see `compiler.interpreter`).
 WORKSPACE = [one.name for one in Body.fields if one.offset >= Body.qd.offset]
 
 
 class Joint(Record):
     """Constants of a joint."""
 
-    body = reference(Body, 'that it moves')
+    body = reference(Body, 'the body that it moves')
     parent = field(INT, 'index of the parent joint, -1 for the base')
-    subtree = field(INT, 'number of joints that it moves, itself included: they are j, j + 1, ...')
+    subtree = field(INT, 'number of joints in its subtree, including itself: they are j, j + 1, ...')
     viscous = field(FLOAT, 'viscous friction', 'N m s/rad')
     coulomb = field(FLOAT, 'Coulomb friction', 'N m')
 
@@ -158,7 +158,7 @@ class BaseFactor(Record):
 
     lower = field(tuple_of(36), 'L: unit lower triangular, row by row')
     d_inv = field(VEC6, 'inverse of the diagonal D')
-    d_inv_root = field(VEC6, 'simulation: the roots of d_inv')
+    d_inv_root = field(VEC6, 'simulation: square roots of d_inv')
 
 
 class BaseMotion(Record):
@@ -169,29 +169,31 @@ class BaseMotion(Record):
 
 
 class Robot(Header, root=True):
-    """The root: counts, gravity, and where everything else stands."""
+    """The root record: counts, gravity, and references to everything else."""
 
     nj = field(INT, 'number of joints')
     n_packs = field(INT, 'number of packs')
-    n_aligned = field(INT, 'number of those whose bodies are in the lanes of their parents; they come first')
-    n_mixed = field(INT, 'number of bodies in the other packs')
+    n_aligned = field(
+        INT, 'number of aligned packs: bodies are in the lanes of their parents; they come first'
+    )
+    n_mixed = field(INT, 'number of bodies in mixed packs')
     floating = field(INT, '1 for a floating base, 0 for a fixed one')
     nq = field(INT, 'length of a configuration')
     nv = field(INT, 'length of a velocity')
-    nb = field(INT, 'number of bodies that move')
+    nb = field(INT, 'number of moving bodies')
     has_rotors = field(INT, '1 if any rotor has inertia, else 0')
     gravity = field(VEC3, 'world axes', 'm/s^2')
     joints = table(Joint, ('nj',), 'all joints')
     packs = table(Pack, ('packs',), 'all bodies, parents first; the base is pack 0')
     mixed = table(MixedBody, ('mixed',), 'bodies in mixed packs, parents first')
     base = reference(BaseFactor, "workspace: the base's system of equations")
-    base_motions = table(BaseMotion, (6,), "workspace: for each of the base's coordinates")
+    base_motions = table(BaseMotion, (6,), 'workspace: one for each coordinate of the base')
 
 
 class LinkFrame(Record):
-    """A frame F that is fixed to a body, in an array of its own."""
+    """A frame F that is fixed to a body, in its own array."""
 
-    place = field(INT, 'of its body in the memory of the robot')
+    place = field(INT, 'offset of its body in the memory of the robot')
     position = field(VEC3, 'p_KF', 'm')
     rotation = field(MAT3, 'R_KF')
     joint = field(INT, 'index of the joint of its body, -1 for the base')

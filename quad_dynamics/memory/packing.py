@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fill the memory of a robot (see `quad_dynamics.memory.layout`)."""
+"""Fills the memory of a robot (see `quad_dynamics.memory.layout`)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from quad_dynamics.model.model import Frame, Model
 
 
-# Copies of an arena that are kept for the next call; more are needed only where as many threads run at once.
+# Maximum number of arena copies kept for later calls; more are only needed if more threads run at once.
 _MOST_FREE = 16
 
 
 def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
-    """Shapes as `compiler.allocation` reads them: how many; then of each, how many dimensions, and these."""
+    """Shapes in the format of `compiler.allocation`: their number; for each its length and its elements."""
     words = [len(shapes)]
     for shape in shapes:
         words += [len(shape), *shape]
@@ -36,11 +36,11 @@ def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
 
 
 class Packed:
-    """A model as the kernels know it.
+    """A model in the form that the kernels read.
 
-    Kernels read the constants of an arena and work in the rest of it, so two of them must not run on one
-    arena at once. Calls that hold the interpreter's lock while they run share one (`address`); a call that
-    gives the lock away has one for itself (`workspace`).
+    Kernels read the constants of an arena and use the rest as workspace, so two kernels must not run on one
+    arena at the same time. Calls that hold the GIL share one arena (`address`); a call that releases the GIL
+    has its own (`workspace`).
 
     Attributes:
         arena: (words,) float64.
@@ -50,8 +50,8 @@ class Packed:
         vector_words: `shape_words` of (nv,); likewise `joint_words` of (nj,), `square_words` of (nv, nv),
             `jacobian_words` of (6, nv).
         regressor_words: likewise of regressors: plain, with friction, with rotors, with both.
-        group: nv LANES, what a group of forces needs of the workspace of `contact_inertia`.
-        frames: what `frame` returned so far, by name. To look here first is cheap.
+        group: nv LANES, the workspace that `contact_inertia` needs for a group of forces.
+        frames: cached results of `frame`, by name.
     """
 
     __slots__ = (
@@ -82,7 +82,7 @@ class Packed:
 
         Args:
             model: robot.
-            mixed: let bodies that are alone in their packs share packs, for kernels that know mixed packs.
+            mixed: combine bodies that are alone in their packs, for kernels that support mixed packs.
         """
         self.arena = build_arena(model, mixed)
         self.address = address_of(self.arena)
@@ -97,11 +97,11 @@ class Packed:
         self._feet: tuple[Floats, ...] | None = None
         self._term_words: dict[int, Ints] = {}
         self.frames: dict[str, Floats] = {}
-        self._free: list[Floats] = []  # copies of the arena that no kernel works in
+        self._free: list[Floats] = []  # copies of the arena that no kernel is using
 
     @contextlib.contextmanager
     def workspace(self) -> Iterator[int]:
-        """Address of an arena that nobody else works in until the context ends."""
+        """Address of an arena that nobody else uses until the context ends."""
         try:
             arena = self._free.pop()
         except IndexError:
@@ -122,7 +122,7 @@ class Packed:
 
     @property
     def joint_inertia(self) -> Floats:
-        """(nj,) that the joints feel beside that of the bodies."""
+        """(nj,) inertia at the joints in addition to that of the bodies."""
         robot = Robot.array(self.arena)[0]
         joints = Joint.array(self.arena, robot['joints'], self.nj)
         places = robot['joints'] + Joint.words * np.arange(self.nj) + joints['body']
@@ -130,13 +130,13 @@ class Packed:
         return inertias
 
     def term_shapes(self, frames: int) -> tuple[tuple[int, ...], ...]:
-        """Shapes of the results of `controller_terms`, in their order, for a number of frames."""
+        """Shapes of the results of `controller_terms`, in order, for a number of frames."""
         nv, k = self.nv, frames
         centroidal = (3,), (3, nv), (3,), (6, nv), (6,)
         return (nv, nv), (nv,), (k, 3), (k, 3, 3), (k, 6), (k, 6, nv), (k, 6), *centroidal
 
     def term_words(self, frames: int) -> Ints:
-        """These shapes as `compiler.allocation` reads them."""
+        """These shapes in the format of `compiler.allocation`."""
         try:
             return self._term_words[frames]
         except KeyError:
@@ -144,11 +144,11 @@ class Packed:
             return words
 
     def frame(self, name: str, argument: str = 'frame') -> Floats:
-        """A link's frame as the kernels read it: the words of a `LinkFrame`.
+        """A link's frame as the kernels read it: an array with a `LinkFrame`.
 
         Args:
-            name: of the link.
-            argument: what to call it in an error message.
+            name: name of the link.
+            argument: its name in error messages.
 
         Raises:
             ArgumentError: no link has that name.
@@ -187,8 +187,8 @@ class Packed:
         return words
 
     def _check_frame(self, name: str, frame: Frame) -> None:
-        """Refuse a frame that `load_model` did not make: the kernels would look for its body anywhere."""
-        body, first = frame.body, self.nb - self.nj - 1  # the immobile root of a fixed base is -1
+        """Reject a frame that `load_model` did not make: the kernels would access invalid memory."""
+        body, first = frame.body, self.nb - self.nj - 1  # the immobile root of a fixed-base robot is -1
         good = isinstance(body, int | np.integer) and first <= body < self.nb
         if not good or np.shape(frame.p) != (3,) or np.shape(frame.R) != (3, 3):
             raise ArgumentError(
@@ -198,7 +198,7 @@ class Packed:
 
 
 def pack_both(model: Model) -> tuple[Packed, Packed]:
-    """A model with aligned packs alone, and with mixed ones; one object where that makes no difference."""
+    """A model with aligned packs only, and with mixed ones; the same object if there is no difference."""
     aligned = Packed(model)
     return aligned, Packed(model, mixed=True) if lonely_bodies(model.parents) > 1 else aligned
 
@@ -238,7 +238,7 @@ def build_arena(model: Model, mixed: bool = False) -> Floats:
 def rotation_to_axis(axes: Floats) -> Floats:
     """R_LK (n, 3, 3): rotations whose third column is the given unit axis (n, 3).
 
-    Where the axis is x, y or z, the result is a permutation of the axes, so that no digit is lost.
+    If the axis is x, y or z, the result is a permutation of the axes, which is exact.
     """
     n = len(axes)
     helper = np.zeros((n, 3))
@@ -249,7 +249,7 @@ def rotation_to_axis(axes: Floats) -> Floats:
 
 
 def rotate_pi(pi: Floats, R_LK: Floats) -> Floats:
-    """Inertial parameters (n, 10), given in frames L, in the axes of frames K with the same origins."""
+    """Transform inertial parameters (n, 10) from frames L to the axes of frames K with the same origins."""
     moments = np.einsum('nji,nj->ni', R_LK, pi[:, 1:4])
     inertia = pi[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
     turned = np.einsum('nji,njk,nkl->nil', R_LK, inertia, R_LK)
@@ -272,7 +272,7 @@ def _fill_joints(joints: npt.NDArray[Any], placement: Placement, model: Model, l
 def _fill_mixed(
     mixed: npt.NDArray[Any], placement: Placement, model: Model, lanes: Ints, joints: Ints
 ) -> None:
-    """Bodies of these joints, and what carries them."""
+    """Write the bodies of these joints, and their parents."""
     # The base, joint -1, comes last.
     places = placement.at['packs'] + np.append(Pack.words * lanes[:, 0] + lanes[:, 1], 0)
     here = placement.at['mixed'] + MixedBody.words * np.arange(len(joints))
@@ -288,7 +288,7 @@ def _fill_empty_lanes(packs: npt.NDArray[Any]) -> None:
 
 
 def _fill_base(packs: npt.NDArray[Any], model: Model) -> None:
-    """The base: at the origin of A, its origin at rest there, without a joint; a fixed one does not turn."""
+    """Write the base: at rest at the origin of A, without a joint; a fixed one does not rotate."""
     for name in ('position', 'axis_v', 'axis_w', 'v', 'w'):
         packs[0][name] = 0.0
     if model.floating_base:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""URDF to Model: reading, checking, merging, inertial parameters, robot description, writing back."""
+"""From URDF to Model and back: reading, validation, merging of links, robot description, writing."""
 
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.loading import bundled_robots, load_model

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Merges links that fixed joints hold together into bodies, and checks their masses."""
+"""Merges links connected by fixed joints into bodies, and checks their masses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.topology import Topology
 from quad_dynamics.model.urdf import Inertial, Joint, Origin, Urdf
 
-# An inertia below that of the mass on a circle of this radius [m] is the rounding noise of a point mass.
+# An inertia below that of the mass on a circle of this radius [m] is rounding noise of a point mass.
 NOISE_RADIUS = 1e-6
 
 
@@ -75,7 +75,7 @@ def pi_of_inertial(inertial: Inertial, X_BL: Pose) -> Floats:
 
 
 def merged_pi(urdf: Urdf, topology: Topology, poses: dict[str, Pose], bodies: tuple[str, ...]) -> Floats:
-    """Parameters (nb, 10) of the bodies, links fixed to them included."""
+    """Parameters (nb, 10) of the bodies, including the links fixed to them."""
     pi = np.zeros((len(bodies), 10))
     row = {main: i for i, main in enumerate(bodies)}
     for link in urdf.links:
@@ -88,7 +88,7 @@ def merged_pi(urdf: Urdf, topology: Topology, poses: dict[str, Pose], bodies: tu
 def check_bodies(
     urdf: Urdf, topology: Topology, bodies: tuple[str, ...], pi: Floats, faulty: set[str], problems: Problems
 ) -> dict[str, str]:
-    """Check that every body that moves has mass, and an inertia that can be inverted.
+    """Check that every moving body has mass and an invertible inertia.
 
     Args:
         urdf: the file.
@@ -99,8 +99,8 @@ def check_bodies(
         problems: receives the problems.
 
     Returns:
-        Bodies with singular inertia, like a point mass or a rod, with a message in case the robot cannot be
-        moved with them.
+        Bodies with singular inertia, such as a point mass or a rod, each with the message to report if
+        the mass matrix is singular.
     """
     thin: dict[str, str] = {}
     passed_over = {topology.main_link[link] for link in faulty}
@@ -132,10 +132,10 @@ def _is_thin(pi: Floats) -> bool:
 
 
 def check_bodies_without_tree(urdf: Urdf, faulty: set[str], problems: Problems) -> None:
-    """Check the bodies of a file whose links and joints form no tree, as far as they are certain.
+    """Check the bodies of a file whose links and joints do not form a tree, as far as they are unambiguous.
 
-    A body is certain if its main link is the child of one movable joint, and if every link that is fixed to
-    it exists once and has one parent joint. Nothing is reported while a link with mass has a fixed parent
+    A body is unambiguous if its main link is the child of one movable joint, and if every link that is fixed
+    to it exists once and has one parent joint. Nothing is reported while a link with mass has a fixed parent
     joint with an unknown parent: it may compensate for a link without mass.
     """
     named = Counter(link.name for link in urdf.links)
@@ -145,7 +145,7 @@ def check_bodies_without_tree(urdf: Urdf, faulty: set[str], problems: Problems) 
     for joint in urdf.joints:
         if not joint.is_movable:
             fixed.setdefault(joint.parent, []).append(joint)
-    # Below a link with two parents nothing is certain; to go on there from each of them would take long.
+    # Below a link with two parents nothing is unambiguous, and following each parent would take long.
     certain = {parent: joints for parent, joints in fixed.items() if parents[parent] <= 1}
     loose = _fixed_below([parent for parent in fixed if parent not in links], fixed)
     if any(link.has_inertial and link.name in loose for link in urdf.links):
@@ -167,7 +167,7 @@ def check_bodies_without_tree(urdf: Urdf, faulty: set[str], problems: Problems) 
 
 
 def _fixed_below(mains: list[str], fixed: dict[str, list[Joint]]) -> dict[str, Pose]:
-    """Poses in each main link of all links that fixed joints hold to it, itself included."""
+    """Poses in each main link of all links fixed to it, including itself."""
     poses = dict.fromkeys(mains, IDENTITY)
     stack = list(mains)
     while stack:

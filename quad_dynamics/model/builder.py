@@ -95,7 +95,7 @@ def build_model(
 
 
 class _Build:
-    """The steps of one build, each adding what the next ones need."""
+    """The steps of a build; each adds what the next ones need."""
 
     def __init__(
         self,
@@ -273,7 +273,7 @@ def _position_limits(joint: Joint) -> tuple[float, float]:
 
 
 def _velocity_limit(joint: Joint) -> float:
-    """A velocity limit; 0 means unknown, as exporters write it, since such a joint could not move."""
+    """A velocity limit; 0 means unknown: exporters write 0, and such a joint could not move."""
     return joint.limit.velocity or math.inf
 
 
@@ -286,6 +286,5 @@ def _effort_limit(joint: Joint) -> float:
 def _unit(axis: tuple[float, float, float]) -> Floats:
     vector = np.array(axis)
     length = float(np.linalg.norm(vector))
-    # An axis that is of length 1 to the last digit but one stays as it is: dividing again would change it
-    # at each reload.
+    # An axis whose norm is 1 up to rounding is not normalised: that would change it at each reload.
     return vector if abs(length - 1.0) < 1e-15 else vector / length

@@ -17,7 +17,7 @@ from quad_dynamics.model.model import Model
 from quad_dynamics.model.stance import rotation_about
 from quad_dynamics.model.urdf import Link
 
-_ANGLES = 9  # joint positions at which it is checked whether a parent encloses a point
+_ANGLES = 9  # joint positions at which it is checked whether the parent encloses a point
 _UNREAD = (
     'collision meshes that cannot be read were replaced, so contacts there are approximate; provide the '
     'meshes, or contact_points in the robot description: '
@@ -30,9 +30,9 @@ class Piece:
 
     Attributes:
         link: name of its link.
-        kind: of geometry, as in `Geometry`.
-        balls: (n, 4) whose hull it is, in the body's frame [m].
-        centres: (m, 3) where balls inside it may be centred, likewise.
+        kind: kind of geometry, as in `Geometry`.
+        balls: (n, 4) balls whose hull is the shape, in the body's frame [m].
+        centres: (m, 3) possible centres of balls inside it, in the body's frame [m].
     """
 
     link: str
@@ -44,12 +44,12 @@ class Piece:
 def pieces_of_bodies(model: Model, with_root: bool = False) -> list[list[Piece]]:
     """Collision shapes of each moving body, in the order of `model.body_names`.
 
-    A mesh that cannot be read is replaced by the link's visual shapes. If these cannot be read either, the
+    An unreadable mesh is replaced by the link's visual shapes. If these cannot be read either, the
     body of a leg uses its joints, and any other link a box with its mass and inertia. A warning reports this.
 
     Args:
         model: the robot.
-        with_root: append those of the immobile root of a fixed-base model (none with a floating base).
+        with_root: append the shapes of the immobile root of a fixed-base model (none with a floating base).
     """
     pieces: list[list[Piece]] = [[] for _ in range(model.nb + with_root)]
     unread: list[str] = []
@@ -85,7 +85,7 @@ def _stand_ins(model: Model, link: Link) -> tuple[list[Piece], str]:
     if frame.body - offset in {joint for leg in model.legs for joint in leg.joint_indices}:
         if link.name != model.body_names[frame.body]:
             return [], 'nothing is used instead'
-        # A box might reach farther than the foot; the way from joint to joint never does.
+        # A box might extend beyond the foot; the line from joint to joint never does.
         ends = [model.joint_p[j] for j in range(model.nj) if model.parents[j] == frame.body - offset]
         ends += [model.frames[foot].p for foot in model.foot_names if model.frames[foot].body == frame.body]
         balls = np.array([[0.0, 0.0, 0.0, 0.0], *([*p, 0.0] for p in ends)])
@@ -98,14 +98,14 @@ def _stand_ins(model: Model, link: Link) -> tuple[list[Piece], str]:
 
 
 def enclosed_in_parent(model: Model, body: int, balls: Floats, hull: Floats, directions: Floats) -> Floats:
-    """How far each ball of a body reaches out of the hull of its parent body at most [m], (n,).
+    """Maximum distance by which each ball of a body extends beyond the hull of its parent body [m], (n,).
 
     Args:
         model: the robot.
         body: index of the body.
         balls: (n, 4) in the body's frame.
-        hull: support function of the parent.
-        directions: where it was taken.
+        hull: values of the parent's support function.
+        directions: directions of these values.
     """
     joint = body - 1 if model.floating_base else body
     low, high = float(model.q_min[joint]), float(model.q_max[joint])

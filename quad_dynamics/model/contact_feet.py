@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contact points of the feet, which carry the robot and are chosen with more care than the others."""
+"""Contact points of the feet, which carry the robot and are chosen more carefully than the others."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from quad_dynamics.model.foot_ends import find_end, wheel_ball
 from quad_dynamics.model.model import Model
 
 MOST_FOOT_POINTS = 8
-_NEAR = 0.01  # a sphere belongs to a foot whose origin is no farther from its surface [m]
-_SOLE = (
-    0.1  # of the length of the last body: so near to its end is the foot's origin, and its sole is so thick
-)
-_ROUND = 0.15  # a foot is a ball if its lower side is one to this part of the radius
-_LOWER_SIDE = 0.7  # cosine of the angle to the leg up to which that is asked
-_FINEST, _COARSER = 0.02, 1.25  # of the foot's size, as for the other bodies
-# A ball is part of a foot if it reaches farther than the foot by this share of the leg's last body, in a
-# direction whose angle to that body has a cosine of at least this.
+_NEAR = 0.01  # a sphere belongs to a foot if the foot's origin is at most this far from its surface [m]
+# Relative to the length of the last body: distance of the foot's origin from its end; thickness of the sole.
+_SOLE = 0.1
+_ROUND = 0.15  # a foot is a ball if its lower side deviates from one by less than this fraction of the radius
+_LOWER_SIDE = 0.7  # cosine of the angle to the leg up to which the lower side extends
+_FINEST, _COARSER = 0.02, 1.25  # relative to the foot's size, as for the other bodies
+# A ball is part of a foot if it extends beyond the foot by this fraction of the leg's last body, in a
+# direction whose angle to that body has at least this cosine.
 _FARTHER, _STANDING = 0.005, 0.5
-_AT_THE_JOINT = 0.25  # share of the reach of a foot's shapes within which its origin is that of the joint
+# A foot's origin that is closer to the joint than this fraction of its shapes' reach is that of the joint.
+_AT_THE_JOINT = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +46,10 @@ class Foot:
 def foot_balls(model: Model, foot: str, pieces: list[list[Piece]]) -> Foot:
     """Contact balls of a foot.
 
-    A foot that was found at the end of a leg has that end, and a wheel a ball of its radius. Else the
-    collision spheres of the foot link. Else its other shapes: one ball if their lower side is round, at most
-    eight points if not. Else a sphere of the same body at the foot's origin, or the end of the body if that
-    is near. Else the origin itself.
+    The first that applies: the end of the leg, for a foot that was found there, or a ball with the radius of
+    a wheel; the collision spheres of the foot link; its other shapes, as one ball if their lower side is
+    round, otherwise as at most eight points; a sphere of the same body at the foot's origin, or the end of
+    the body if that is near; the origin itself.
 
     Args:
         model: the robot.
@@ -80,12 +80,12 @@ def foot_balls(model: Model, foot: str, pieces: list[list[Piece]]) -> Foot:
 
 
 def belongs_to_foot(foot: Foot, p: Floats, ball: Floats) -> bool:
-    """Whether a ball of a foot's body would touch the ground before the foot, however the leg stands.
+    """Whether a ball of a foot's body would touch the ground before the foot in some pose of the leg.
 
     Args:
         foot: the foot.
-        p: (3,) its place in the body's frame [m].
-        ball: (4,) likewise.
+        p: (3,) its position in the body's frame [m].
+        ball: (4,) in the body's frame [m].
     """
     length = float(np.linalg.norm(p))
     if not length > 0.0:
@@ -120,7 +120,7 @@ def _is_near(ball: Floats, p: Floats) -> bool:
 
 
 def _end_of_body(cloud: Floats, p: Floats, down: Floats) -> Floats:
-    """Those balls at the end of a body that are its sole; none if the foot's origin is not near to it."""
+    """The balls at the end of a body that form its sole; none if the foot's origin is not near the end."""
     thickness = _NEAR + _SOLE * float(np.linalg.norm(p))
     reaches = cloud[:, :3] @ down + cloud[:, 3]
     end = float(reaches.max(initial=-np.inf))
@@ -130,9 +130,9 @@ def _end_of_body(cloud: Floats, p: Floats, down: Floats) -> Floats:
 
 
 def _leg_direction(model: Model, foot: str, cloud: Floats) -> Floats:
-    """Unit vector (3,) in the body's frame from the last joint to the foot: to its origin, else its shapes.
+    """Unit vector (3,) in the body's frame from the last joint to the foot's origin, else to its shapes.
 
-    The origin of a foot may be that of the joint, too, as if the foot were at the knee.
+    The origin of a foot may coincide with that of the joint, as if the foot were at the knee.
     """
     p = model.frames[foot].p
     reach = np.linalg.norm(cloud[:, :3], axis=1) + cloud[:, 3]
@@ -143,10 +143,10 @@ def _leg_direction(model: Model, foot: str, cloud: Floats) -> Floats:
 
 
 def _round_foot(cloud: Floats, centres: Floats, down: Floats) -> Floats | None:
-    """The ball (1, 4) that the lower side of a foot is, None if it is none.
+    """The ball (1, 4) that matches the lower side of a foot; None if the lower side is not round.
 
-    Its centre is the origin of the foot's frame, else the deepest point inside: whichever fits first. It
-    reaches exactly as far down as the foot.
+    Its centre is the origin of the foot's frame or the deepest point inside, whichever fits first. Its lowest
+    point is that of the foot.
     """
     h = support(cloud)
     lower = DIRECTIONS @ down >= _LOWER_SIDE

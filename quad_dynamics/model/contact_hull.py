@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convex bodies as sets of balls, and their approximation by few balls.
 
-A ball is a row (x, y, z, radius); radius 0 is a point. A set of balls stands for its convex hull, which the
-support function h(d) = max(c . d + r) over the balls describes: how far the hull reaches in the direction d.
+A ball is a row (x, y, z, radius); radius 0 is a point. A set of balls represents its convex hull, described
+by the support function h(d) = max(c . d + r) over the balls: how far the hull extends in the direction d.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from quad_dynamics.array_types import Floats
 from quad_dynamics.model.urdf import Geometry
 
-_RIM = 24  # points on each rim of a cylinder: 0.9 % of the radius is lost between them
-_POWERS = (2, 1)  # of what is lacking, when the next ball is chosen: neither is always the better
-_STEPS = 9  # centres that are tried on each half axis of a shape
-_CHUNK = 10_000  # vertices that are looked at in one go
+_RIM = 24  # points on each rim of a cylinder: the error between them is 0.9 % of the radius
+_POWERS = (2, 1)  # exponents of the deficit when the next ball is chosen: neither is always better
+_STEPS = 9  # centres tried on each half axis of a shape
+_CHUNK = 10_000  # vertices processed at once
 
 
 def _even_directions(n: int) -> Floats:
     """About n unit vectors, spread evenly and mirrored in all three axes, the axes first.
 
-    Mirrored robots thus get mirrored points. One octant is that of the Fibonacci sphere.
+    Mirrored robots thus get mirrored points. One octant is from the Fibonacci sphere.
     """
     z = 1.0 - (2.0 * np.arange(n) + 1.0) / n
     angle = np.pi * (3.0 - np.sqrt(5.0)) * np.arange(n)
@@ -39,7 +39,7 @@ DIRECTIONS = _even_directions(600)
 
 
 def support(balls: Floats, directions: Floats = DIRECTIONS) -> Floats:
-    """Support function of a set of balls in each direction; -inf of no balls."""
+    """Support function of a set of balls in each direction; -inf without balls."""
     if len(balls) == 0:
         return np.full(len(directions), -np.inf)
     return np.asarray((balls[:, :3] @ directions.T + balls[:, 3:]).max(axis=0))
@@ -54,7 +54,7 @@ def balls_of(geometry: Geometry) -> Floats:
         corners = [[*(half * signs), 0.0] for signs in itertools.product((1.0, -1.0), repeat=3)]
         return np.array(corners)
     radius, length = geometry.size
-    if geometry.kind == 'capsule':  # length is that of the cylinder between the half spheres
+    if geometry.kind == 'capsule':  # length is that of the cylinder between the hemispheres
         return np.array([[0.0, 0.0, 0.5 * length, radius], [0.0, 0.0, -0.5 * length, radius]])
     angles = 2.0 * np.pi * np.arange(_RIM) / _RIM
     rim = np.stack([radius * np.cos(angles), radius * np.sin(angles)], axis=1)
@@ -63,9 +63,9 @@ def balls_of(geometry: Geometry) -> Floats:
 
 
 def extreme_points(points: Floats) -> Floats:
-    """Those of the points (n, 3) that are farthest in one of the directions, as balls of radius 0.
+    """The points of (n, 3) that are farthest in one of the directions, as balls of radius 0.
 
-    They are vertices of the convex hull. Flat and straight sets need no special care, as with Qhull.
+    They are vertices of the convex hull. Unlike with Qhull, flat and straight sets need no special treatment.
     """
     best = np.full(len(DIRECTIONS), -np.inf)
     index = np.zeros(len(DIRECTIONS), dtype=np.int64)
@@ -80,7 +80,7 @@ def extreme_points(points: Floats) -> Floats:
 
 
 def principal_axes(balls: Floats) -> Floats:
-    """(3, 3) axes of a set of balls, as columns: along the last one it is longest."""
+    """(3, 3) principal axes of a set of balls, as columns; the longest is last."""
     offsets = balls[:, :3] - balls[:, :3].mean(axis=0)
     return np.asarray(np.linalg.eigh(offsets.T @ offsets)[1])
 
@@ -99,7 +99,7 @@ def medial_centres(balls: Floats, axes: Floats) -> Floats:
 
 
 def inner_balls(hull: Floats, centres: Floats) -> Floats:
-    """The largest balls about the centres inside the hull of other balls, without those that lie in others.
+    """The largest balls about the centres inside the hull of other balls, without those inside others.
 
     Args:
         hull: (n, 4).
@@ -109,7 +109,7 @@ def inner_balls(hull: Floats, centres: Floats) -> Floats:
     radii = (support(hull, normals) - centres @ normals.T).min(axis=1, initial=np.inf)
     balls = np.column_stack([centres, radii])[(radii > 0.0) & np.isfinite(radii)]
     kept: list[int] = []
-    for i in np.argsort(-np.round(balls[:, 3], 9), kind='stable'):  # a ball lies in larger ones only
+    for i in np.argsort(-np.round(balls[:, 3], 9), kind='stable'):  # a ball can only be inside a larger one
         apart = np.linalg.norm(balls[kept, :3] - balls[i, :3], axis=1)
         if not (apart + balls[i, 3] <= balls[kept, 3] + 1e-9).any():
             kept.append(int(i))
@@ -117,11 +117,11 @@ def inner_balls(hull: Floats, centres: Floats) -> Floats:
 
 
 def _face_normals(balls: Floats) -> Floats:
-    """Unit normals (n, 3) of the faces of a hull; () of a flat one, which has no inside.
+    """Unit normals (n, 3) of the faces of a hull; () for a flat one, which has no interior.
 
-    `DIRECTIONS` do not do: a face that lies between two of them cuts far more off a ball than off the hull.
+    `DIRECTIONS` are not sufficient: a face between two of them cuts far more off a ball than off the hull.
     """
-    from scipy.spatial import ConvexHull, QhullError  # not whenever a model is loaded
+    from scipy.spatial import ConvexHull, QhullError  # imported only when needed
 
     round_ = balls[balls[:, 3] > 0.0]
     spheres = round_[:, None, :3] + round_[:, None, 3:] * DIRECTIONS
@@ -167,7 +167,7 @@ def _fewest_corners(wanted: Floats, h: Floats, reached: Floats, tolerance: float
     while (h - now).max() > tolerance:
         if len(chosen) == most:
             return None
-        # A loss of rounding decides between mirrored directions in the same way on every machine.
+        # Rounding makes the choice between mirrored directions the same on every machine.
         worst = int(np.round(np.minimum(h - now, 1e9), 9).argmax())
         chosen.append(int(np.round(reaches[:, worst], 9).argmax()))
         now = np.maximum(now, reaches[chosen[-1]])
@@ -187,11 +187,11 @@ def _fewest_mixed(
     reaches = balls[:, :3] @ DIRECTIONS.T + balls[:, 3:]
     enough = h - 2.0 * tolerance
     chosen: list[int] = []
-    now = np.maximum(reached, h.min() - np.ptp(h) - 3.0 * tolerance)  # finite, and less than enough
+    now = np.maximum(reached, h.min() - np.ptp(h) - 3.0 * tolerance)  # finite, and below the target
     while (enough - now).max() > 0.0:
         if len(chosen) == most:
             return None
-        open_ = enough > now  # directions that are reached stay so
+        open_ = enough > now  # directions already reached stay so
         lacking = np.minimum(enough[open_] - now[open_], np.maximum(enough[open_] - reaches[:, open_], 0.0))
         lacking = (lacking / tolerance) ** power
         chosen.append(int(np.round(lacking.sum(axis=1), 9).argmin()))

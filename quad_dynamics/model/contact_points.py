@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contact points of any robot: from its description, else few that represent its collision geometry."""
+"""Contact points of a robot: from its description, else a few that represent its collision geometry."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from quad_dynamics.model.contact_hull import DIRECTIONS, inner_balls, reduce_bal
 from quad_dynamics.model.description import ContactPoint
 from quad_dynamics.model.model import Model
 
-# Number of points beside those of the feet: this many, or this many per body if that is more.
+# Number of points in addition to those of the feet: MOST_POINTS, or the number per body if that gives more.
 MOST_POINTS = 32
 MOST_POINTS_EACH_BODY = 2
-_SMALLEST, _LARGEST = 1e-6, 1e6  # sizes of bodies for which points are chosen [m]
-# The tolerance starts at this part of the largest body's size, and grows by this factor until it is enough.
+_SMALLEST, _LARGEST = 1e-6, 1e6  # range of body sizes for which points are chosen [m]
+# The tolerance starts at this fraction of the largest body's size, and grows by this factor until it
+# suffices.
 _FINEST = 0.02
 _COARSER = 1.25
-_INSIDE = 0.005  # of the size of a body
-_TRIES = 3  # steps of it: the next finer one may need fewer points than this one
-_BASE_WEIGHT = 1.5  # by how much more the tolerance of the base counts
+_INSIDE = 0.005  # fraction of the size of a body
+_TRIES = 3  # steps of the tolerance: the next finer one may need fewer points than this one
+_BASE_WEIGHT = 1.5  # weight of the base's tolerance
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +34,9 @@ class ChosenPoints:
 
     Attributes:
         points: the contact points.
-        tolerances: for each body, by how much its points may reach too far or too little [m]; what of a body
-            its parent encloses to this tolerance at all joint positions has no points. () if no geometry was
-            looked at.
+        tolerances: for each body, the maximum error of its hull in both directions [m]; parts of a body that
+            its parent encloses within this tolerance at all joint positions have no points. () if no geometry
+            was used.
     """
 
     points: tuple[ContactPoint, ...]
@@ -43,11 +44,11 @@ class ChosenPoints:
 
 
 def contact_points(model: Model) -> tuple[ContactPoint, ...]:
-    """Where a robot can touch the ground.
+    """The contact points of a robot.
 
-    From the robot description, if it has any. Else few points that represent the collision geometry of the
-    URDF (docs/robot_description.md). Else feet and knees, from the tree. The order is base, other bodies,
-    legs from the trunk downwards, feet; every foot has a point on its own link.
+    They come from the robot description, if it has any; else a few points represent the collision geometry of
+    the URDF (docs/robot_description.md); else they are feet and knees, from the tree. The order is base,
+    other bodies, legs from the trunk downwards, feet; every foot has a point on its own link.
 
     Warns:
         ModelWarning: a collision mesh cannot be read; names the file.
@@ -56,7 +57,7 @@ def contact_points(model: Model) -> tuple[ContactPoint, ...]:
 
 
 def choose_contact_points(model: Model) -> ChosenPoints:
-    """As `contact_points`, with the tolerances that were needed."""
+    """As `contact_points`, with the resulting tolerances."""
     if not model.description.contact_points_from_tree:
         return ChosenPoints(model.description.contact_points)
     pieces = pieces_of_bodies(model)
@@ -75,8 +76,8 @@ def choose_contact_points(model: Model) -> ChosenPoints:
 class _Body:
     """The geometry of one body, and the part that its parent never covers.
 
-    It is mirrored so that coordinates are positive on the average, and sorted: then the bodies of left and
-    right legs are the same, and get mirrored points.
+    It is mirrored so that coordinates are positive on average, and sorted: the bodies of left and right legs
+    then become equal, and get mirrored points.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class _Body:
         self._reduced: dict[float, Floats | None] = {}
 
     def reduced(self, tolerance: float) -> Floats | None:
-        """Few balls for what the parent does not enclose; None if they are too many for any robot."""
+        """Few balls for the part that the parent does not enclose; None if too many for any robot."""
         if tolerance not in self._reduced:
             wanted = self.balls[self.outside > tolerance]
             self._reduced[tolerance] = wanted
@@ -141,7 +142,7 @@ def _sorting(rows: Floats) -> list[int]:
 
 
 def _parent(model: Model, body: int) -> int:
-    """Index of the parent of a body, -1 if that does not move or there is none."""
+    """Index of the parent of a body, -1 if it does not move or there is none."""
     if not model.floating_base:
         return int(model.parents[body])
     return -1 if body == 0 else int(model.parents[body - 1]) + 1
@@ -233,7 +234,7 @@ def _named(
             if foot is not None and belongs_to_foot(foot, model.frames[foot.link].p, ball):
                 link = foot.link
             elif link in model.foot_names:
-                # A force on the upper end of a shape of a foot link is no force on the foot.
+                # A force on the upper end of a shape of a foot link is not a foot force.
                 link = model.body_names[i]
             by_link.setdefault(link, []).append(ball)
         for link, balls in by_link.items():
@@ -256,7 +257,7 @@ def _points_of(
 
 
 def _unique_names(points: list[ContactPoint]) -> tuple[ContactPoint, ...]:
-    """Links may have names such as those that points get; feet keep theirs."""
+    """Make names unique: links may have names like those of points. Feet keep theirs."""
     taken: set[str] = set()
     result: list[ContactPoint] = []
     for point in reversed(points):

@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from quad_dynamics.model.legs import Leg
     from quad_dynamics.model.model import Model
 
-_EXTENSION = 0.8  # part of the stretched leg's length from hip to foot when standing
-_TOLERANCE = 1e-3  # of that length; a leg that misses its place by more cannot stand there
+_EXTENSION = 0.8  # distance from hip to foot when standing, as a fraction of the stretched leg's length
+_TOLERANCE = 1e-3  # fraction of that length; a leg that misses its target by more cannot stand there
 _SWEEPS = 40
-_SOLES = 4  # times that the lowest part of a foot is looked for anew
-_DAMPING = 1e-8  # of the trace of J J^T, so that it means the same for a flea and for a crane
+_SOLES = 4  # maximum searches for the lowest part of a foot
+_DAMPING = 1e-8  # relative to the trace of J J^T, so that it does not depend on the size of the robot
 
 
 @dataclass(frozen=True)
 class _Stance:
-    """Where one leg is to stand, in the base's frame.
+    """Target of one leg, in the base's frame.
 
     Attributes:
         leg: the leg.
-        joints: those of its joints that move the foot.
+        joints: its joints that move the foot.
         tip: (3,) point of its last body that touches the ground, in the body's frame [m].
-        radius: of the sphere about the tip [m].
-        hip: which of the leg's joints is the first to swing fore and aft.
-        swing: direction (+1 or -1) in which that joint and the next one turn forward about +y.
-        place: (3,) where the tip is to be [m].
+        radius: radius of the sphere about the tip [m].
+        hip: index of the first of the leg's joints that swings fore and aft.
+        swing: direction (+1 or -1) in which that joint and the next one rotate forward about +y.
+        place: (3,) target of the tip [m].
         start: (k,) initial angles; None: bend the knees from the current angles.
-        anywhere: only the height of the place matters.
+        anywhere: only the height of the target matters.
     """
 
     leg: Leg
@@ -53,14 +53,14 @@ class _Stance:
     anywhere: bool = False
 
     def miss(self, tip: Floats) -> Floats:
-        """(3,) from a tip to the place [m]."""
+        """(3,) vector from a tip to the target [m]."""
         return (self.place - tip) * ((0.0, 0.0, 1.0) if self.anywhere else 1.0)
 
 
 def find_crouch(model: Model) -> Floats | None:
     """Standing pose (nq,), the feet on the ground z = 0; None if none is found.
 
-    There is none without feet, with a fixed base, or if a leg cannot reach its place.
+    There is none without feet, with a fixed base, or if a leg cannot reach its target.
     """
     if not model.floating_base or not model.legs:
         return None
@@ -86,7 +86,7 @@ def find_crouch(model: Model) -> Floats | None:
 
 
 def _stand_on(model: Model, stances: list[_Stance], q: Floats) -> Floats | None:
-    """The pose with all feet at their places, on one ground; None if a leg cannot reach its place."""
+    """The pose with all feet at their targets, on one ground plane; None if a leg cannot reach its target."""
     q = q.copy()
     ground = max(float(stance.place[2]) - stance.radius for stance in stances)
     for stance in stances:
@@ -98,9 +98,9 @@ def _stand_on(model: Model, stances: list[_Stance], q: Floats) -> Floats | None:
 
 
 def _stand_leg(model: Model, stance: _Stance, ground: float, q: Floats) -> Floats | None:
-    """All joint angles, those of the leg changed so that its foot stands on the ground; None if it cannot.
+    """All joint angles, with those of the leg changed so that its foot is on the ground; None if it cannot.
 
-    A foot of several balls stands on those that are lowest in the end.
+    A foot of several balls stands on those that are lowest in the result.
     """
     for _ in range(_SOLES):
         stance.place[2] = ground + stance.radius
@@ -114,9 +114,9 @@ def _stand_leg(model: Model, stance: _Stance, ground: float, q: Floats) -> Float
 
 
 def put_on_ground(model: Model, q: Floats) -> Floats:
-    """The pose, with the base level, at the height at which the lowest foot touches the ground z = 0.
+    """The pose with the base level, at the height at which the lowest foot touches the ground z = 0.
 
-    Without feet, the lowest contact point does.
+    Without feet, the lowest contact point touches it.
     """
     lowest = list(foot_heights(model, q))
     if not lowest:
@@ -165,9 +165,9 @@ def _on_sole(model: Model, stance: _Stance, q: Floats) -> _Stance:
 
 
 def _solve(model: Model, stance: _Stance, angles: Floats) -> Floats | None:
-    """All joint angles, those of the leg changed so that it stands at its place; None if it cannot.
+    """All joint angles, with those of the leg changed so that it reaches its target; None if it cannot.
 
-    A leg of one joint has no knee to bend and stays as it is.
+    A leg of one joint has no knee to bend and is not changed.
     """
     index = np.array(stance.joints, dtype=np.int64)
     allowed = _TOLERANCE * _EXTENSION * float(np.linalg.norm(stance.place))
@@ -197,7 +197,7 @@ def _below_hip(model: Model, stance: _Stance, angles: Floats) -> bool:
 
 
 def _descend(model: Model, stance: _Stance, angles: Floats) -> float:
-    """Move the leg's angles (in place) until the tip is at its place; return the distance left [m]."""
+    """Move the leg's angles (in place) until the tip is at its target; returns the remaining distance [m]."""
     index = np.array(stance.joints)
     low, high, slides = model.q_min[index], model.q_max[index], model.is_prismatic[index]
     for _ in range(_SWEEPS):

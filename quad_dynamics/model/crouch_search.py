@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from quad_dynamics.model.legs import Leg
     from quad_dynamics.model.model import Model
 
-_SAMPLES = 3000  # poses of a leg that are looked at
-_EXTENSION = 0.8  # part of the greatest depth of the foot below the hip at which it is to stand
-_KNEE_LOW, _KNEE_FORWARD = 1.0, 0.05  # cost of a knee that is low, and of one that bends forward
-_LOW = 0.2  # of the depth: a knee that is less above the foot is low
-_ALIKE = 2.0  # cost of legs that differ, by squares of distances over the depth
+_SAMPLES = 3000  # poses evaluated per leg
+_EXTENSION = 0.8  # standing depth of the foot below the hip, as a fraction of the largest
+_KNEE_LOW, _KNEE_FORWARD = 1.0, 0.05  # cost of a low knee, and of a knee that bends forward
+_LOW = 0.2  # a knee is low if it is above the foot by less than this fraction of the depth
+_ALIKE = 2.0  # cost of different legs, for squared distances relative to the depth
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,10 @@ class LegStart:
 
 
 def find_starts(model: Model, alike: bool = True) -> list[LegStart] | None:
-    """For each leg a pose with the foot about below the hip; None if there is none.
+    """For each leg a pose with the foot approximately below the hip; None if there is none.
 
     Args:
-        model: of the robot.
+        model: the robot.
         alike: legs have the same pose, mirrored, with the feet right below the hips; otherwise each leg has
             its own best pose, for limits that are not mirrored.
     """
@@ -75,7 +75,7 @@ def find_starts(model: Model, alike: bool = True) -> list[LegStart] | None:
 
 
 def _grid(model: Model, joints: tuple[int, ...]) -> Floats:
-    """(n, k) positions all over the ranges of some joints; a turn for those without limits."""
+    """(n, k) grid of positions over the ranges of some joints; a full turn for those without limits."""
     index = np.array(joints)
     low, high = np.maximum(model.q_min[index], -np.pi), np.minimum(model.q_max[index], np.pi)
     each = max(3, int(_SAMPLES ** (1.0 / len(joints))))
@@ -86,7 +86,7 @@ def _grid(model: Model, joints: tuple[int, ...]) -> Floats:
 def _leg_points(
     model: Model, leg: Leg, joints: tuple[int, ...], angles: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Hip (3,), knees (n, 3) and foot centres (n, 3) in the base's frame; other joints at their neutral."""
+    """Hip (3,), knees (n, 3) and foot centres (n, 3) in the base's frame; other joints are neutral."""
     chain: list[int] = []
     j = model.frames[leg.foot].body - 1
     while j >= 0:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks whether the mass matrix of a robot is positive definite, so that forces determine its motion.
 
-It is if every body has mass and positive definite inertia; then this check is not needed. It may also be for
-a robot with point masses and rods, which is checked here. The code is slow and simple, for the few that need
-it.
+It is if every body has mass and positive definite inertia; then this check is not needed. A robot with point
+masses and rods may also have such a mass matrix, which is checked here. The code is slow and simple, because
+few robots need it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quad_dynamics.model.topology import Topology
 from quad_dynamics.model.urdf import Joint
 
 _SMALLEST = 1e-9  # eigenvalue of the mass matrix with ones on its diagonal
-_ROUNDING = 1e-10  # part of what an entry of the diagonal could be
+_ROUNDING = 1e-10  # as a fraction of the upper bound of a diagonal entry
 _POSES = 3
 
 
@@ -27,7 +27,7 @@ class MassMatrix:
     def __init__(
         self, topology: Topology, joints: list[Joint], bodies: tuple[str, ...], pi: Floats, floating: bool
     ) -> None:
-        """Take a robot.
+        """Prepare the mass matrix of a robot.
 
         Args:
             topology: its tree.
@@ -41,7 +41,7 @@ class MassMatrix:
         self.columns = {joint.name: 6 * floating + i for i, joint in enumerate(joints)}
 
     def is_definite(self) -> bool:
-        """Whether it is far from singular, in some poses within the limits."""
+        """Whether it is far from singular, in several poses within the limits."""
         rng = np.random.default_rng(0)
         for _ in range(_POSES):
             M, largest = self.at({joint.name: _some_position(joint, rng) for joint in self.joints})
@@ -53,9 +53,9 @@ class MassMatrix:
         return True
 
     def at(self, positions: dict[str, float]) -> tuple[Floats, Floats]:
-        """The matrix (nv, nv) with the root in the origin and the joints at these positions.
+        """The matrix (nv, nv) with the root at the origin and the joints at these positions.
 
-        Also how large the entries of its diagonal could be (nv,) if the axes were turned.
+        Also returns upper bounds of its diagonal entries (nv,), for any directions of the axes.
         """
         poses = link_poses(self.topology, positions)
         M = np.zeros((6 * self.floating + len(self.joints),) * 2)
@@ -88,7 +88,7 @@ def _spatial(pi: Floats) -> Floats:
 
 
 def _second_moment(pi: Floats, R: Floats, d: Floats) -> float:
-    """Mass times square of distance from a point; the body's frame is at d from it, turned by R."""
+    """Mass times squared distance from a point; the body's frame is at d from it, rotated by R."""
     return float(0.5 * (pi[4] + pi[6] + pi[9]) + 2.0 * d @ R @ pi[1:4] + pi[0] * d @ d)
 
 

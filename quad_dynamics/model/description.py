@@ -20,7 +20,7 @@ class ContactPoint:
         name: unique among the points of a robot.
         link: name of the link.
         position: in the link's frame [m].
-        radius: of a sphere about the position that touches with its surface [m]; 0 is the point itself.
+        radius: radius of the contact sphere about the position [m]; 0 for a point.
     """
 
     name: str
@@ -31,11 +31,11 @@ class ContactPoint:
 
 @dataclass(frozen=True)
 class Rotor:
-    """The rotor of a motor; it turns `gear` times as fast as its joint and is carried by the parent link.
+    """The rotor of a motor; it rotates `gear` times as fast as its joint and is carried by the parent link.
 
     Attributes:
         joint: name of the joint it drives.
-        gear: rotor speed over joint speed [-]; negative if it turns the other way.
+        gear: rotor speed over joint speed [-]; negative if it rotates the other way.
         mass: [kg].
         inertia: [kg m^2] about its own com, (xx, xy, yy, xz, yz, zz) in its own frame; symmetric about the
             spin axis.
@@ -63,7 +63,7 @@ class Motor:
         voltage: of the battery [V].
         torque_constant: KT [N m/A].
         resistance: of the winding [Ohm].
-        damping: viscous friction of the drive at the joint [N m s/rad]; a simulator adds it to the URDF's.
+        damping: viscous friction of the drive at the joint [N m s/rad]; the simulator adds it to the URDF's.
         dry_friction: Coulomb friction of the drive at the joint [N m]; likewise.
     """
 
@@ -78,7 +78,7 @@ class Motor:
 
 @dataclass(frozen=True)
 class StandingPose:
-    """How the robot stands: height of the base frame above ground [m], joint positions [rad or m] by name."""
+    """Standing pose: height of the base frame above ground [m], joint positions [rad or m] by name."""
 
     base_height: float | None = None
     joints: dict[str, float] = field(default_factory=dict)
@@ -86,13 +86,13 @@ class StandingPose:
 
 @dataclass(frozen=True)
 class RobotDescription:
-    """Everything that is not in the URDF.
+    """All properties that are not in the URDF.
 
     Attributes:
         floating_base: whether the base floats, None if not specified.
         feet: foot links, in leg order.
         leg_names: one per foot, () for automatic names.
-        contact_points: where the robot can touch the ground.
+        contact_points: the contact points.
         rotors: by name of joint.
         motors: by name of joint.
         standing: None if not specified.

@@ -24,14 +24,14 @@ _ROTOR_KEYS = ('gear', 'mass', 'inertia', 'position', 'rpy', 'axis')
 _MOTOR_KEYS = ('torque_limit', 'voltage', 'torque_constant', 'resistance', 'damping', 'dry_friction')
 _STANDING_KEYS = ('base_height', 'joints')
 _MAX_BYTES = 1024 * 1024
-_MAX_DEPTH = 8  # of a description that is a mapping; a good one has 4
+_MAX_DEPTH = 8  # of a description given as a mapping; valid ones have 4
 
 
 def load_yaml(path: Path, problems: Problems, shown: str) -> Mapping[str, Any] | None:
     """Read the mapping below `quad_dynamics:` of a YAML file; None if it has no such key or is invalid.
 
     Args:
-        path: of the file.
+        path: path of the file.
         problems: receives the problems.
         shown: name of the file in messages.
     """
@@ -81,7 +81,7 @@ def _nodes(root: yaml.Node) -> Iterator[yaml.Node]:
     stack = [root]
     while stack:
         node = stack.pop()
-        if id(node) in seen:  # an alias is the same node once more
+        if id(node) in seen:  # an alias is the same node again
             raise yaml.YAMLError('aliases (*name) are not supported')
         seen.add(id(node))
         yield node
@@ -115,7 +115,7 @@ def as_description_mapping(data: Mapping[str, Any], problems: Problems) -> Mappi
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """The value with tuples and arrays as lists, and numpy's numbers as Python's, as YAML would give them."""
+    """The value with tuples and arrays as lists, and NumPy numbers as Python numbers, as from YAML."""
     if depth > _MAX_DEPTH:
         return value
     if isinstance(value, (np.ndarray, np.generic)):
@@ -128,7 +128,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def read_description(data: Mapping[str, Any], urdf: Urdf, problems: Problems) -> RobotDescription:
-    """Check a description against its robot; problems are noted, and the valid part is returned."""
+    """Validate a description against its robot; problems are collected, and the valid part is returned."""
     return _Reader(urdf, problems).read(data)
 
 
@@ -270,7 +270,7 @@ class _Reader:
     # ---- parts of sections
 
     def _per_joint(self, data: Mapping[str, Any], key: str, read: Any, top: str = TOP_KEY) -> dict[str, Any]:
-        """Read a mapping from joint names or patterns such as '*_hip_joint'; a full name beats patterns."""
+        """Read a mapping from joint names or patterns such as '*_hip_joint'; a full name has precedence."""
         section, where = data.get(key), f'{top}.{key}'
         if section is None or not self._mapping(section, where):
             return {}

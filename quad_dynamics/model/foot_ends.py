@@ -17,14 +17,15 @@ from quad_dynamics.model.link_shapes import LinkShape, inertia_box, moved, read_
 from quad_dynamics.model.topology import Topology
 from quad_dynamics.model.urdf import Joint, Link, Origin, Urdf
 
-_FARTHEST = 0.97  # of the largest distance from the joint: what is so far off is the end
-_AT_THE_END = 0.25  # of its distance: a link that is nearer to the end is the foot
-_SOLE, _NEAR = 0.1, 0.002  # thickness of the end: this part of its distance, and this length [m]
-_ROUND = 0.15  # an end is a ball if it is one to this part of the radius
-_LOWER_SIDE = 0.7  # cosine of the angle to the leg up to which that is asked
-_LARGEST_RADIUS = 0.3  # of such a ball, over the distance of the end
-_SIDEWAYS, _AS_WIDE = 0.15, 0.7  # cosine to the leg of directions in which an end is so wide as a ball
-_WHEEL = 0.1  # a wheel is round about its axis to this part of its radius
+_FARTHEST = 0.97  # relative to the largest distance from the joint: points beyond it are the end
+_AT_THE_END = 0.25  # relative to its distance: a link this close to the end is the foot
+_SOLE, _NEAR = 0.1, 0.002  # thickness of the end: relative to its distance, and absolute [m]
+_ROUND = 0.15  # an end is a ball if it deviates from one by less than this fraction of the radius
+_LOWER_SIDE = 0.7  # cosine of the angle to the leg up to which the lower side extends
+_LARGEST_RADIUS = 0.3  # of such a ball, relative to the distance of the end
+# Cosine to the leg of directions in which an end must be as wide as a ball, and the minimum relative width.
+_SIDEWAYS, _AS_WIDE = 0.15, 0.7
+_WHEEL = 0.1  # a wheel deviates from a circle about its axis by less than this fraction of its radius
 _WHEEL_DIRECTIONS = 24
 
 
@@ -34,8 +35,8 @@ class FootEnd:
 
     Attributes:
         position: (3,) of the foot in the body's frame [m]: centre of the ball, else middle of the end.
-        balls: (n, 4) that touch the ground, in the body's frame, n > 0.
-        source: 'collision', 'visual' or 'inertia': the geometry that it was found from.
+        balls: (n, 4) contact balls, in the body's frame, n > 0.
+        source: 'collision', 'visual' or 'inertia': the geometry it was derived from.
     """
 
     position: Floats
@@ -44,7 +45,7 @@ class FootEnd:
 
 
 def body_links(urdf: Urdf, topology: Topology, main: str) -> list[Link]:
-    """The links of the file that move as one with a main link."""
+    """The links of the file that are fixed to a main link, including itself."""
     return [link for link in urdf.links if topology.main_link[link.name] == main]
 
 
@@ -52,9 +53,9 @@ def find_end(links: Sequence[Link], poses: dict[str, Pose], urdf_path: str) -> F
     """Find the end of a body that is farthest from its joint; None if it cannot be determined.
 
     Args:
-        links: of the body.
-        poses: of these links in the body's frame.
-        urdf_path: of the robot's file.
+        links: links of the body.
+        poses: poses of these links in the body's frame.
+        urdf_path: path of the robot's file.
     """
     cloud, source = _cloud(links, poses, urdf_path)
     reach = np.linalg.norm(cloud[:, :3], axis=1) + cloud[:, 3]
@@ -63,7 +64,7 @@ def find_end(links: Sequence[Link], poses: dict[str, Pose], urdf_path: str) -> F
         return None
     farthest = cloud[reach >= _FARTHEST * length, :3].mean(axis=0)
     distance = float(np.linalg.norm(farthest))
-    if not distance > 0.0:  # a body that is centred on its joint has no end
+    if not distance > 0.0:  # a body centred on its joint has no end
         return None
     down = farthest / distance
     ball = fitted_ball(cloud, down, _LARGEST_RADIUS * length)
@@ -75,14 +76,14 @@ def find_end(links: Sequence[Link], poses: dict[str, Pose], urdf_path: str) -> F
 
 
 def fitted_ball(cloud: Floats, down: Floats, largest: float) -> Floats | None:
-    """The ball (1, 4) that the lower side of a hull is; None if it is none.
+    """The ball (1, 4) that matches the lower side of a hull; None if that is not round.
 
     The support function of a ball, h(d) = c . d + r, is linear in its centre c and radius r.
 
     Args:
-        cloud: (n, 4) balls whose hull it is.
+        cloud: (n, 4) balls of the hull.
         down: (3,) unit vector.
-        largest: radius that it may have [m].
+        largest: maximum radius [m].
     """
     d = DIRECTIONS[DIRECTIONS @ down >= _LOWER_SIDE]
     h = support(cloud, d)
@@ -91,13 +92,13 @@ def fitted_ball(cloud: Floats, down: Floats, largest: float) -> Floats | None:
     off = float(np.abs(A @ ball - h).max())
     if not 0.0 < ball[3] <= largest or off > _ROUND * ball[3] or not _is_as_wide(cloud, down, ball):
         return None
-    # it reaches exactly as far down as the hull
+    # its lowest point is that of the hull
     ball[:3] += (float(support(cloud, down[None])[0]) - float(ball[:3] @ down) - ball[3]) * down
     return ball[None]
 
 
 def _is_as_wide(cloud: Floats, down: Floats, ball: Floats) -> bool:
-    """Whether the end of a hull is as wide as a ball: that which fits a thin rod is wider."""
+    """Whether the end of a hull is as wide as a ball: a ball fitted to a thin rod is wider."""
     reaches = cloud[:, :3] @ down + cloud[:, 3]
     end = cloud[reaches >= reaches.max() - 3.0 * ball[3]]
     d = DIRECTIONS[np.abs(DIRECTIONS @ down) <= _SIDEWAYS]
@@ -105,7 +106,7 @@ def _is_as_wide(cloud: Floats, down: Floats, ball: Floats) -> bool:
 
 
 def wheel_ball(cloud: Floats, axis: Floats) -> Floats | None:
-    """The ball (1, 4) with the radius of a wheel, in the middle of its width; None if it is no wheel.
+    """The ball (1, 4) with the radius of a wheel, in the middle of its width; None if it is not a wheel.
 
     Args:
         cloud: (n, 4) balls of a body in its frame, whose origin is on the joint's axis.
@@ -122,7 +123,7 @@ def wheel_ball(cloud: Floats, axis: Floats) -> Floats | None:
     if not radius > 0.0 or np.abs(h - radius).max() > _WHEEL * radius:
         return None
     high, low = support(cloud, np.array([axis, -axis]))
-    if high + low > 2.0 * radius:  # a post that turns about itself
+    if high + low > 2.0 * radius:  # a post that rotates about itself
         return None
     return np.array([[*(0.5 * (high - low) * axis), float(h.max())]])
 
@@ -136,10 +137,10 @@ def add_foot_links(
         urdf: the file.
         topology: its tree.
         poses: pose of each link in its body.
-        feet: as found from the tree.
+        feet: foot links found in the tree.
 
     Returns:
-        The tree with the new links, the names of the feet, and the ends by names of the new feet.
+        The tree with the new links, the names of the feet, and the ends by the names of the new feet.
     """
     ends: dict[str, FootEnd] = {}
     names: list[str] = []
@@ -164,9 +165,9 @@ def add_foot_links(
 
 
 def _is_at(end: FootEnd, p: Floats) -> bool:
-    """Whether a link is at the end of its body; else it is another part of it, such as a screw.
+    """Whether a link is at the end of its body; otherwise it is another part, such as a screw.
 
-    A link says more than a guess from inertias.
+    A link is more reliable than a guess from inertias.
     """
     if end.source == 'inertia':
         return True
@@ -175,7 +176,7 @@ def _is_at(end: FootEnd, p: Floats) -> bool:
 
 
 def _with_link(topology: Topology, parent: str, name: str, xyz: tuple[float, float, float]) -> Topology:
-    """The tree with one more link, held by a fixed joint."""
+    """The tree with an additional link, attached by a fixed joint."""
     joint = Joint(f'{name}_joint', 'fixed', parent, name, Origin(xyz))
     child_joints = {**topology.child_joints, parent: [*topology.child_joints[parent], joint], name: []}
     return dataclasses.replace(
@@ -196,10 +197,10 @@ def _is_wheel(links: Sequence[Link], poses: dict[str, Pose], urdf_path: str, joi
 
 
 def _cloud(links: Sequence[Link], poses: dict[str, Pose], urdf_path: str) -> tuple[Floats, str]:
-    """Balls (n, 4) of a body in its frame, and where they are from.
+    """Balls (n, 4) of a body in its frame, and their source.
 
-    Its collision shapes. Where there are none or some cannot be read, its visual shapes as well. Where these
-    cannot either, boxes with the inertia of its links.
+    Uses its collision shapes. If there are none, or some cannot be read, adds its visual shapes. If these
+    cannot be read either, uses boxes with the inertia of its links.
     """
     collision, unread = _all_shapes(links, poses, urdf_path, 'collisions')
     if len(collision) and not unread:
@@ -216,7 +217,7 @@ def _cloud(links: Sequence[Link], poses: dict[str, Pose], urdf_path: str) -> tup
 def _all_shapes(
     links: Sequence[Link], poses: dict[str, Pose], urdf_path: str, kind: str
 ) -> tuple[Floats, bool]:
-    """Balls of all shapes of a kind of a body, and whether some cannot be read."""
+    """Balls of all shapes of one kind of a body, and whether some cannot be read."""
     balls, unread = [np.zeros((0, 4))], False
     for link in links:
         shapes: list[LinkShape]

@@ -7,9 +7,9 @@ from xml.etree.ElementTree import Element
 
 
 def free_joint(root: Element) -> Element | None:
-    """The floating joint that holds a robot in its world; None if there is none.
+    """The floating joint that connects a robot to its world; None if there is none.
 
-    The world is a root link with neither mass nor collision shapes, and with no other joint.
+    The world is a root link without mass, collision shapes and other joints.
     """
     joints = root.findall('joint')
     floating = [joint for joint in joints if joint.get('type') == 'floating']
@@ -23,6 +23,6 @@ def free_joint(root: Element) -> Element | None:
 
 
 def linked(joint: Element, end: str) -> str:
-    """Name of the link at an end of a joint, 'parent' or 'child'; '' if it has none."""
+    """Name of the link at an end of a joint, 'parent' or 'child'; '' if missing."""
     reference = joint.find(end)
     return '' if reference is None else reference.get('link', '')

@@ -13,9 +13,9 @@ from quad_dynamics.array_types import Floats
 _FLAT_TO_FULL = [0, 1, 3, 1, 2, 4, 3, 4, 5]
 _FULL_TO_FLAT = [0, 1, 4, 2, 5, 8]
 
-# A body whose smallest principal moment is below this part of its largest is as good as singular.
+# A body whose smallest principal moment is below this fraction of its largest counts as singular.
 SINGULAR = 1e-10
-# Cancellation when the inertia is shifted from the origin to the com loses this part of it.
+# Relative error by cancellation when the inertia is shifted from the origin to the com.
 _SHIFT_ERROR = 1e-14
 
 
@@ -50,7 +50,7 @@ def about_com(pi: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def rotation_of_rpy(rpy: Sequence[float]) -> Floats:
-    """R = Rz(yaw) Ry(pitch) Rx(roll): the meaning of rpy in URDF, turns about fixed axes x, y, z."""
+    """R = Rz(yaw) Ry(pitch) Rx(roll): rpy in URDF are rotations about the fixed axes x, y, z."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
     return np.array(
         [
@@ -75,7 +75,7 @@ def implausible_bodies(pi: Floats) -> list[tuple[int, str]]:
     """
     found = [(int(i), f'mass is {pi[i, 0]:g}; expected > 0') for i in np.flatnonzero(pi[:, 0] <= 0.0)]
     good = np.flatnonzero(pi[:, 0] > 0.0)
-    # Extreme ratios overflow to inf or nan; they then fail the comparison below, which is what they deserve.
+    # Extreme ratios overflow to inf or nan; they fail the comparison below, as they should.
     with np.errstate(all='ignore'):
         inertia_com = about_com(pi[good])[2]
         usable = np.isfinite(inertia_com).all(axis=(1, 2), keepdims=True)

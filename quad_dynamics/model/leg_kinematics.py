@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Positions of legs and feet in plain numpy, for the model itself, which must not call kernels."""
+"""Positions of legs and feet in plain NumPy, for the model itself, which must not call kernels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from quad_dynamics.model.legs import Leg
     from quad_dynamics.model.model import Model
 
-_ON_THE_AXIS = 0.01  # of the size of a leg's last body: a foot nearer to the last axis is not moved by it
-_LOWEST = 0.02  # balls of a foot within this share of its size above the lowest one carry with it
+# Relative to the size of a leg's last body: a foot this close to the last axis is not moved by it.
+_ON_THE_AXIS = 0.01
+_LOWEST = 0.02  # balls of a foot above the lowest one by less than this fraction of its size carry load, too
 
 
 def body_poses(model: Model, angles: Floats, joint: int) -> dict[int, tuple[Floats, Floats]]:
@@ -44,13 +45,13 @@ def frame_in_base(model: Model, angles: Floats, link: str) -> tuple[Floats, Floa
 
 
 def foot_balls(model: Model, foot: str) -> Floats:
-    """(n, 4) contact balls of a foot in its own frame, n > 0: the origin, where it has no contact point."""
+    """(n, 4) contact balls of a foot in its own frame, n > 0; the origin if it has no contact point."""
     rows = [[*c.position, c.radius] for c in model._find_points().points if c.link == foot]
     return np.array(rows or [[0.0, 0.0, 0.0, 0.0]])
 
 
 def sole(model: Model, foot: str, q: Floats) -> tuple[Floats, float]:
-    """Centre (3,) in the foot's frame and radius of the ball with which a foot stands on level ground.
+    """Centre (3,) in the foot's frame and radius of the ball on which a foot stands on level ground.
 
     A foot of several balls stands on those that are lowest in the pose; the ball is their mean.
 
@@ -72,16 +73,16 @@ def sole(model: Model, foot: str, q: Floats) -> tuple[Floats, float]:
 
 
 def contact_ball(model: Model, foot: str) -> tuple[Floats, float]:
-    """Centre (3,) in the foot's frame and radius of the ball with which a foot touches the ground [m].
+    """Centre (3,) in the foot's frame and radius of the contact ball of a foot [m].
 
-    It is the ball on which the foot stands in the standing pose, or in the neutral one of a robot that has
-    none; its lowest point touches. Control, planning and identification all go by it.
+    It is the ball on which the foot stands in the standing pose, or in the neutral pose of a robot without
+    one; its lowest point touches the ground. Control, planning and identification all use it.
     """
     return sole(model, foot, np.asarray(model.neutral if model.standing is None else model.standing))
 
 
 def moving_joints(model: Model, leg: Leg) -> tuple[int, ...]:
-    """Those of a leg's joints that move the foot: all but that of a wheel, whose axis goes through it."""
+    """The joints of a leg that move the foot: all except that of a wheel, whose axis passes through it."""
     joints = leg.joint_indices
     frame = model.frames[leg.foot]
     if len(joints) < 2 or frame.body - int(model.floating_base) != joints[-1]:
@@ -99,18 +100,18 @@ def moving_joints(model: Model, leg: Leg) -> tuple[int, ...]:
 
 
 def support_margin(com: Floats, feet: Floats) -> float:
-    """Distance of the centre of mass to the nearest edge of the polygon of the feet [m], negative outside.
+    """Distance of the centre of mass to the nearest edge of the support polygon [m], negative outside.
 
     Args:
         com: (2,) on the ground.
-        feet: (n, 2) likewise.
+        feet: (n, 2) on the ground.
     """
-    from scipy.spatial import ConvexHull, QhullError  # not whenever a model is loaded
+    from scipy.spatial import ConvexHull, QhullError  # imported only when needed
 
     if len(feet) < 3:
         return -float(np.linalg.norm(feet - com, axis=1).min(initial=np.inf))
     try:
         edges = ConvexHull(feet).equations  # a x + b y + c <= 0 inside
-    except QhullError:  # all in one line
+    except QhullError:  # all on one line
         return -float(np.linalg.norm(feet - com, axis=1).min())
     return -float((edges[:, :2] @ com + edges[:, 2]).max())

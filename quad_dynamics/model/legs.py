@@ -13,7 +13,7 @@ from quad_dynamics.model.topology import Topology
 
 LEG_ORDER = ('FL', 'FR', 'RL', 'RR')
 
-# Whole words, so that 'console' is no sole; foot and feet also as parts ('leftfoot').
+# Whole words only, so that 'console' is not a sole; foot and feet also as parts ('leftfoot').
 _FOOT_NAME = re.compile(r'foot|feet|(?<![a-z])(?:toe|toes|sole|paw|hoof|tiptoe)(?![a-z])')
 _LEG_NAME = re.compile(r'ankle|shank|calf|shin|(?<![a-z])(?:[lr]|lower)?leg(?![a-z])')
 _NOT_A_LEG = re.compile(
@@ -39,7 +39,7 @@ class Leg:
 
 
 def says_foot(name: str) -> bool:
-    """Whether the name of a link says that it is a foot."""
+    """Whether the name of a link suggests a foot."""
     return _FOOT_NAME.search(_plain(name)) is not None
 
 
@@ -77,7 +77,7 @@ def chain_to_root(topology: Topology, link: str) -> list[str]:
 
 
 def leg_chains(topology: Topology, feet: tuple[str, ...]) -> list[list[str]]:
-    """For each foot the joints that move it alone: names, from the trunk to the foot.
+    """For each foot the names of the joints that move only this foot, from the trunk to the foot.
 
     Joints that several feet share (a spine) belong to no leg.
     """
@@ -90,12 +90,12 @@ def leg_chains(topology: Topology, feet: tuple[str, ...]) -> list[list[str]]:
 
 
 def quadruped_order(topology: Topology, zero: dict[str, Pose], chains: list[list[str]]) -> list[int] | None:
-    """Order of the legs as FL, FR, RL, RR by where their first joints are; None if it is no quadruped.
+    """Order of the legs as FL, FR, RL, RR by the positions of their first joints; None if not a quadruped.
 
     Args:
         topology: the tree.
         zero: pose of each link in the root's frame with joints at zero.
-        chains: as from `leg_chains`.
+        chains: result of `leg_chains`.
     """
     if len(chains) != 4 or not all(chains):
         return None
@@ -153,7 +153,7 @@ def _lowest_rank_below(topology: Topology, rank: dict[str, int]) -> dict[str, in
 
 
 def _leg_tips(topology: Topology, links_of: dict[str, list[str]]) -> list[str]:
-    """Last bodies that hang on two joints or more and have a link named after a part of a leg."""
+    """Last bodies behind two or more joints, with a link named after a part of a leg."""
     tips = [
         main
         for main in links_of
@@ -189,5 +189,5 @@ def _foot_of(links: list[str], poses: dict[str, Pose]) -> str:
 
 
 def _plain(name: str) -> str:
-    """Lower case, words of CamelCase apart."""
+    """Lower case, with the words of CamelCase separated."""
     return re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()

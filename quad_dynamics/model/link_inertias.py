@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the <inertial> of every link: errors, and faults that are tolerable within a valid body."""
+"""Checks the <inertial> of every link: errors, and faults that are tolerable in a valid body."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.topology import Topology
 from quad_dynamics.model.urdf import Inertial, Link, Urdf
 
-# Figures of three or four digits of a flat body miss the triangle inequality by that much.
+# Values with three or four digits of a flat body can violate the triangle inequality by this much.
 _TRIANGLE_TOLERANCE = 1e-3
-# A negative moment of a fixed link that is so small a part of its body's is a slip of rounding.
+# A negative moment of a fixed link below this fraction of its body's moment counts as rounding.
 _SLIGHT = 1e-2
 
 _MASSLESS = 'links with mass 0 and inertia 0 are treated as massless: {}'
@@ -39,9 +39,9 @@ class OddInertia:
 
     Attributes:
         where: the link.
-        fault: the problem, as the rest of a sentence about the link.
+        fault: the problem, as the end of a sentence about the link.
         short: the same in brief.
-        negative: size of its negative principal moment [kg m^2].
+        negative: magnitude of its negative principal moment [kg m^2].
     """
 
     where: str
@@ -98,7 +98,7 @@ def _check_inertial(link: Link, inertial: Inertial, odd: dict[str, OddInertia], 
 
 
 def complain_of_odd_links(odd: Mapping[str, OddInertia], problems: Problems) -> None:
-    """Report odd links as errors, if it is unknown what they are fixed to."""
+    """Report odd links as errors if it is unknown what they are fixed to."""
     for each in odd.values():
         problems.error(f'{each.where}: {each.fault}')
 

@@ -23,8 +23,8 @@ class LinkShape:
     """One shape of a link.
 
     Attributes:
-        kind: of geometry, as in `Geometry`.
-        balls: (n, 4) whose hull it is, in the link's frame [m], n > 0.
+        kind: kind of geometry, as in `Geometry`.
+        balls: (n, 4) balls whose hull is the shape, in the link's frame [m], n > 0.
         R: (3, 3) rotation of the shape's frame in the link's frame.
     """
 
@@ -35,21 +35,21 @@ class LinkShape:
 
 @dataclass(frozen=True)
 class Unread:
-    """A mesh that cannot be read: its file as written in the URDF, and why, as the rest of a sentence."""
+    """An unreadable mesh: its file as written in the URDF, and the reason, as the end of a sentence."""
 
     file: str
     why: str
 
 
 def read_shapes(shapes: Sequence[Shape], urdf_path: str) -> tuple[list[LinkShape], list[Unread]]:
-    """Read shapes of a link.
+    """Read the shapes of a link.
 
     Args:
         shapes: collisions or visuals of the link.
-        urdf_path: of the robot's file, for its meshes.
+        urdf_path: path of the robot's file, for its meshes.
 
     Returns:
-        Those that can be read, and the meshes that cannot.
+        The readable shapes, and the unreadable meshes.
     """
     found: list[LinkShape] = []
     unread: list[Unread] = []
@@ -66,7 +66,7 @@ def read_shapes(shapes: Sequence[Shape], urdf_path: str) -> tuple[list[LinkShape
 
 
 def missing_meshes(urdf: Urdf) -> list[str]:
-    """Collision meshes of a file that are not found: "calf (meshes/calf.stl)"; none is opened."""
+    """Collision meshes of a file that are not found: "calf (meshes/calf.stl)"; does not open any."""
     missing: list[str] = []
     for link in urdf.links:
         for shape in link.collisions:
@@ -80,12 +80,12 @@ def missing_meshes(urdf: Urdf) -> list[str]:
 
 
 def moved(balls: Floats, X: Pose) -> Floats:
-    """Balls (n, 4) of one frame in another, in which the pose of the first is X."""
+    """Transform balls (n, 4) to another frame, in which the pose of their frame is X."""
     return np.column_stack([balls[:, :3] @ X.R.T + X.p, balls[:, 3]])
 
 
 def inertia_box(link: Link) -> Floats:
-    """Corners of the solid box with the mass and inertia of a link, in its frame; none without a mass."""
+    """Corners of the solid box with the mass and inertia of a link, in its frame; none without mass."""
     if link.inertial is None or not link.inertial.mass > 0.0:
         return np.zeros((0, 4))
     moments, axes = np.linalg.eigh(full_inertia(link.inertial.inertia))
@@ -113,5 +113,5 @@ def _balls(geometry: Geometry, urdf_path: str) -> Floats:
 
 @functools.lru_cache(maxsize=1024)
 def _extreme_vertices(path: Path, _changed: int, _size: int) -> Floats:
-    """Hull vertices of a mesh file; robots use a file for several legs."""
+    """Hull vertices of a mesh file; cached, because robots use a file for several legs."""
     return extreme_points(read_vertices(path))

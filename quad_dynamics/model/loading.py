@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`load_model`: makes a Model from a bundled name, a file or URDF text."""
+"""`load_model`: makes a Model from the name of a bundled robot, a file or URDF text."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from quad_dynamics.model.xml_tree import MAX_CHARACTERS, XmlError, decode_xml
 
 _EXPECTED = 'a .urdf or .xacro file'
 _SUFFIXES = re.compile(r'(\.(urdf|xacro|xml))+$', re.IGNORECASE)
-_LONGEST_NAME = 200  # of what is shown in a message
+_LONGEST_NAME = 200  # of text shown in a message
 _ROBOTS = Path(__file__).resolve().parent.parent / 'robots'
 
 Description = Mapping[str, Any] | str | os.PathLike[str] | None
 
 
 def bundled_robots() -> tuple[str, ...]:
-    """Names of the robots that come with the library."""
+    """Names of the robots included in the library."""
     return tuple(sorted(folder.parent.name for folder in _ROBOTS.glob('*/*.urdf')))
 
 
@@ -101,16 +101,16 @@ def _find(source: str | os.PathLike[str]) -> tuple[str, str, str]:
     if not name or not _exists(path):
         shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + '...'
         raise ModelError(shown, [_no_such_file(shown)])
-    # xacro reads the file itself, but says less clearly what is wrong with it
+    # xacro reads the file itself, but its error messages are less clear
     return _read_file(path, name), str(path), name
 
 
 def _exists(path: Path) -> bool:
     try:
         path.stat()
-    except PermissionError:  # it may exist; reading it says what is wrong
+    except PermissionError:  # it may exist; reading it will report the problem
         return True
-    except (OSError, ValueError):  # also: a name too long for the system, or with a NUL
+    except (OSError, ValueError):  # also: a name that is too long for the system, or contains a NUL
         return False
     return True
 

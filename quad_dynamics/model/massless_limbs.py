@@ -23,7 +23,7 @@ _HELD = 'joints that move only massless links ({n}) are fixed at the position cl
 def hold_massless_limbs(
     urdf: Urdf, topology: Topology, description: RobotDescription, faulty: set[str], problems: Problems
 ) -> tuple[Urdf, Topology]:
-    """Fix joints that move only massless links, which does not affect the rest of the robot.
+    """Fix joints that move only massless links. This does not affect the rest of the robot.
 
     Legs are not changed, because contact depends on them, nor are joints that the description names; without
     mass, these are rejected later.
@@ -31,12 +31,12 @@ def hold_massless_limbs(
     Args:
         urdf: the file.
         topology: its tree.
-        description: what the YAML says.
-        faulty: links whose mass is not known.
+        description: from the YAML file.
+        faulty: links with unknown mass.
         problems: receives the joints.
 
     Returns:
-        The file and its tree, changed or as they were.
+        The file and its tree, changed or unchanged.
     """
     held = _massless(urdf, topology, faulty) - _needed(topology, description)
     movable = {joint.name for joint in urdf.joints if joint.is_movable}
@@ -69,7 +69,7 @@ def _massless(urdf: Urdf, topology: Topology, faulty: set[str]) -> set[str]:
 
 
 def _needed(topology: Topology, description: RobotDescription) -> set[str]:
-    """Names of the joints of legs, and of those that the description speaks of."""
+    """Names of the joints of legs, and of those that the description mentions."""
     named = {*description.rotors, *description.motors}
     named |= set(description.standing.joints) if description.standing is not None else set()
     feet = description.feet
@@ -79,7 +79,7 @@ def _needed(topology: Topology, description: RobotDescription) -> set[str]:
 
 
 def _fixed(joint: Joint) -> Joint:
-    """The joint held where it is nearest to zero within its limits."""
+    """The joint fixed at its position closest to zero within its limits."""
     low = -math.inf if joint.limit.lower is None else joint.limit.lower
     high = math.inf if joint.limit.upper is None else joint.limit.upper
     position = min(max(0.0, low), high)

@@ -20,10 +20,11 @@ _INNER_FOLDERS = ('urdf', 'urdfs', 'xacro', 'robots', 'robot', 'model', 'models'
 
 
 def package_folder(urdf_path: str) -> str:
-    """Folder that the meshes of a URDF file may lie in.
+    """Folder that must contain the meshes of a URDF file.
 
-    It is the nearest folder upwards with a `package.xml`. Without one it is the folder above that of the file
-    if this is called `urdf` or the like (`robot/urdf/robot.urdf` beside `robot/meshes`), else the file's own.
+    It is the nearest folder upwards with a `package.xml`. Without one it is the parent of the file's folder
+    if that is called `urdf` or similar (`robot/urdf/robot.urdf` beside `robot/meshes`), else the file's own
+    folder.
     """
     folder = Path(os.path.normpath(Path.cwd() / urdf_path)).parent
     for candidate in (folder, *folder.parents[:_LEVELS_TO_PACKAGE]):
@@ -36,10 +37,11 @@ class MeshPaths:
     """Checks the mesh and texture paths of one URDF."""
 
     def __init__(self, urdf_path: str) -> None:
-        """Look where the file is.
+        """Find the package of the file.
 
         Args:
-            urdf_path: of the URDF file; '' for a text, as if it were in a folder `urdf` of its package.
+            urdf_path: path of the URDF file; '' for text, which is treated as if it were in a folder `urdf`
+                of its package.
         """
         self._folder = os.path.normpath(Path.cwd() / urdf_path / '..') if urdf_path else '/package/urdf'
         self._package = package_folder(urdf_path) if urdf_path else '/package'

@@ -2,8 +2,8 @@
 """Vertices of mesh files (STL, OBJ, COLLADA), for uses that need only the convex hull of a mesh.
 
 Only vertices that belong to a face are used: published files have others far outside. Normals, materials and
-textures are ignored, so that no other file is ever opened. Files are not trusted: sizes are limited, and
-COLLADA is parsed without entities. As in RViz, the unit of a COLLADA file is used and its up axis is ignored.
+textures are ignored, so no other file is ever opened. Files are not trusted: sizes are limited, and COLLADA
+is parsed without entities. As in RViz, the unit of a COLLADA file is used and its up axis is ignored.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _NUMBERS = re.compile(rb'^[ \t]*v(?:ertex)?[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)', r
 
 
 class MeshError(Exception):
-    """A mesh cannot be used; the message says why, as the rest of a sentence about the file."""
+    """A mesh cannot be used; the message gives the reason, as the end of a sentence about the file."""
 
 
 def find_mesh(filename: str, urdf_path: str) -> Path:
-    """The file that a path in a URDF means.
+    """The file that a path in a URDF refers to.
 
-    A `package://NAME/...` is looked for in the package NAME (see `packages`), then in the URDF's own package
-    under whatever name. An absolute path of another machine is looked for in the URDF's own package.
+    A `package://NAME/...` is looked for in the package NAME (see `packages`), then in the URDF's own package,
+    regardless of its name. An absolute path of another machine is looked for in the URDF's own package.
 
     Args:
         filename: as written in the URDF.
-        urdf_path: of the URDF file; '' for a text.
+        urdf_path: path of the URDF file; '' for text.
 
     Raises:
         MeshError: there is no such file, or the path leaves the package.
@@ -74,7 +74,7 @@ def find_mesh(filename: str, urdf_path: str) -> Path:
 
 
 def read_vertices(path: Path) -> Floats:
-    """Vertices (n, 3) of a mesh file, n > 0; some may be there twice.
+    """Vertices (n, 3) of a mesh file, n > 0; may contain duplicates.
 
     Raises:
         MeshError: the file cannot be read, is invalid, empty or too large, or has an unsupported format.
@@ -100,7 +100,8 @@ def read_vertices(path: Path) -> Floats:
 
 def _read_stl(raw: bytes) -> Floats:
     n = int.from_bytes(raw[80:84], 'little') if len(raw) >= 84 else 0
-    # Binary files may start with 'solid', too, but they have zeros in the number of triangles at the latest.
+    # Binary files may start with 'solid', too, but contain zero bytes, at the latest in the number of
+    # triangles.
     if raw.lstrip()[:5].lower() == b'solid' and b'\0' not in raw[:84]:
         return _text_vertices(raw)
     if len(raw) < 84 + 50 * n or len(raw) < 84:
@@ -114,7 +115,7 @@ def _read_obj(raw: bytes) -> Floats:
     vertices = _text_vertices(raw)
     corners = b' '.join(_FACE.findall(raw)).split()
     indices = _as_bytes([corner.partition(b'/')[0] for corner in corners]).astype(np.int64)
-    if (indices <= 0).any():  # counted backwards from where the face stands; all vertices are the safe answer
+    if (indices <= 0).any():  # relative to the position of the face; using all vertices is safe
         return vertices
     return _used(vertices, indices - 1)
 
@@ -135,7 +136,7 @@ def _text_vertices(raw: bytes) -> Floats:
 
 
 def _as_bytes(words: list[bytes]) -> npt.NDArray[np.bytes_]:
-    """Words as an array of fixed-length byte strings."""
+    """Tokens as an array of fixed-length byte strings."""
     longest = max(map(len, words), default=0)
     if longest > _LONGEST_NUMBER:
         raise ValueError(f'it has a number of {longest} characters; expected at most {_LONGEST_NUMBER}')
@@ -146,7 +147,7 @@ def _as_bytes(words: list[bytes]) -> npt.NDArray[np.bytes_]:
 
 
 def _read_dae(raw: bytes) -> Floats:
-    """Vertices of all geometries that the scene shows, [m]."""
+    """Vertices of all geometries in the scene [m]."""
     root = parse_xml(decode_xml(raw)).root
     by_id = {element.get('id', ''): element for element in root.iter() if isinstance(element.tag, str)}
     unit = next(iter(_below(root, 'asset/unit')), None)
@@ -157,7 +158,7 @@ def _read_dae(raw: bytes) -> Floats:
     ]
     nodes = [node for scene in shown if scene is not None for node in _below(scene, 'node')]
     instances = _instances(nodes, by_id)
-    if not instances:  # a bare library of geometries
+    if not instances:  # a library of geometries without a scene
         instances = [(geometry, np.eye(4)) for geometry in _below(root, 'library_geometries/geometry')]
     clouds = [_moved(_positions(geometry, by_id), X) for geometry, X in instances]
     return scale * np.concatenate([np.zeros((0, 3)), *clouds])
@@ -166,7 +167,7 @@ def _read_dae(raw: bytes) -> Floats:
 def _instances(nodes: list[Element], by_id: dict[str, Element]) -> list[tuple[Element, Floats]]:
     """The geometries below some nodes, with their transforms.
 
-    Nodes may refer to others, and in a broken file to themselves; so their number is limited.
+    Nodes may refer to others, and in a broken file to themselves, so their number is limited.
     """
     found: list[tuple[Element, Floats]] = []
     waiting = [(node, np.eye(4)) for node in nodes]
@@ -204,7 +205,7 @@ def _transform(tag: str, values: Floats) -> Floats:
 
 
 def _positions(geometry: Element, by_id: dict[str, Element]) -> Floats:
-    """Vertices of one geometry that its faces use."""
+    """Vertices of one geometry that are used by its faces."""
     clouds = []
     for mesh in _below(geometry, 'mesh'):
         indices = [_vertex_indices(child) for child in mesh if _tag(child) in _FACES]
@@ -233,7 +234,7 @@ def _vertex_indices(faces: Element) -> Ints:
 
 
 def _moved(points: Floats, X: Floats) -> Floats:
-    with np.errstate(all='ignore'):  # what is not finite is told later on
+    with np.errstate(all='ignore'):  # values that are not finite are reported later
         return np.asarray(points @ X[:3, :3].T + X[:3, 3])
 
 

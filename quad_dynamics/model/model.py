@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model of a robot: immutable numbers that every algorithm reads."""
+"""The model of a robot: immutable data that every algorithm reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from quad_dynamics.model.urdf import Urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
-# Fields that follow from all others: the model as the kernels read it, see `packing`.
+# Fields derived from all others: the model in the form that the kernels read, see `packing`.
 _PACKED = ('_packed', '_mixed')
 
 
@@ -61,7 +61,7 @@ class Model:
     Build it with `load_model`; change it with the `with_...` methods, which return a new model that shares
     everything else.
 
-    A body is what moves as one: a link with all links that fixed joints hold to it. Its frame is the frame
+    A body is a link with all links that are connected to it by fixed joints. Its frame is the frame
     of its main link: the root link, or the child link of the movable joint. All arrays are read-only float64.
 
     Attributes:
@@ -69,32 +69,31 @@ class Model:
         floating_base: whether the root link moves freely.
         joint_names: the nj movable joints in the order of q; a parent comes before its children.
         body_names: main links of the nb bodies; with a floating base the root link first, then the child of
-            each joint in joint order. The immobile root of a fixed-base model is no body.
+            each joint in joint order. The immobile root of a fixed-base model is not a body.
         base_name: root link.
         parents: (nj,) index of the parent joint, -1 for the base or root.
         joint_R: (nj, 3, 3) R_PL, the child link's frame at q = 0 in the parent body's frame.
         joint_p: (nj, 3) p_PL, likewise [m].
         joint_axis: (nj, 3) unit axis in the child link's frame.
         is_prismatic: (nj,) bool.
-        q_min: (nj,) [rad or m], -inf where there is no limit.
+        q_min: (nj,) [rad or m], -inf if there is no limit.
         q_max: (nj,) likewise, +inf.
-        velocity_limit: (nj,) [rad/s or m/s], inf where there is none.
-        effort_limit: (nj,) [N m or N], inf where there is none.
+        velocity_limit: (nj,) [rad/s or m/s], inf if there is none.
+        effort_limit: (nj,) [N m or N], inf if there is none.
         viscous: (nj,) viscous friction F_v [N m s/rad or N s/m].
         coulomb: (nj,) Coulomb friction F_c [N m or N].
         pi: (10 nb,) inertial parameters of the links, without rotors: for each body [m, mcx, mcy, mcz, Ixx,
             Ixy, Iyy, Ixz, Iyz, Izz], the inertia about the body frame's origin and in its axes.
         gravity: (3,) in the world [m/s^2].
-        rotor_gear: (nj,) rotor speed over joint speed, 1 where there is no rotor.
-        rotor_inertia: (nj,) axial inertia of the rotor [kg m^2], 0 where there is none.
+        rotor_gear: (nj,) rotor speed over joint speed, 1 if there is no rotor.
+        rotor_inertia: (nj,) axial inertia of the rotor [kg m^2], 0 if there is none.
         rotor_axis: (nj, 3) unit spin axis in the parent body's frame.
-        rotor_pi: (10 nb,) what the rotors add to the bodies that carry them, as if fixed to them. Rotors on
-            the immobile root of a fixed-base model add to no body.
+        rotor_pi: (10 nb,) parameters that the rotors add to the bodies that carry them, as if fixed to them.
+            Rotors on the immobile root of a fixed-base model add to no body.
         legs: in the order FL, FR, RL, RR on a quadruped.
         frames: every link of the file, and every foot that was found at the end of one, by name.
-        description: what the robot description said, or what was found from the tree.
-        described_standing: (nq,) the pose to stand in that the robot description gives, None if it gives
-            none.
+        description: the robot description, completed from the tree.
+        described_standing: (nq,) the standing pose of the robot description, None if it has none.
         warnings: about the file.
         urdf: the file's content.
     """
@@ -182,12 +181,12 @@ class Model:
 
     @property
     def total_mass(self) -> float:
-        """Mass of all that moves, rotors included [kg]."""
+        """Mass of all moving bodies, including rotors [kg]."""
         return float(self.pi[::10].sum() + self.rotor_pi[::10].sum())
 
     @property
     def unit_rotor_pi(self) -> Floats:
-        """(10 nb, nj) what unit axial inertia of each joint's rotor adds to `rotor_pi`."""
+        """(10 nb, nj) contribution of unit axial inertia of each joint's rotor to `rotor_pi`."""
         pi, carrier = np.zeros((self.nb, 10, self.nj)), self.parents + int(self.floating_base)
         for j in np.flatnonzero(carrier >= 0):
             pi[carrier[j], 4:, j] = flat_inertia(np.outer(self.rotor_axis[j], self.rotor_axis[j]))
@@ -195,7 +194,7 @@ class Model:
 
     @property
     def neutral(self) -> Floats:
-        """(nq,) base at the origin, joints at zero or at the limit nearest to it."""
+        """(nq,) base at the origin, joints at zero or at the closest limit."""
         joints = np.clip(np.zeros(self.nj), self.q_min, self.q_max)
         if not self.floating_base:
             return joints
@@ -203,10 +202,10 @@ class Model:
 
     @property
     def contact_points(self) -> tuple[ContactPoint, ...]:
-        """Where the robot can touch the ground: from its description, else from its collision shapes.
+        """The contact points: from the robot description, else from the collision shapes.
 
-        They are found at the first use, which reads the meshes (docs/robot_description.md). A mesh that
-        cannot be read is a `ModelWarning`.
+        They are computed on first use, which reads the meshes (docs/robot_description.md). A mesh that cannot
+        be read causes a `ModelWarning`.
         """
         found = self._find_points()
         for message in found.warnings:
@@ -231,10 +230,10 @@ class Model:
 
     @property
     def standing(self) -> Floats | None:
-        """(nq,) a pose to stand in, the feet on the ground z = 0.
+        """(nq,) the standing pose, with the feet on the ground z = 0.
 
-        From the robot description; else, for a floating robot with feet, a crouch with the feet below the
-        hips that is computed at the first use. None for all others, and if there is no such crouch.
+        It comes from the robot description; else, for a floating robot with feet, it is a crouch with the
+        feet below the hips, computed on first use. None for all other robots, and if there is no such crouch.
         """
         if self._standing is None:
             from quad_dynamics.model.crouch import find_crouch, put_on_ground
@@ -299,7 +298,7 @@ class Model:
         """The same robot with other rotors (nj,); None: unchanged, as are mass and transverse inertia.
 
         Args:
-            inertia: axial, before the gear [kg m^2]; links that carry the rotors feel the change, too.
+            inertia: axial, before the gear [kg m^2]; it also changes the links that carry the rotors.
             gear: rotor speed over joint speed.
 
         Raises:
@@ -313,7 +312,7 @@ class Model:
         return self._replace(**changes)
 
     def with_gravity(self, gravity: npt.ArrayLike) -> Model:
-        """The same robot under another gravity (3,) in the world [m/s^2].
+        """The same robot with another gravity (3,) in the world [m/s^2].
 
         Raises:
             ArgumentError: wrong shape or not finite.
@@ -321,11 +320,11 @@ class Model:
         return self._replace(gravity=_vector(gravity, 3, 'gravity'))
 
     def without_rotors(self) -> Model:
-        """The same robot with rotors that have neither mass nor inertia; the gears stay."""
+        """The same robot with massless rotors without inertia; the gears are kept."""
         return self._replace(rotor_inertia=np.zeros(self.nj), rotor_pi=np.zeros(10 * self.nb))
 
     def _replace(self, **changes: Any) -> Model:
-        """A copy that shares all but the changes; dataclasses.replace would run through all fields."""
+        """A copy that shares everything except the changes; dataclasses.replace would process all fields."""
         new = object.__new__(Model)
         for name in self.__slots__:
             if name not in _PACKED:
@@ -337,7 +336,7 @@ class Model:
         return new
 
     def _pack(self) -> None:
-        """Make the forms that the kernels read."""
+        """Make the data that the kernels read."""
         for name, packed in zip(_PACKED, pack_both(self), strict=True):
             object.__setattr__(self, name, packed)
 
@@ -346,9 +345,9 @@ class Model:
     def to_urdf(self) -> str:
         """The robot as URDF text; loading it gives the same numbers.
 
-        Inertial parameters and friction that were replaced are written in: a body whose parameters changed
-        has them all on its main link. Everything else of the file stays as it was. Rotors, gravity and the
-        robot description are not part of a URDF.
+        Changed inertial parameters and friction are written to the text; if the parameters of a body changed,
+        its main link gets all of them. The rest of the file is unchanged. Rotors, gravity and the robot
+        description are not part of a URDF.
 
         Raises:
             ArgumentError: a body has no mass but a first moment, which URDF cannot represent.
@@ -358,13 +357,13 @@ class Model:
         return write_model(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What starts with _ is built again where it is needed.
+        # Fields that start with _ are rebuilt when needed.
         names = [name for name in self.__slots__ if not name.startswith('_')]
         return _restore, (names, [getattr(self, name) for name in names])
 
 
 def _refuse(self: Model, name: str, value: object) -> None:
-    """Reject assignments with advice; the error of a dataclass with slots would be cryptic."""
+    """Reject assignments with a helpful message; that of a dataclass with slots is cryptic."""
     raise FrozenInstanceError(
         f"'{name}' of a model cannot be set; use its with_... methods, which return a new model"
     )
@@ -382,7 +381,7 @@ def _vector(values: npt.ArrayLike, size: int, name: str) -> Floats:
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
         raise ArgumentError(f'{name} has masked values; expected ({size},) numbers')
     try:
-        if np.iscomplexobj(values):  # numpy would drop the imaginary part with a mere warning
+        if np.iscomplexobj(values):  # NumPy would drop the imaginary part with only a warning
             raise TypeError('it is complex')
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a model that was not made by `load_model`, since the kernels trust its sizes and its tree."""
+"""Validates a model that was not made by `load_model`, since the kernels rely on its sizes and its tree."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def check_model(model: Model) -> None:
-    """Check sizes, types and the order of the joints.
+    """Validate sizes, types and the order of the joints.
 
     Raises:
-        ArgumentError: the arrays do not belong to a tree of these joints.
+        ArgumentError: the arrays do not describe a tree of these joints.
     """
     nj, nb = len(model.joint_names), len(model.body_names)
     if nb != nj + bool(model.floating_base):
@@ -44,8 +44,8 @@ def check_model(model: Model) -> None:
 
 
 def _check_tree(model: Model) -> None:
-    """Parents come first, and the joints that a joint moves follow it without a gap."""
-    way = [-1]  # from the base to the joint before
+    """Check that parents come first, and that the joints of a subtree are consecutive."""
+    way = [-1]  # path from the base to the previous joint
     for joint, parent in enumerate(model.parents.tolist()):
         while way and way[-1] != parent:
             way.pop()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds ROS packages by name, for `package://NAME/...` and `$(find NAME)`, with and without ROS.
 
-Places, in this order: the folders above the file that are the package or hold it, other packages of the same
-repository or workspace, then `AMENT_PREFIX_PATH` and `ROS_PACKAGE_PATH`.
+Searched in this order: the folders above the file that are the package or contain it, other packages of the
+same repository or workspace, then `AMENT_PREFIX_PATH` and `ROS_PACKAGE_PATH`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pathlib import Path
 
 from quad_dynamics.model.problems import why_unreadable
 
-_LEVELS_UP = 8  # folders above a file that may be the package that a path names
-_LEVELS_DOWN = 5  # below a repository
-_MOST_FOLDERS = 4000  # of a repository that are looked into
-_KEPT = 5.0  # what was found in a repository is believed for that long [s]
+_LEVELS_UP = 8  # folders above a file that may be the named package
+_LEVELS_DOWN = 5  # levels below a repository
+_MOST_FOLDERS = 4000  # maximum number of folders searched in a repository
+_KEPT = 5.0  # lifetime of the cached search results [s]
 _SKIPPED = ('build', 'install', 'log', 'node_modules', 'meshes')
 _NAME = re.compile(rb'<name>\s*([^<\s]+)\s*</name>')
 _VARIABLES = ('AMENT_PREFIX_PATH', 'ROS_PACKAGE_PATH')
 
 
 def package_folders(name: str, file: str) -> list[Path]:
-    """Folders that may be the package of a name, the likeliest first; those outside ROS exist.
+    """Folders that may be a package, the most likely first; those outside ROS exist.
 
     Args:
-        name: of the package.
+        name: name of the package.
         file: path of the file that names it; '' if there is none.
     """
     folders: list[Path] = []
@@ -49,12 +49,12 @@ def package_folders(name: str, file: str) -> list[Path]:
 
 
 def find_package(name: str, file: str) -> Path | None:
-    """The folder of a package; None if it is in none of the places."""
+    """The folder of a package; None if it is not found."""
     return next((folder for folder in package_folders(name, file) if folder.is_dir()), None)
 
 
 def places_searched(file: str) -> str:
-    """The places that `find_package` looks at, for a message."""
+    """The places that `find_package` searches, for a message."""
     places = [f'the {_LEVELS_UP} folders above {Path(file).name}'] if file else []
     root = _repository(file) if file else None
     if root is not None:
@@ -103,7 +103,7 @@ def _tick() -> int:
 
 @functools.lru_cache(maxsize=16)
 def _packages_below(root: str, _time: int) -> dict[str, Path]:
-    """Packages below a folder, by name; the one that is nearest to it where there are several."""
+    """Packages below a folder, by name; the nearest one if there are several."""
     found: dict[str, Path] = {}
     level, visited = [Path(root)], 0
     for _ in range(_LEVELS_DOWN + 1):
@@ -115,7 +115,7 @@ def _packages_below(root: str, _time: int) -> dict[str, Path]:
             name = package_name(folder)
             if name:
                 found.setdefault(name, folder)
-            else:  # a package holds no other
+            else:  # packages are not nested
                 below += _subfolders(folder)
         level = below
     return found

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from quad_dynamics.errors import ModelError
 
-# A broken file of a million elements must not produce a message of a million lines.
+# A broken file with a million elements must not produce a message with a million lines.
 _MOST_PROBLEMS = 200
-_MOST_ITEMS = 8  # of a doubt that is counted
+_MOST_ITEMS = 8  # listed in a counted warning
 
 
 class Problems:
-    """Errors, and warnings grouped by kind: one line each, however many links are concerned."""
+    """Errors, and warnings grouped by kind: one line per kind, regardless of the number of links."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -23,27 +23,27 @@ class Problems:
         self._warnings: dict[str, dict[str, None]] = {}
 
     def error(self, text: str) -> None:
-        """Note one problem that prevents a model."""
+        """Add a problem that prevents a model."""
         self._n_errors += 1
         if len(self._errors) < _MOST_PROBLEMS and text not in self._errors:
             self._errors.append(text)
 
     def warn(self, kind: str, item: str) -> None:
-        """Note one warning.
+        """Add a warning.
 
         Args:
-            kind: a sentence with `{}` where the list of items goes. `{n}` in it becomes their number, and
+            kind: a sentence with `{}` where the list of items goes. `{n}` is replaced by their number, and
                 then only the first are listed.
-            item: what it is about, e.g. the name of a link.
+            item: its subject, e.g. the name of a link.
         """
         items = self._warnings.setdefault(kind, {})
         items[item] = None
 
     def doubting(self, kind: str) -> Problems:
-        """A collector that notes problems here as warnings, for minor issues.
+        """A collector that adds its problems here as warnings, for minor issues.
 
         Args:
-            kind: of these warnings, as in `warn`.
+            kind: kind of these warnings, as in `warn`.
         """
         return _Doubts(self, kind)
 
@@ -101,12 +101,12 @@ def _line(kind: str, items: list[str], most: int | None) -> str:
 def why_unreadable(path: Path, expected: str, most_bytes: int) -> str:
     """The reason why a path cannot be read as a file; '' if it can.
 
-    Only regular files are read: pipes may block, and devices may never end.
+    Only regular files are read: pipes may block, and devices may be endless.
 
     Args:
-        path: of the file.
-        expected: what kind of file it should be, for the message.
-        most_bytes: the largest size that is read.
+        path: path of the file.
+        expected: expected kind of file, for the message.
+        most_bytes: maximum size.
     """
     try:
         status = path.stat()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Geared rotors: their contribution to the bodies that carry them and to the joints that they drive.
 
-A rotor is fixed to the joint's PARENT body and turns n times as fast as the joint. Carried along as a rigid
-part it adds mass and inertia to the parent (`rotor_pi`); its own spin adds n^2 I to the joint and couples
-the joint's acceleration with that of the parent (the kernels do this from gear, axial inertia and axis).
+A rotor is mounted on the joint's PARENT body and rotates n times as fast as the joint. As a rigid part it
+adds mass and inertia to the parent (`rotor_pi`); its own rotation adds n^2 I to the joint and couples the
+joint's acceleration with that of the parent (the kernels do this from gear, axial inertia and axis).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quad_dynamics.model.inertia import full_inertia, pi_of
 from quad_dynamics.model.problems import Problems
 from quad_dynamics.model.urdf import Joint, Origin
 
-# Figures of three digits; a rotor that is less round than this is a mistake in the file.
+# For values with three digits; a rotor that is less round than this is an error in the file.
 _ROUNDNESS = 1e-3
 
 
@@ -49,7 +49,7 @@ def rotor_arrays(
         poses: pose of each link in its body.
         carrier: (nj) index of each joint's parent body, -1 for an immobile root.
         n_bodies: number of bodies.
-        problems: receives rotors that are not round about their spin axis.
+        problems: receives rotors that are not symmetric about their spin axis.
     """
     gear, inertia = np.ones(len(joints)), np.zeros(len(joints))
     axis, pi = np.zeros((len(joints), 3)), np.zeros((n_bodies, 10))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a robot can touch the ground, and how it stands."""
+"""Contact points from the tree, and the standing height."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quad_dynamics.model.urdf import Joint, Shape, Urdf, Vector3
 
 
 def link_poses(topology: Topology, joint_positions: Mapping[str, float]) -> dict[str, Pose]:
-    """Pose X_0L of every link in the root link's frame; joints that are not named are at zero."""
+    """Pose X_0L of every link in the root link's frame; joints that are not given are at zero."""
     poses = {topology.root: IDENTITY}
     for link in topology.links[1:]:
         joint = topology.parent_joint[link]
@@ -52,7 +52,7 @@ def find_contact_points(
 
 
 def standing_height(poses: Mapping[str, Pose], points: Sequence[ContactPoint]) -> float:
-    """Height of the root's frame at which the lowest of the points touches the ground [m]."""
+    """Height of the root's frame at which the lowest contact point touches the ground [m]."""
     lowest = [(poses[c.link].p + poses[c.link].R @ np.array(c.position))[2] - c.radius for c in points]
     return -float(min(lowest))
 

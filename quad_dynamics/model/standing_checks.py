@@ -12,10 +12,10 @@ from quad_dynamics.model.crouch import foot_heights
 from quad_dynamics.model.leg_kinematics import body_poses, foot_balls, frame_in_base, support_margin
 from quad_dynamics.model.model import Model
 
-_UNEVEN = 0.01  # of the legs' length: feet whose heights differ by more do not stand on level ground
+_UNEVEN = 0.01  # relative to the legs' length: feet whose heights differ by more are not on level ground
 _LEAST_UNEVEN = 2e-3  # [m]
 _MOST_NAMED = 4
-_TOO_LARGE = 2.0  # radius of gyration of a body over the size of the whole robot
+_TOO_LARGE = 2.0  # radius of gyration of a body relative to the size of the robot
 
 
 def contact_doubts(model: Model) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tree of links and joints: its validation, and which links move together.
 
-Nothing here recurses, so that a chain of thousands of links does not exhaust Python's stack.
+Nothing here is recursive, so a chain of thousands of links does not exhaust Python's stack.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Topology:
         main_link: for each link, the main link of its body: the root, or the child of the movable joint
             above.
         links: names of all links, a parent before its children.
-        position: place of each joint in the document.
+        position: index of each joint in the document.
     """
 
     root: str
@@ -52,7 +52,7 @@ class Topology:
 
 
 def find_topology(urdf: Urdf, problems: Problems) -> Topology | None:
-    """Check that links and joints form one tree; None (with the problems noted) if they do not."""
+    """Check that links and joints form one tree; None (with the problems added) if they do not."""
     n_errors = problems.n_errors
     names = {link.name for link in urdf.links}
     usable = [joint for joint in urdf.joints if _ends_exist(joint, names, problems)]
@@ -63,7 +63,7 @@ def find_topology(urdf: Urdf, problems: Problems) -> Topology | None:
     _check_loops(parent_joint, problems)
     roots = [link.name for link in urdf.links if link.name and link.name not in parent_joint]
     all_usable = len(usable) == len(urdf.joints)
-    if len(set(roots)) > 1 and all_usable:  # a joint that could not be used leaves its child without a parent
+    if len(set(roots)) > 1 and all_usable:  # an unusable joint leaves its child without a parent
         shown = ', '.join(f"'{name}'" for name in roots[:10])
         problems.error(
             f'the robot has {len(roots)} root links (not the child of any joint): {shown}; expected one'
@@ -110,7 +110,7 @@ def _unique_parents(joints: list[Joint], problems: Problems) -> dict[str, Joint]
 
 
 def _check_loops(parent_joint: dict[str, Joint], problems: Problems) -> None:
-    """Follow the parents upwards from each link; a link met twice on the way is in a loop."""
+    """Follow the parents upwards from each link; a link that is visited twice is in a loop."""
     finished: set[str] = set()
     for start in parent_joint:
         path: list[str] = []

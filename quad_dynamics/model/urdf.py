@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contents of a URDF file as plain immutable data. Lengths in m, angles in rad, SI throughout."""
+"""The contents of a URDF file as plain immutable data, in SI units and rad."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JOINT_TYPES = (*MOVABLE_TYPES, 'fixed')
 
 @dataclass(frozen=True)
 class Origin:
-    """Pose in the parent's frame: `rpy` turns about the fixed axes x, y, z in this order, R = Rz Ry Rx."""
+    """Pose in the parent's frame: `rpy` are rotations about the fixed axes x, y, z in order, R = Rz Ry Rx."""
 
     xyz: Vector3 = (0.0, 0.0, 0.0)
     rpy: Vector3 = (0.0, 0.0, 0.0)
@@ -52,7 +52,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Material:
-    """Look of a visual. A material without colour and texture refers to the robot's material of that name."""
+    """Appearance of a visual. Without colour and texture it refers to the robot's material of that name."""
 
     name: str
     rgba: tuple[float, float, float, float] | None = None
@@ -74,7 +74,7 @@ class Link:
     """One link.
 
     Attributes:
-        line: where it starts in the file.
+        line: line at which it starts in the file.
         has_inertial: whether there is an <inertial>, even one that could not be read.
     """
 
@@ -145,8 +145,8 @@ class Urdf:
         joints: in document order.
         materials: those defined for the whole robot.
         text: the text that was read; writing a changed robot starts from it, so nothing of the file is lost.
-        path: of the file, '' if it came as text.
-        floating: whether the file declares a floating robot; the world link is left out.
+        path: path of the file, '' if it was given as text.
+        floating: whether the file declares a floating robot; the world link is omitted.
     """
 
     name: str

@@ -16,7 +16,7 @@ from quad_dynamics.model.xml_tree import XmlTree
 
 T = TypeVar('T')
 
-# Beyond this a mass, length or inertia is a slip of the pen, and squares of it would overflow.
+# A larger mass, length or inertia is a typing error, and its square could overflow.
 MAX_MAGNITUDE = 1e9
 _ATTRIBUTES = {
     'origin': ('xyz', 'rpy'),
@@ -33,21 +33,21 @@ _NUMBER = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?')
 
 
 class ElementReader:
-    """Reads elements of one tree; their problems go to `problems`."""
+    """Reads elements of one tree; problems are added to `problems`."""
 
     def __init__(self, tree: XmlTree, problems: Problems) -> None:
         self.tree = tree
         self.problems = problems
 
     def name(self, element: Element, what: str) -> str:
-        """Name of an element; a problem if it has none."""
+        """Name of an element; missing names are a problem."""
         name = element.get('name', '')
         if not name.strip():
             self.problems.error(f'{what} has no name')
         return name
 
     def child(self, element: Element, tag: str, where: str, read: Callable[[Element, str], T]) -> T | None:
-        """Read the only child of that tag; None if there is none."""
+        """Read the only child with this tag; None if there is none."""
         children = element.findall(tag)
         if len(children) > 1:
             self.several(element, tag, where)
@@ -83,7 +83,7 @@ class ElementReader:
         largest: float | None = MAX_MAGNITUDE,
         required: bool = False,
     ) -> float | None:
-        """A number of an attribute; None if it is missing or invalid."""
+        """Read a number from an attribute; None if it is missing or invalid."""
         text = element.get(key)
         if text is None:
             if required:
@@ -100,7 +100,7 @@ class ElementReader:
         return value
 
     def numbers(self, element: Element, key: str, count: int, where: str) -> tuple[float, ...] | None:
-        """A given count of numbers of an attribute."""
+        """Read a fixed number of values from an attribute."""
         text = element.get(key)
         if text is None:
             self.problems.error(f'{where} has no {key}; expected {_expected(count)}')
@@ -108,11 +108,11 @@ class ElementReader:
         return self.parse(text, count, f'{where} {key}', MAX_MAGNITUDE)
 
     def parse(self, text: str, count: int, where: str, largest: float | None) -> tuple[float, ...] | None:
-        """A given count of numbers, none beyond `largest`."""
+        """Parse a fixed number of values, none beyond `largest`."""
         words = text.split()
         expected = _expected(count)
         shown = shorten(text)
-        # float() alone would also take 'nan', 'inf', '1_000' and digits of other scripts.
+        # float() alone would also accept 'nan', 'inf', '1_000' and digits of other scripts.
         if len(words) != count or not all(_NUMBER.fullmatch(word) and word.isascii() for word in words):
             self.problems.error(f"{where} is '{shown}'; expected {expected}")
             return None
@@ -136,7 +136,7 @@ class ElementReader:
                 self.problems.error(f"{len(where)} {kind}s are named '{name}' (lines {at}); expected one")
 
     def misspelt(self, element: Element, known: tuple[str, ...], where: str) -> None:
-        """Warn about children with a misspelt tag: a lost <inertial> is hard to notice otherwise."""
+        """Warn about children with a misspelt tag: a lost <inertial> would be hard to notice."""
         for child in elements(element):
             close = [] if child.tag in known else difflib.get_close_matches(child.tag, known, 1, 0.8)
             if close:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads URDF text: every number is checked, and every problem is collected with its name and line.
+"""Reads URDF text: every number is validated, and every problem is collected with its name and line.
 
 Ambiguities that affect dynamics or contact are errors; everything else is a warning. Checks of single
-elements live here and in `urdf_shapes`; what concerns the tree is in `topology`, what concerns masses in
-`bodies`.
+elements are here and in `urdf_shapes`, those of the tree in `topology`, those of masses in `bodies`.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def read_urdf(text: str, problems: Problems, path: str = '') -> Urdf | None:
     Args:
         text: the file's text.
         problems: receives all errors and warnings.
-        path: of the file, '' if there is none; mesh paths are checked against it.
+        path: path of the file, '' if there is none; mesh paths are checked against it.
 
     Returns:
         The contents, as far as they could be read; None if the text is not URDF at all.
@@ -68,7 +67,7 @@ def read_urdf(text: str, problems: Problems, path: str = '') -> Urdf | None:
         problems.error(f'the root element is <{tree.root.tag}>; expected <robot>')
         return None
     sign = '' if path.lower().endswith('.xacro') else _xacro_sign(tree)
-    if sign:  # each of its expressions would be a problem of its own
+    if sign:  # each of its expressions would be reported as a problem
         cure = 'rename it to .xacro' if path else 'expand it first'
         problems.error(f'this looks like xacro: {cure} ({sign})')
         return None
@@ -154,7 +153,7 @@ class _Reader(ElementReader):
         origin = self.origin(element, where)
         axis: Vector3 | None = None
         limit, damping, friction, mimic = Limit(), 0.0, 0.0, None
-        if kind != 'fixed':  # the rest has no meaning for a fixed joint; exporters leave rubbish there
+        if kind != 'fixed':  # fixed joints ignore the rest; exporters leave arbitrary values there
             axis = self.child(element, 'axis', where, self._axis)
             limit = self._limit(element, kind, where)
             damping, friction = self.child(element, 'dynamics', where, self._dynamics) or (0.0, 0.0)
@@ -178,10 +177,10 @@ class _Reader(ElementReader):
             else ''
         )
         self.problems.error(f'{where} {found}; expected one of {", ".join(JOINT_TYPES)}{hint}')
-        return 'continuous'  # it was meant to move; this draws the fewest complaints about the rest
+        return 'continuous'  # the joint was meant to move; this type causes the fewest further messages
 
     def _link_reference(self, element: Element, tag: str, where: str) -> str:
-        """Name of the parent or child link; '' (and a problem) if there is none."""
+        """Name of the parent or child link; '' (and a problem) if it is missing."""
         references = element.findall(tag)
         if len(references) != 1:
             self.problems.error(f'{where} has {len(references) or "no"} <{tag}>; expected one')
@@ -274,7 +273,7 @@ class _Reader(ElementReader):
 
 
 def _xacro_sign(tree: XmlTree) -> str:
-    """Where unexpanded xacro is in the text; '' if nowhere.
+    """Where unexpanded xacro is in the text; '' if there is none.
 
     The namespace declaration alone does not count: some files keep it after expansion. Attributes of
     extensions such as <gazebo> are ignored.

@@ -20,7 +20,7 @@ _UNUSABLE = 'invalid paths ({n}), so that meshes or textures are missing: {}'
 
 
 class ShapeReader(ElementReader):
-    """Reads shapes that matter for contact; `looks` reads the others, and materials."""
+    """Reads shapes that affect contact; `looks` reads the others, and materials."""
 
     def __init__(self, tree: XmlTree, problems: Problems, mesh_paths: MeshPaths) -> None:
         super().__init__(tree, problems)
@@ -40,7 +40,7 @@ class ShapeReader(ElementReader):
         return Shape(geometry, origin, element.get('name', ''), material)
 
     def geometry(self, element: Element, where: str) -> Geometry | None:
-        """Read a <geometry>; None if it is faulty."""
+        """Read a <geometry>; None if it is invalid."""
         shapes = list(elements(element))
         if len(shapes) != 1:
             found = ', '.join(f'<{shape.tag}>' for shape in shapes) or 'none'
@@ -94,7 +94,7 @@ class ShapeReader(ElementReader):
         return Material(element.get('name', ''), rgba, filename)
 
     def _path(self, filename: str, where: str) -> None:
-        """Note a path that cannot be used as written."""
+        """Report a path that cannot be used as written."""
         problem = self.mesh_paths.problem(filename)
         if not problem:
             return
@@ -113,7 +113,7 @@ class LookReader(ShapeReader):
         self.looks = self
 
     def several(self, element: Element, tag: str, where: str) -> None:
-        """The first is used; published files have a <material> for each part of a mesh."""
+        """Use the first; published files have a <material> for each part of a mesh."""
         link = where.partition("link '")[2].partition("' (line ")[0]
         self.problems.warn(
             f'{element.tag}s with more than one <{tag}>, on {{n}} of the links; the first is used: {{}}',

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a changed model back into the text of its URDF, leaving the rest of the file unchanged.
 
-Only the changed pieces of text are replaced. The rest is not re-serialized, so that line ends, quotes,
-comments and spaces inside tags are preserved.
+Only the changed pieces of text are replaced. The rest is not re-serialized, so line ends, quotes, comments
+and spaces inside tags are preserved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ATTRIBUTE = re.compile(r'\s([^\s=]+)\s*=\s*("[^"]*"|\'[^\']*\')')
 
 
 def write_model(model: Model) -> str:
-    """URDF text of a model. Numbers have enough digits to read back the same float64.
+    """URDF text of a model. Numbers have enough digits to be read back exactly.
 
     Raises:
         ArgumentError: a body has no mass but a first moment, which URDF cannot represent.
@@ -82,7 +82,7 @@ def _text(value: float) -> str:
 
 
 class _Edits:
-    """Replacements in the text of one document; all places are those of the original."""
+    """Replacements in the text of one document; all offsets refer to the original."""
 
     def __init__(self, tree: XmlTree) -> None:
         self.tree, self.raw = tree, tree.raw
@@ -97,14 +97,14 @@ class _Edits:
             place = end
         return b''.join([*parts, self.raw[place:]]).decode()
 
-    # ---- what can be changed
+    # ---- possible changes
 
     def remove_inertial(self, link: Element) -> None:
-        """Take the <inertial> out, with the white space before it."""
+        """Remove the <inertial>, with the white space before it."""
         self._remove(link.findall('inertial'))
 
     def set_inertial(self, link: Element, lines: list[str]) -> None:
-        """Write an <inertial> in the place of the old one, or as the first child."""
+        """Write an <inertial> in place of the old one, or as the first child."""
         child = link.find('inertial')
         self._remove(link.findall('inertial')[1:])
         if child is not None:
@@ -120,12 +120,12 @@ class _Edits:
             self._replace(start, inside, f'{tag}>{text}{self.newline}{outer}</link>')
             return
         content = self.raw[inside:closing]
-        if b'\n' not in content[: len(content) - len(content.lstrip())]:  # what follows stands in this line
+        if b'\n' not in content[: len(content) - len(content.lstrip())]:  # the next element is on this line
             text += self.newline + (inner if content.strip() else outer)
         self._replace(inside, inside, text)
 
     def set_dynamics(self, joint: Element, damping: float, friction: float) -> None:
-        """Write the friction that differs from what the joint has."""
+        """Write friction that differs from that of the joint."""
         values = {'damping': damping, 'friction': friction}
         dynamics = joint.find('dynamics')
         self._remove(joint.findall('dynamics')[1:])
@@ -146,13 +146,13 @@ class _Edits:
             text = self.newline + self._inner_indent(start, inside) + text
         self._replace(place, place, text)
 
-    # ---- places
+    # ---- offsets
 
     def _replace(self, start: int, end: int, text: str) -> None:
         self._pieces.append((start, end, text))
 
     def _remove(self, elements: list[Element]) -> None:
-        """Take elements out, with the white space before them."""
+        """Remove elements, with the white space before them."""
         for element in elements:
             start, end = self._span(element)
             self._replace(self._before_space(start), end, '')
@@ -171,18 +171,18 @@ class _Edits:
         return start, end if closing is None else self.raw.index(b'>', closing) + 1
 
     def _before_space(self, place: int) -> int:
-        """Where the white space before a place starts."""
+        """Start of the white space before an offset."""
         while self.raw[place - 1 : place].isspace():
             place -= 1
         return place
 
     def _indent(self, place: int) -> str:
-        """White space at the start of the line of a place."""
+        """White space at the start of the line of an offset."""
         line = self.raw[self.raw.rfind(b'\n', 0, place) + 1 : place]
         return line[: len(line) - len(line.lstrip())].decode()
 
     def _inner_indent(self, start: int, inside: int) -> str:
-        """Indentation of what is in an element, from its first child if that has a line of its own."""
+        """Indentation of the content of an element, from its first child if that starts a line."""
         end = inside
         while self.raw[end : end + 1].isspace():
             end += 1

@@ -17,7 +17,7 @@ from typing import Any
 from quad_dynamics.errors import ArgumentError, ModelError
 from quad_dynamics.model.packages import find_package, places_searched
 
-_MOST_MISSING = 20  # arguments that are named at once
+_MOST_MISSING = 20  # missing arguments listed in one message
 _INSTALL = "install it with 'pip install xacro', or expand the file to a .urdf first"
 _GIVE = 'give a value with --xacro-arg NAME=VALUE, or load_model(..., xacro_args={...})'
 _NAME = re.compile(r'[^\s=]+')
@@ -26,7 +26,7 @@ _LOCK = threading.Lock()  # xacro keeps its state in global variables
 
 
 def check_xacro_args(given: object) -> dict[str, str]:
-    """Arguments of a xacro file as texts, by name.
+    """Arguments of a xacro file as strings, by name.
 
     Raises:
         ArgumentError: it is not a mapping of names to text, numbers or booleans.
@@ -56,7 +56,7 @@ def parse_xacro_args(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in parts:
         name, equals, value = part.partition('=')
-        name = name.removesuffix(':')  # NAME:=VALUE is what ros2 and the program xacro take
+        name = name.removesuffix(':')  # NAME:=VALUE is the syntax of ros2 and xacro
         if not equals or not _NAME.fullmatch(name):
             raise ArgumentError(f'xacro argument {part!r}; expected NAME=VALUE')
         found[name] = value
@@ -64,13 +64,13 @@ def parse_xacro_args(text: str) -> dict[str, str]:
 
 
 def format_xacro_args(given: Mapping[str, str]) -> str:
-    """The line that `parse_xacro_args` reads."""
+    """Format arguments as a line for `parse_xacro_args`."""
     return ' '.join(shlex.quote(f'{name}={value}') for name, value in given.items())
 
 
 @dataclass
 class _Packages:
-    """Answers `$(find NAME)`, and remembers."""
+    """Resolves `$(find NAME)`, and records the packages."""
 
     file: str
     found: dict[str, Path] = field(default_factory=dict)
@@ -83,11 +83,11 @@ class _Packages:
             return str(folder)
         if name not in self.missing:
             self.missing.append(name)
-        return f'package://{name}'  # does no harm in the path of a mesh or a plugin; to include it fails
+        return f'package://{name}'  # harmless in the path of a mesh or plugin; an include of it fails
 
 
 class _Arguments(dict[str, str]):
-    """Arguments that remember which names the file asks for."""
+    """Arguments that record which names the file uses."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         super().__init__(given)
@@ -106,7 +106,7 @@ def expand_xacro(path: Path, given: Mapping[str, str]) -> tuple[str, tuple[str, 
     """Expand a xacro file.
 
     Args:
-        path: of the file.
+        path: path of the file.
         given: its arguments.
 
     Returns:
@@ -127,12 +127,12 @@ def expand_xacro(path: Path, given: Mapping[str, str]) -> tuple[str, tuple[str, 
         try:
             with _LOCK, _answering(packages.find):
                 document = xacro.process_file(str(path), mappings=arguments, verbosity=0)
-        except Exception as error:  # xacro raises whatever its expressions raise
+        except Exception as error:  # xacro raises any exception that its expressions raise
             name = _missing_argument(error)
             if name is not None and name not in missing and len(missing) < _MOST_MISSING + len(given):
                 missing[name] = None
                 arguments = _Arguments({**arguments, name: ''})
-                continue  # what else is missing?
+                continue  # find further missing arguments
             raise ModelError(str(path), _problems(error, list(missing)[len(given) :], packages)) from error
         break
     absent = list(missing)[len(given) :]
@@ -161,7 +161,7 @@ def _answering(find: Callable[[str], str]) -> Iterator[None]:
 
 
 def _missing_argument(error: BaseException | None) -> str | None:
-    """Name of the argument without a value that an error is about; None if it is about something else."""
+    """Name of the missing argument that an error is about; None if it is another error."""
     while error is not None:
         if type(error).__name__ == 'ArgException':
             return str(error)
@@ -203,7 +203,7 @@ def _check_names(path: Path, given: Mapping[str, str], arguments: _Arguments) ->
 
 
 def _name_packages(document: Any, found: Mapping[str, Path]) -> None:
-    """Write meshes as package://NAME/..., so that they are found from other folders, too."""
+    """Write meshes as package://NAME/..., so that they are also found from other folders."""
     for tag in ('mesh', 'texture'):
         for element in document.getElementsByTagName(tag):
             match = _PATH.fullmatch(element.getAttribute('filename'))

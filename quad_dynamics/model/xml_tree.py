@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 MAX_CHARACTERS = 32 * 1024 * 1024
 MAX_DEPTH = 64
-MAX_ELEMENTS = 200_000  # an element takes some 200 bytes of memory, but only 4 in the file
+MAX_ELEMENTS = 200_000  # an element takes about 200 bytes of memory, but only 4 in the file
 _DASHES = 'comments contain two dashes, which XML forbids; they were accepted'
 _LATE = 'the XML declaration is not at the start of the file; it was ignored'
 _SPACE = re.compile(rb'\s*')
@@ -23,7 +23,7 @@ _LEGACY_ENCODINGS = frozenset({'iso-8859-1', 'latin-1', 'us-ascii', 'ascii', 'wi
 
 
 class XmlError(Exception):
-    """The text is not acceptable XML; the message says why and where."""
+    """The text is not acceptable XML; the message gives the reason and the location."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class XmlTree:
         root: its root element; comments are kept as children.
         lines: line number of each element, by id().
         raw: the text in UTF-8.
-        marks: of each element, by id(): where in `raw` its opening tag starts, and where its closing tag does
-            (without meaning if it has none).
+        marks: offsets in `raw` of the opening and closing tags of each element, by id() (the latter is
+            meaningless if there is no closing tag).
         oddities: violations of XML that were tolerated.
     """
 
@@ -51,7 +51,7 @@ class XmlTree:
 
 
 def decode_xml(raw: bytes) -> str:
-    """Turn the bytes of an XML file into text.
+    """Decode the bytes of an XML file.
 
     Raises:
         XmlError: the encoding is unknown, or the bytes are not text.
@@ -115,7 +115,7 @@ class _TreeMaker:
         self.builder.data(text)
 
     def _comment(self, text: str) -> None:
-        # Outside the root ElementTree has no place for comments.
+        # ElementTree cannot represent comments outside the root.
         if self.depth > 0:
             self.builder.comment(text)
 
@@ -148,7 +148,7 @@ def parse_xml(text: str) -> XmlTree:
     try:
         return _parse(raw, raw, ())
     except expat.ExpatError as error:
-        # Many published files are such; other readers of URDF do not mind.
+        # Many published files violate this; other URDF readers accept them.
         plain = _without_dashes(raw)
         mended = _without_late_declaration(plain)
         oddities = [_DASHES] if plain != raw else []
@@ -171,7 +171,7 @@ def _end_of_space(raw: bytes, start: int) -> int:
 
 
 def _without_late_declaration(raw: bytes) -> bytes:
-    """The text with spaces for an XML declaration that comes after white space or comments."""
+    """The text with an XML declaration after white space or comments replaced by spaces."""
     start = 0
     while True:
         start = _end_of_space(raw, start)
@@ -186,7 +186,7 @@ def _without_late_declaration(raw: bytes) -> bytes:
 
 
 def _without_dashes(raw: bytes) -> bytes:
-    """The text with spaces for dashes inside of comments; every other byte stays where it is."""
+    """The text with dashes inside comments replaced by spaces; every other byte keeps its position."""
     parts, place = [], 0
     while (start := raw.find(b'<!--', place)) >= 0 and (end := raw.find(b'-->', start + 4)) >= 0:
         parts += [raw[place : start + 4], raw[start + 4 : end].replace(b'-', b' ')]
@@ -195,5 +195,5 @@ def _without_dashes(raw: bytes) -> bytes:
 
 
 def declare_utf8(text: str) -> str:
-    """The text with any other encoding in its XML declaration replaced: text is written as UTF-8."""
+    """The text with another encoding in its XML declaration replaced: text is written as UTF-8."""
     return re.sub(r'\A(<\?xml[^>]*?encoding=["\'])[^"\']*(["\'])', r'\1utf-8\2', text, count=1)

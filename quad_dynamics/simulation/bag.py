@@ -56,12 +56,12 @@ def write_bag(
 
 
 def nanoseconds(time: Floats) -> npt.NDArray[np.int64]:
-    """Times [s] in whole nanoseconds."""
+    """Times [s] as integers in nanoseconds."""
     return np.array([round(float(t) * 1e9) for t in time], dtype=np.int64)
 
 
 def _rows_at(log: Log, rate_hz: float) -> Log:
-    """Rows that are `1 / rate_hz` apart; torques and forces are means since the previous row."""
+    """Rows at a distance of `1 / rate_hz`; torques and forces are means since the previous row."""
     if isinstance(rate_hz, bool) or not isinstance(rate_hz, (int, float)) or not 0.0 < rate_hz < np.inf:
         raise ArgumentError(f'rate_hz is {rate_hz!r}; expected a number above 0 [Hz] or None')
     apart = np.diff(log.steps)
@@ -71,7 +71,7 @@ def _rows_at(log: Log, rate_hz: float) -> Log:
         raise ArgumentError(f'rate_hz is {rate_hz}, but the rows are not equally spaced; expected None')
     period = int(apart[0]) * log.dt
     every = round(1.0 / (rate_hz * period))
-    # A rate such as 333.3 is meant to be one third of 1000.
+    # A rate such as 333.3 means one third of 1000.
     if every < 1 or abs(every * rate_hz * period - 1.0) > 1e-3:
         raise ArgumentError(
             f'rate_hz is {rate_hz:g}; expected {1.0 / period:g} Hz, the rate of the rows, or a fraction 1/n'
@@ -105,7 +105,7 @@ class _Bag:
         self.stamps = nanoseconds(log.time)
 
     def write(self, bag: MessageBag) -> None:
-        """Write all messages, in the order of time."""
+        """Write all messages in chronological order."""
         self.bag = bag
         latched = self._topic('robot_description', 'std_msgs/msg/String', depth=1, latched=True)
         latched(int(self.stamps[0]), data=self.description)

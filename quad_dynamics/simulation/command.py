@@ -89,7 +89,7 @@ def joint_numbers(name: str, value: npt.ArrayLike, nj: int, single: bool = True)
     """One finite number per joint.
 
     Raises:
-        ArgumentError: the value is something else.
+        ArgumentError: anything else.
     """
     if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
         raise ArgumentError(f'{name} has masked values; expected a value for every joint')
@@ -97,7 +97,7 @@ def joint_numbers(name: str, value: npt.ArrayLike, nj: int, single: bool = True)
         given = np.asarray(value)
         if given.dtype.kind not in 'fiu':
             raise TypeError
-        numbers: Floats = np.empty(given.shape)  # astype may keep a type that is equal, but not the kernel's
+        numbers: Floats = np.empty(given.shape)  # astype may keep an equal type that is not the kernel's
         numbers[...] = given
     except (TypeError, ValueError) as error:
         raise ArgumentError(f'{name} is {_short(value)}; expected {nj} numbers, one per joint') from error

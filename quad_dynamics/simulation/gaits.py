@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from quad_dynamics.simulation.simulator import Simulator
 
 
-LIFT = 0.15  # default height of a step over the height of the base
-PERIOD = 2.4  # default time of a stride over the root of height / gravity
-DUTY = 0.6  # default part of a stride in which a foot is on the ground
-RAMP = 0.15  # part of that in which a leg takes its load over, and in which it gives it away
+LIFT = 0.15  # default height of a step, relative to the height of the base
+PERIOD = 2.4  # default duration of a stride, relative to the square root of height / gravity
+DUTY = 0.6  # default fraction of a stride in which a foot is in stance
+RAMP = 0.15  # fraction of the stance in which the load of a leg ramps up, and in which it ramps down
 
 
 def hold(
@@ -58,15 +58,15 @@ def hold(
 
 
 class Trot:
-    """A controller that makes a quadruped trot in place: diagonal legs step together, in turns.
+    """A controller that makes a quadruped trot in place: diagonal pairs of legs step alternately.
 
     Joints alternate between the standing pose and one with the foot lifted. Stance legs also get the torques
     that carry the weight.
 
     Attributes:
-        period: of a stride [s].
-        height: of a step [m].
-        duty: share of the period in which a foot is on the ground.
+        period: duration of a stride [s].
+        height: height of a step [m].
+        duty: fraction of the period in which a foot is in stance.
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class Trot:
         duty: float = DUTY,
         q: npt.ArrayLike | None = None,
     ) -> None:
-        """Find the poses and the torques.
+        """Compute the poses and the torques.
 
         Args:
             model: a quadruped.
             kp: position gain [N m/rad]; None: see `default_gains`.
             kd: velocity gain [N m s/rad]; None: see `default_gains`.
             dt: time step of the simulation [s].
-            period: of a stride [s]; None: PERIOD sqrt(l / g).
-            height: of a step [m]; None: LIFT l.
+            period: duration of a stride [s]; None: PERIOD sqrt(l / g).
+            height: height of a step [m]; None: LIFT l.
             duty: at least 0.5.
             q: (nq,) pose in which it steps; None: the standing pose.
 
@@ -158,7 +158,7 @@ def _gains(
 
 
 def _torques(model: Model, q: Floats) -> tuple[Floats, Floats, tuple[Floats, Floats]]:
-    """Torques at rest: (nj,) without load, (nj, feet) for 1 N upward on a foot; likewise for the base."""
+    """Torques at rest: (nj,) without load, (nj, feet) per 1 N upward on a foot; likewise for the base."""
     still, skip = np.zeros(model.nv), model.nv - model.nj
     alone = inverse_dynamics(model, q, still, still)
     loaded = []

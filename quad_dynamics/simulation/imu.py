@@ -57,7 +57,7 @@ def imu_truth(
 
 
 def _orientation(model: Model, link: str, q: Floats, R_WF: Floats) -> Floats:
-    """(4,) x y z w: of the base as it stands in q; of another link with w >= 0."""
+    """(4,) x y z w: for the base that in q; for another link with w >= 0."""
     if model.floating_base and link == model.base_name:
         quaternion = np.array(q[..., 3:7])
         quaternion /= np.sqrt(np.sum(quaternion * quaternion, axis=-1, keepdims=True))
@@ -68,8 +68,8 @@ def _orientation(model: Model, link: str, q: Floats, R_WF: Floats) -> Floats:
 def _quaternion(R: Floats) -> Floats:
     """(4,) x y z w with w >= 0 of a rotation matrix.
 
-    The outer product 4 q q^T is linear in R. Its row with the largest diagonal element is a multiple of q
-    that is not small.
+    The outer product 4 q q^T is linear in R. Its row with the largest diagonal element is a multiple of q,
+    and not small.
     """
     x, y, z = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
     xy, xz, yz = R[..., 0, 1] + R[..., 1, 0], R[..., 0, 2] + R[..., 2, 0], R[..., 1, 2] + R[..., 2, 1]
@@ -92,7 +92,7 @@ def _quaternion(R: Floats) -> Floats:
 
 
 def turned(orientation: Floats, turn: Floats) -> Floats:
-    """The orientation (4,) x y z w after a turn in its own axes.
+    """The orientation (4,) x y z w after a rotation in its own axes.
 
     Args:
         orientation: (4,) quaternion.
@@ -107,14 +107,14 @@ def turned(orientation: Floats, turn: Floats) -> Floats:
 
 
 def _cross(a: Floats, b: Floats) -> Floats:
-    """a x b; numpy's function takes several times as long for one pair."""
+    """a x b; NumPy's function takes several times as long for one pair."""
     x, y, z = a[..., 0], a[..., 1], a[..., 2]
     i, j, k = b[..., 0], b[..., 1], b[..., 2]
     return np.stack([y * k - z * j, z * i - x * k, x * j - y * i], axis=-1)
 
 
 def rotated_back(orientation: Floats, v_W: Floats) -> Floats:
-    """Vectors with components in world axes, in the axes of a body.
+    """Transform vectors from world axes to body axes.
 
     Args:
         orientation: (..., 4) quaternion x y z w of the body; it is normalised.
@@ -132,7 +132,7 @@ def rotated_back(orientation: Floats, v_W: Floats) -> Floats:
 
 
 def _rotated_back(orientation: list[float], v: list[float]) -> Floats:
-    """As `rotated_back`, for one pair, where numpy would take ten times as long."""
+    """As `rotated_back`, for one pair, for which NumPy would take ten times as long."""
     x, y, z, w = orientation
     a, b, c = v
     # r x v - w v, then v + 2 / |q|^2 r x (that)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from quad_dynamics.simulation.settings import SimulatorSettings
 
 
-_VERSION = 1  # of the files
-# The arrays with one row for each time.
+_VERSION = 1  # version of the file format
+# The arrays with one row per time.
 _ROWS = (
     'time',
     'q',
@@ -42,7 +42,7 @@ _ROWS = (
     'iterations',
 )
 
-# What numbers these are; the others are floats.
+# Types of the arrays; the others are floats.
 _KINDS = {'sweeps': 'i', 'substeps': 'i', 'ldlt': 'i', 'iterations': 'i', 'converged': 'b'}
 
 
@@ -57,12 +57,12 @@ class Log:
         q: (n, nq) configuration.
         u: (n, nv) velocity.
         acceleration: (n, nv) mean acceleration of the step, the change of u over dt.
-        tau: (n, nj) torques that the motors gave [N m].
+        tau: (n, nj) motor torques [N m].
         foot_forces: (n, feet, 3) from the ground on the feet, in world axes [N].
-        sweeps: (n,) of the contact solver: most that any solution in the step took.
+        sweeps: (n,) of the contact solver: maximum of all solutions in the step.
         residual: (n,) of the contact solver, see `Simulator.residual` [m/s].
         substeps: (n,) in the step.
-        converged: (n,) whether the step met the tolerance, and the joints that stick were found.
+        converged: (n,) whether the step met the tolerance, and the sticking joints were found.
         joint_names: in the order of the arrays.
         foot_names: in the order of the arrays.
         base_name: name of the base's link.
@@ -70,8 +70,8 @@ class Log:
         dt: time step of the simulation [s]; rows may be several steps apart.
         gravity: (3,) in world axes [m/s^2].
         imu: placement of the IMU.
-        ldlt: (n,) how often LLT failed in the step and LDLT was used; zeros where it is not given.
-        iterations: (n,) Newton iterations of the contact solver in the step; zeros where it is not given.
+        ldlt: (n,) number of times that LLT failed in the step and LDLT was used; zeros if not given.
+        iterations: (n,) Newton iterations of the contact solver in the step; zeros if not given.
     """
 
     time: Floats
@@ -129,7 +129,7 @@ class Log:
             settings: of the simulation.
 
         Raises:
-            ArgumentError: rows of another width.
+            ArgumentError: rows of a wrong width.
         """
         width = row_width(model)
         if rows.ndim != 2 or rows.shape[1] != width:
@@ -180,7 +180,7 @@ class Log:
 
     def between(self, t0: float, t1: float) -> Log:
         """The rows from time t0 to time t1, both included [s]."""
-        # Times are sums of steps, and off by rounding.
+        # Times are sums of steps, with rounding errors.
         slack = 1e-3 * self.dt
         return self[(self.time >= t0 - slack) & (self.time <= t1 + slack)]
 
@@ -196,7 +196,7 @@ class Log:
 
     @property
     def model(self) -> Model:
-        """The robot; for a log from a file it is built from its URDF, without its robot description."""
+        """The robot; for a log from a file it is built from the URDF, without the robot description."""
         return self._known_robot().load(self)
 
     def _known_robot(self) -> _Robot:
@@ -232,7 +232,7 @@ class Log:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Log:
-        """Read what `save` wrote.
+        """Read a file written by `save`.
 
         Raises:
             ArgumentError: the file does not exist or is not a log.
@@ -240,7 +240,7 @@ class Log:
         version: object = None
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter('ignore')  # a damaged head may look like one of an old NumPy
+                warnings.simplefilter('ignore')  # a damaged header may look like that of an old NumPy
                 with np.load(path, allow_pickle=False) as file:
                     arrays = {name: file[name] for name in file.files}
             about = json.loads(str(arrays.pop('about')))
@@ -251,7 +251,7 @@ class Log:
                 return Log(**arrays, **about, _robot=robot and _Robot(**robot))
         except OSError as error:
             raise ArgumentError(f'{os.fspath(path)}: cannot be read: {error.strerror or error}') from error
-        except Exception as error:  # zip, zlib, npy, JSON and our own checks: damage may show anywhere
+        except Exception as error:  # zip, zlib, npy, JSON and our own checks: damage may show up anywhere
             raise ArgumentError(
                 f'{os.fspath(path)}: not a log, or damaged ({_one_line(error)}); expected a file written by '
                 'Log.save'
@@ -276,7 +276,7 @@ class Log:
             storage: 'mcap' or 'sqlite3'.
             sensors: adds sensor errors; None: error-free values.
             clock: whether to write the topic `clock` as well.
-            ground_truth: whether to write error-free values beside measured ones.
+            ground_truth: whether to write error-free values in addition to measured ones.
             described: robot of the topic `robot_description`; None: the simulated one.
 
         Raises:
@@ -289,7 +289,7 @@ class Log:
 
 
 def row_width(model: Model) -> int:
-    """Numbers in a row of `Log.from_rows`."""
+    """Number of columns of `Log.from_rows`."""
     return 1 + model.nq + 2 * model.nv + model.nj + 3 * len(model.foot_names) + 6
 
 
@@ -306,7 +306,7 @@ def _one_line(error: Exception) -> str:
 
 
 class _Robot:
-    """The robot of a log: a model, or the text from which it can be made when it is needed."""
+    """The robot of a log: a model, or the text from which it is built on demand."""
 
     def __init__(
         self, model: Model | None = None, urdf: str = '', feet: dict[str, str] | None = None
@@ -322,7 +322,7 @@ class _Robot:
         return self._urdf
 
     def as_dict(self) -> dict[str, Any]:
-        """What `_Robot` is made from again."""
+        """The data from which `_Robot` is rebuilt."""
         return {'urdf': self.text, 'feet': self._feet}
 
     def load(self, log: Log) -> Model:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noise as a function of the sample index, independent of history.
 
-Sample k of a stream depends only on the seed, the stream's name and k. So no generator state has to be saved
-with a simulation; a sensor that is read twice in one step returns the same values; and a sensor that is not
-read, or is switched on or off, does not affect the others.
+Sample k of a stream depends only on the seed, the stream's name and k. Therefore no generator state has to be
+saved with a simulation; a sensor that is read twice in one step returns the same values; and a sensor that is
+not read, or is switched on or off, does not affect the others.
 
 Samples are generated in blocks. Each block has its own generator, seeded with these numbers.
 """
@@ -16,7 +16,8 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats
 
-# Samples in a block: enough that setting up a generator does not count, few enough to make one at once.
+# Samples per block: enough that the cost of a new generator does not matter, and few enough to compute at
+# once.
 _BLOCK = 256
 
 
@@ -27,8 +28,8 @@ class NormalStream:
         """Set up the stream.
 
         Args:
-            seed: of all streams of a simulation.
-            name: of this stream; other names give independent streams.
+            seed: common to all streams of a simulation.
+            name: name of this stream; other names give independent streams.
             width: length of each sample.
         """
         self._seed = seed
@@ -56,8 +57,8 @@ class NormalStream:
 class WalkStream:
     """A random walk: sample k is the sum of the first k vectors of a normal stream, and sample 0 is zero.
 
-    Its variance is k. The sums up to the start of each block are cached, always added in the same order, so
-    that samples do not depend on the order of access.
+    Its variance is k. The sums up to the start of each block are cached and always added in the same order,
+    so samples do not depend on the order of access.
     """
 
     def __init__(self, seed: int, name: str, width: int) -> None:
@@ -68,7 +69,7 @@ class WalkStream:
         self._sums: Floats = np.empty((0, width))
 
     def block(self, number: int) -> Floats:
-        """(_BLOCK + 1, width) sums from the beginning of a block to the beginning of the next one."""
+        """(_BLOCK + 1, width) sums from the start of a block to the start of the next one."""
         while len(self._starts) <= number:
             self._starts.append(self._sums_of(len(self._starts) - 1)[-1])
         if number != self._number:

@@ -15,19 +15,19 @@ def true_odometry(q: Floats, u: Floats) -> tuple[Floats, Floats]:
 
     Args:
         q: (..., nq) configuration.
-        u: (..., nv) velocity; its linear part is in world axes, that of the twist in those of the base.
+        u: (..., nv) velocity; its linear part is in world axes, that of the twist in base axes.
     """
     linear = rotated_back(q[..., 3:7], u[..., :3])
     return np.array(q[..., :7]), np.concatenate([linear, u[..., 3:6]], axis=-1)
 
 
 def turned_about_vertical(orientation: Floats, angle: float) -> Floats:
-    """The orientation (4,) x y z w after a turn about the vertical of the world [rad]."""
+    """The orientation (4,) x y z w after a rotation about the vertical of the world [rad]."""
     return turned(orientation, rotated_back(orientation, np.array([0.0, 0.0, angle])))
 
 
 def odometry_covariance(settings: OdometrySettings, time: float) -> tuple[Floats, Floats]:
-    """Covariances of pose and twist, each (36,) row by row: x, y, z, turns about x, y, z.
+    """Covariances of pose and twist, each (36,) row by row: x, y, z, rotations about x, y, z.
 
     The covariance of the pose is in the axes of odom and grows with drift; that of the twist is in base axes.
 

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Okabe and Ito's colours, which everybody can tell apart.
+# Colours of Okabe and Ito, distinguishable with colour vision deficiency.
 COLOURS = ('#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9', '#000000')
-_SHOWN = 99.0  # percentile of the forces that the picture has room for
+_SHOWN = 99.0  # percentile of the forces that the plot shows
 
 
 @dataclass(frozen=True)
 class FootMotion:
-    """How feet touch and slip; n rows as in the log.
+    """Contact and slip of the feet; n rows as in the log.
 
     Attributes:
         normal_force: (n, feet) along the normal of the ground [N].
-        speed: (n, feet) of the point that touches, along the ground; 0 without contact [m/s].
+        speed: (n, feet) of the contact point, along the ground; 0 without contact [m/s].
         path: (n, feet) accumulated slip [m].
     """
 
@@ -50,7 +50,7 @@ def foot_motion(log: Log, terrain: Terrain | None = None) -> FootMotion:
     """Forces and slip of the feet.
 
     Args:
-        log: of a run; with rows several steps apart, the slip is approximate.
+        log: log of a run; with rows several steps apart, the slip is approximate.
         terrain: ground of the run; None: level ground at height zero.
     """
     model, n, feet = log.model, len(log), len(log.foot_names)
@@ -70,7 +70,7 @@ def foot_motion(log: Log, terrain: Terrain | None = None) -> FootMotion:
 def _lowest(
     log: Log, model: Model, terrain: Terrain, points: Sequence[ContactPoint]
 ) -> tuple[Floats, Floats]:
-    """Normal of the ground (n, 3) and velocity (n, 3) where the lowest of some points touches it."""
+    """Normal of the ground (n, 3) and velocity (n, 3) at the contact of the lowest of some points."""
     best = np.full(len(log), np.inf)
     normals, velocities = np.zeros((len(log), 3)), np.zeros((len(log), 3))
     for point in points:
@@ -83,7 +83,7 @@ def _lowest(
 
 
 def _reach(log: Log, model: Model, terrain: Terrain, point: ContactPoint) -> tuple[Floats, Floats, Floats]:
-    """Distance (n,) of a point to the ground, normal (n, 3), and where it touches, from its link's origin."""
+    """Distance (n,) of a point to the ground, normal (n, 3), and its contact from its link's origin."""
     R_WF, p_WF = frame_pose(model, log.q, point.link)
     arm = R_WF.reshape(-1, 3, 3) @ np.array(point.position)
     distance, normal = terrain.distance(p_WF.reshape(-1, 3) + arm, point.radius)
@@ -96,7 +96,7 @@ def deepest_points(
     """Largest penetration of a run [m] and the name of the point; (0, '') if nothing touched the ground.
 
     Args:
-        log: of a run.
+        log: log of a run.
         terrain: ground of the run.
         points: contact points.
         every: check only every n-th row.
@@ -109,11 +109,11 @@ def deepest_points(
     return found if found[0] > 0.0 else (0.0, '')
 
 
-# ---------------------------------------------------------------- the picture
+# ---------------------------------------------------------------- plot
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
-    """Check that a plot can be written, before the work that it is to show.
+    """Check that a plot can be written, before the run.
 
     Raises:
         ArgumentError: the file format is not supported, or matplotlib is missing.
@@ -135,10 +135,10 @@ def plot_run(log: Log, path: str | os.PathLike[str], terrain: Terrain | None = N
     forces and slip.
 
     Args:
-        log: of a run.
-        path: of the plot; its extension selects the format: png, pdf, svg. It is overwritten.
+        log: log of a run.
+        path: path of the plot; its extension selects the format: png, pdf, svg. It is overwritten.
         terrain: ground of the run; None: level ground at height zero.
-        title: written above.
+        title: title of the plot.
 
     Raises:
         ArgumentError: see `check_picture`, or the log is empty.
@@ -194,7 +194,7 @@ def _level_below(log: Log, terrain: Terrain | None) -> float | None:
 
 
 def _widen(axes: Axes, least: float) -> None:
-    """Set a smallest range of the y axis, or rounding errors would fill the plot of a robot at rest."""
+    """Set a minimum range of the y axis; otherwise rounding errors would fill the plot of a robot at rest."""
     low, high = axes.get_ylim()
     if high - low < least:
         axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
@@ -232,5 +232,5 @@ def _draw_joints(axes: Axes, log: Log, values: Floats, label: str) -> None:
 
 
 def _look(i: int) -> dict[str, Any]:
-    # dashes let a line be seen that runs below: legs often do the same
+    # dashes make a line below visible: legs often do the same
     return {'color': COLOURS[i % len(COLOURS)], 'linestyle': (0, (4, 3)) if i % 2 else '-'}

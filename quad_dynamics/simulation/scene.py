@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fill the scene of a simulator (see `quad_dynamics.kernels.simulation.scene`)."""
+"""Fills the scene of a simulator (see `quad_dynamics.kernels.simulation.scene`)."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ MANY_SHAPES = 8
 
 
 class Scene:
-    """What the kernel of the simulator reads and writes, and views of its parts.
+    """The memory of the simulator's kernel, and views of its parts.
 
     Attributes:
-        packed: the robot, for this simulator alone.
+        packed: the robot, for this simulator only.
         words: (n,) the array.
         terrain: the ground as the kernel reads it.
         header: view of `kernels.simulation.scene.Scene`.
-        state: view of all that a snapshot holds.
+        state: view of the contents of a snapshot.
         counters: view of `kernels.simulation.scene.State`.
         q: (nq,) view; likewise u (nv,), tau (nj,), acceleration (nv,), foot_forces (feet, 3).
         command: (nj,) view of `kernels.simulation.scene.DriveCommand`.
@@ -57,7 +57,7 @@ class Scene:
         joint_memory: (nj,) view of `kernels.simulation.scene.JointMemory`.
         forces: (MAX_FORCES,) view of `kernels.simulation.scene.ExternalForce`.
         coulomb: (nj,) Coulomb friction of the joints [N m or N].
-        lanes: where the bodies of all links stand in the arena.
+        lanes: offsets of the bodies of all links in the arena.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Scene:
         mark_unwritten(self.words[at['kept_state'] :])
         self.placement.fill(self.words)
         self.header = records.Scene.array(self.words)[0]
-        # q and u from before the step stand in the copy of the state
+        # q and u before the step are in the copy of the state
         for last, now in (('last_q', 'q'), ('last_u', 'u')):
             self.header[last] = at['kept_state'] + at[now] - state.start
         for name, number in (
@@ -116,7 +116,7 @@ class Scene:
         ):
             self.header[name] = number
         self.header['settings']['delay'], self.header['settings']['delay_share'] = delay, share
-        self._rows: Floats | None = None  # of the log, while there is one
+        self._rows: Floats | None = None  # of the log, while it is active
         self._floating_base = model.floating_base
         self._fill_settings(settings)
 
@@ -138,9 +138,9 @@ class Scene:
         self.coulomb = view('drives')['coulomb']
 
     def log_to(self, rows: Floats | None, every: int = 1) -> None:
-        """Let the kernel log a row of (n, words) every few steps; None stops it."""
+        """Make the kernel log a row of (n, words) every few steps; None stops it."""
         log = self.header['log']
-        log['every'] = every  # first: it may be too large, and then nothing else is changed
+        log['every'] = every  # first: it may be too large, and then nothing else must change
         self._rows = rows
         log['address'] = 0 if rows is None else address_of(rows)
         log['room'] = 0 if rows is None else len(rows)
@@ -148,7 +148,7 @@ class Scene:
         log['count'] = 0
 
     def grow_log(self) -> None:
-        """Allocate about twice as many rows: a controller took additional steps."""
+        """Allocate about twice as many rows, because a controller took additional steps."""
         assert self._rows is not None
         count, log = self.log_count, self.header['log']
         rows = np.empty((2 * count + 1000, self._rows.shape[1]))
@@ -158,17 +158,17 @@ class Scene:
 
     @property
     def log_rows(self) -> Floats:
-        """(n, words) the rows that the kernel has written."""
+        """(n, words) the rows written by the kernel."""
         return np.empty((0, 0)) if self._rows is None else self._rows[: self.log_count]
 
     @property
     def is_logging(self) -> bool:
-        """Whether the kernel writes a log now."""
+        """Whether the kernel is writing a log."""
         return bool(self.header['log']['address'] != 0)
 
     @property
     def log_count(self) -> int:
-        """Rows that the kernel has written."""
+        """Number of rows written by the kernel."""
         return int(self.header['log']['count'])
 
     def _fill_settings(self, settings: SimulatorSettings) -> None:
@@ -219,14 +219,14 @@ class Scene:
         table['lowest'], table['highest'] = model.q_min, model.q_max
         table['viscous'], table['coulomb'] = joint_friction(model)
         table['rotor_inertia'] = self.packed.joint_inertia
-        # of inertial parameters that no body has, the inertia may be negative
+        # with physically inconsistent parameters, the inertia may be negative
         M = mass_matrix(model, model.neutral)
         table['lock'] = LOCK * np.abs(np.diag(M))[model.nv - model.nj :]
         table['effort'], table['stall'], table['slope'] = motor_limits(model)
 
 
 def limbs(model: Model) -> tuple[list[int], list[int]]:
-    """For each joint, the joint with which its limb starts, and blocks of four from there to it."""
+    """For each joint, the first joint of its limb, and the number of blocks of four from there to it."""
     firsts: list[int] = []
     for joint, parent in enumerate(model.parents.tolist()):
         firsts.append(joint if parent < 0 else firsts[parent])
@@ -234,7 +234,7 @@ def limbs(model: Model) -> tuple[list[int], list[int]]:
 
 
 def split_latency(latency: float, dt: float) -> tuple[int, float]:
-    """Whole time steps of a latency, and the share of one more; rounding makes no share."""
+    """Whole time steps of a latency, and the remaining fraction; rounding errors give no fraction."""
     steps = latency / dt
     whole = round(steps)
     if abs(steps - whole) < 1e-9 * max(steps, 1.0):
@@ -243,7 +243,7 @@ def split_latency(latency: float, dt: float) -> tuple[int, float]:
 
 
 def mobility(model: Model, q: Floats, M: Floats, point: ContactPoint) -> float:
-    """The largest inverse mass that a force on a point feels [1/kg]."""
+    """The largest inverse effective mass at a point [1/kg]."""
     R, _ = frame_pose(model, q, point.link)
     x, y, z = R @ np.array(point.position)
     J = frame_jacobian(model, q, point.link)

@@ -30,9 +30,9 @@ class Readings:
         imu_orientation: (4,) quaternion x y z w of the IMU in the world.
         joint_position: (nj,) [rad or m].
         joint_velocity: (nj,) [rad/s or m/s].
-        joint_torque: (nj,) that the motors give [N m or N].
+        joint_torque: (nj,) motor torques [N m or N].
         foot_forces: (feet, 3) from the ground on the feet, in world axes [N].
-        base_pose: (7,) position of the base in the world [m], quaternion x y z w; (0,) of a fixed base.
+        base_pose: (7,) position of the base in the world [m], quaternion x y z w; (0,) for a fixed base.
         base_twist: (6,) linear and angular velocity of the base in its own axes [m/s, rad/s]; (0,) likewise.
     """
 
@@ -48,7 +48,7 @@ class Readings:
     base_twist: Floats
 
     def row(self, i: int) -> Readings:
-        """The readings of one of several times."""
+        """The readings at one of several times."""
         return Readings(**{name: values[i] for name, values in vars(self).items()})
 
 
@@ -71,9 +71,9 @@ def true_readings(
         time: [s].
         q: (nq,) configuration.
         u: (nv,) velocity.
-        du: (nv,) acceleration; of a simulator, the mean over the last time step.
+        du: (nv,) acceleration; in a simulation, the mean over the last time step.
         gravity: (3,) in world axes [m/s^2].
-        tau: (nj,) torques that the motors give [N m].
+        tau: (nj,) motor torques [N m].
         foot_forces: (feet, 3) in world axes [N].
 
     Raises:
@@ -105,7 +105,7 @@ class SensorSuite:
     Attributes:
         model: robot.
         settings: errors of the sensors.
-        seed: of all errors.
+        seed: seed of all errors.
     """
 
     def __init__(self, model: Model, settings: SensorSettings, seed: int = 0, dt: float = 1e-3) -> None:
@@ -114,8 +114,8 @@ class SensorSuite:
         Args:
             model: robot.
             settings: errors of the sensors.
-            seed: of all errors; 0 or more.
-            dt: time step [s], in which drifting errors grow.
+            seed: seed of all errors; 0 or more.
+            dt: time step [s], for errors that drift.
 
         Raises:
             ArgumentError: the link of the IMU is unknown, or the seed is invalid.
@@ -255,14 +255,14 @@ class SensorSuite:
         return np.concatenate([linear, self._base_angular.measure(twist[3:], step)])
 
     def _turned(self, orientation: Floats, step: int) -> Floats:
-        """The orientation, turned in IMU axes by a small random angle about each axis."""
+        """The orientation, rotated in IMU axes by a small random angle about each axis."""
         if not self.settings.imu.orientation_noise:
             return orientation.copy()
         return turned(orientation, self._turn.measure(np.zeros(3), step))
 
 
 class _Channel:
-    """One kind of measured numbers: truth + bias + walk + noise, rounded to the resolution."""
+    """One kind of measurement: truth + bias + walk + noise, rounded to the resolution."""
 
     def __init__(
         self,

@@ -141,8 +141,8 @@ class SensorSettings(ParameterSet):
 
 
 def _what_a_terrain_is(value: Any) -> str:
-    """'' for what can be a terrain; the terrain itself is made, and checked, by the simulator."""
-    is_shape = hasattr(value, 'parts')  # so has a terrain; importing them would load the kernels
+    """'' if the value may be a terrain; the simulator makes and validates the terrain itself."""
+    is_shape = hasattr(value, 'parts')  # terrains too; importing the classes would load the kernels
     if is_shape or (isinstance(value, (str, os.PathLike, Mapping, list, tuple)) and value):
         return ''
     return 'the name of a terrain, the path of a YAML file, a mapping, a list of shapes or a Terrain'
@@ -265,7 +265,7 @@ class SimulatorSettings(ParameterSet):
         return read_settings(path)
 
     def to_yaml(self) -> str:
-        """The text of a YAML file from which `from_yaml` makes equal settings.
+        """The text of a YAML file from which `from_yaml` reads equal settings.
 
         Raises:
             ArgumentError: the terrain is an object that cannot be written.

@@ -17,14 +17,14 @@ from quad_dynamics.parameters.strict_yaml import StrictLoader
 from quad_dynamics.simulation.settings import SimulatorSettings
 
 TOP_KEY = 'simulator'
-_MAX_BYTES = 16 * 1024 * 1024  # a height map may be written out in the file
+_MAX_BYTES = 16 * 1024 * 1024  # the file may contain a height map
 
 
 def read_settings(path: str | os.PathLike[str]) -> SimulatorSettings:
     """Read the settings below the key `simulator:`.
 
     Args:
-        path: of the YAML file. Relative paths in it are relative to its folder.
+        path: path of the YAML file. Relative paths in it are relative to its folder.
 
     Raises:
         ArgumentError: the file cannot be read or is invalid; lists all problems.
@@ -97,7 +97,7 @@ def _section(data: Any, problems: list[str]) -> Mapping[str, Any] | None:
 
 
 def from_folder(terrain: Any, folder: Path) -> Any:
-    """The terrain with its paths relative to the folder; a plain word is the name of a terrain."""
+    """The terrain with its paths relative to the folder; a single word is the name of a terrain."""
     if isinstance(terrain, str) and (Path(terrain).suffix or '/' in terrain or os.sep in terrain):
         return str(folder / terrain)
     if isinstance(terrain, Mapping):

@@ -35,34 +35,32 @@ from quad_dynamics.terrain.terrain import Terrain
 
 Controller = Callable[['Simulator'], Any]
 
-# Deepest penetration that a simulation may start with [m]: impulse contact displaces the robot out of it;
-# springs would throw it.
+# Maximum initial penetration [m]: impulse contact displaces the robot out of it; springs would throw it.
 DEEPEST_START = {'impulse': 0.02, 'spring_damper': 0.005, 'none': math.inf}
-_MOST_STEPS = 10**12  # of one run: years of computing
+_MOST_STEPS = 10**12  # in one run: years of computing
 _LONGEST_FORCE = 1e12  # [s]
-# Steps between two looks at the progress bar.
+# Steps between two updates of the progress bar.
 _CHUNK = 1000
-# So many steps at once give the interpreter's lock away while they are computed; fewer are done before
-# another thread would have been given it.
+# Calls with at least this many steps release the GIL; shorter ones finish before another thread would get it.
 _MANY_STEPS = 32
 
 
 class Simulator:
     """A robot on a terrain, advanced in time steps.
 
-    Give the settings as one object, as keywords, or both (keywords change the object's):
+    Settings are passed as one object, as keywords, or both (keywords override the object):
 
         sim = Simulator(model, contact='impulse', terrain='flat', dt=1e-3)
         sim.reset()
         sim.step(tau)
 
     Simulators are independent of each other: each may run in its own thread, and `run` without a controller
-    releases the interpreter's lock. A simulator belongs to one thread at a time. While it runs, methods
-    called from other threads that change it wait, and values that they read may be from within a step.
+    releases the GIL. A simulator belongs to one thread at a time. While it runs, methods that change it wait
+    if they are called from other threads, and values read from other threads may be from within a step.
 
     Attributes:
         model: the robot, with the gravity of the settings.
-        settings: of the simulation.
+        settings: settings of the simulation.
         terrain: the ground.
         contact_points: points where the robot can touch the ground.
     """
@@ -72,7 +70,7 @@ class Simulator:
 
         Args:
             model: robot.
-            settings: of the simulation; None: defaults.
+            settings: settings of the simulation; None: defaults.
             changes: fields of `SimulatorSettings`.
 
         Raises:
@@ -100,7 +98,7 @@ class Simulator:
         self._run, self._address, self._words = _simulate.run, self._scene.packed.address, self._scene.words
         self._dt = self.settings.dt
         self._running = threading.Lock()  # held during `run`
-        self._stepping = threading.Lock()  # held while the kernel works without the interpreter's lock
+        self._stepping = threading.Lock()  # held while the kernel runs without the GIL
         q = self.standing()
         self._start(q, np.zeros(model.nv), self.settings.seed, self.distances(q)[0])
         self._is_ready = True
@@ -128,19 +126,19 @@ class Simulator:
         Args:
             q: (nq,) configuration; None: the standing pose on the ground.
             u: (nv,) velocity; None: at rest.
-            seed: of the noise from now on; None: the one of the settings.
+            seed: seed of the noise from now on; None: that of the settings.
 
         Raises:
             ArgumentError: an invalid argument, or a start too deep in the ground (`DEEPEST_START`).
         """
         if seed is not None:
-            self.settings.replace(seed=seed)  # checks it
+            self.settings.replace(seed=seed)  # validates it
         q = self.standing() if q is None else self._checked('q', q)
         u = np.zeros(self.model.nv) if u is None else self._checked('u', u)
         self._start(q, u, self.settings.seed if seed is None else seed, self._check_depth(q))
 
     def _start(self, q: Floats, u: Floats, seed: int, distances: Floats) -> None:
-        """Start at time zero with a checked state and the distances of its contact points to the ground."""
+        """Start at time zero with a valid state and the distances of its contact points to the ground."""
         suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
         with self._stepping:
             self._suite = suite
@@ -189,7 +187,7 @@ class Simulator:
         for _ in range(50):
             distance, normal = self.distances(q)
             i = int(np.argmin(distance))
-            # it is there; or there is no ground below, but a wall
+            # done; or there is no ground below, only a wall
             if abs(distance[i]) < 1e-12 or normal[i, 2] < 0.1:
                 break
             q[2] -= distance[i] / normal[i, 2]
@@ -224,7 +222,7 @@ class Simulator:
 
     @property
     def acceleration(self) -> Floats:
-        """(nv,) mean acceleration over the last step, impacts included."""
+        """(nv,) mean acceleration over the last step, including impacts."""
         return self._scene.acceleration.copy()
 
     @property
@@ -254,23 +252,23 @@ class Simulator:
     def sweeps(self) -> int:
         """Sweeps over the contacts in the last step, at most `max_sweeps`.
 
-        Sub-steps, and the search for the joints that stick, solve for the contacts several times in one step:
-        it is the largest number that any of these solutions took.
+        Sub-steps, and the search for sticking joints, solve the contacts several times in one step: it is the
+        maximum of these solutions.
         """
         return int(self._scene.counters['sweeps'])
 
     @property
     def residual(self) -> float:
-        """How far the last step is from solving the contact problem: residual of its natural map [m/s].
+        """Residual of the contact problem in the last step: that of its natural map [m/s].
 
-        It is the largest over all contacts, joint limits and stuck joints; zero at a solution and nowhere
+        It is the largest over all contacts, joint limits and sticking joints; zero at a solution and nowhere
         else (docs/contact.md).
         """
         return float(self._scene.counters['residual'])
 
     @property
     def iterations(self) -> int:
-        """Newton iterations of the contact solver in the last step, all its solutions together."""
+        """Newton iterations of the contact solver in the last step, over all solutions."""
         return int(self._scene.counters['iterations'])
 
     @property
@@ -280,16 +278,16 @@ class Simulator:
 
     @property
     def converged(self) -> bool:
-        """Whether the last step met the tolerance, and the joints that stick were found."""
+        """Whether the last step met the tolerance and found the sticking joints."""
         return bool(self._scene.counters['converged'])
 
     @property
     def substeps(self) -> int:
-        """Sub-steps that the last step took."""
+        """Number of sub-steps in the last step."""
         return int(self._scene.counters['substeps'])
 
     def energy(self) -> tuple[float, float]:
-        """Kinetic and potential energy of the robot now [J]."""
+        """Current kinetic and potential energy of the robot [J]."""
         return _energy(self.model, self._scene.q, self._scene.u)  # type: ignore[return-value]
 
     # ---------------------------------------------------------------- sensors
@@ -404,9 +402,9 @@ class Simulator:
 
         Args:
             controller: called before every step with the simulator; it returns joint torques (nj,), a
-                `JointCommand`, or None to leave the command as it is. A `JointCommand` in its place, or None,
-                is in force all the time and costs no Python in between. Steps that the controller takes
-                itself come on top of the duration, and are logged as well.
+                `JointCommand`, or None to leave the command unchanged. A `JointCommand` or None instead of a
+                function applies during the whole run, without calls of Python. Steps that the controller
+                takes itself are in addition to the duration, and are logged as well.
             duration: rounded to whole time steps [s].
             log_every: steps between two rows of the log.
             progress: whether to show a progress bar; None shows one on a terminal if it takes longer than a
@@ -427,7 +425,7 @@ class Simulator:
                 raise ArgumentError(
                     f'controller is {type(controller).__name__}; expected a function, a JointCommand or None'
                 )
-            rows = _room(steps // log_every + 2, row_width(self.model))  # as many as there are, and one left
+            rows = _room(steps // log_every + 2, row_width(self.model))  # one per logged step, and a spare
             self._scene.log_to(rows, log_every)
             hidden = None if progress is None else not progress
             try:
@@ -445,7 +443,7 @@ class Simulator:
 
     @contextlib.contextmanager
     def _logging(self) -> Iterator[None]:
-        """The log, which belongs to one run at a time and ends with the context.
+        """Context of the log, which belongs to one run at a time.
 
         Raises:
             ArgumentError: a run is already active.
@@ -461,7 +459,7 @@ class Simulator:
     # ---------------------------------------------------------------- snapshots
 
     def snapshot(self) -> bytes:
-        """The complete state; after `restore`, the simulation continues bit for bit as from here."""
+        """The complete state; after `restore`, the simulation continues bit-identically."""
         return pack_snapshot(self._fingerprint, self._suite.seed, self._scene.state)
 
     def restore(self, snapshot: bytes) -> None:
@@ -475,13 +473,13 @@ class Simulator:
         check_state(self._scene, self.model, state)
         suite = self._suite
         if seed != suite.seed:
-            self.settings.replace(seed=seed)  # checks it
+            self.settings.replace(seed=seed)  # validates it
             suite = SensorSuite(self.model, self.settings.sensors, seed, self._dt)
         with self._stepping:
             self._suite = suite
             self._scene.state[:] = state
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- internals
 
     def _check_integrator(self) -> None:
         rough = self.settings.integrator == 'rk4' and self.settings.joint_friction == 'stick'
@@ -492,7 +490,7 @@ class Simulator:
             )
 
     def _checked(self, name: str, value: npt.ArrayLike) -> Floats:
-        """A configuration or a velocity, checked; a configuration with its quaternion at unit length."""
+        """A validated configuration or velocity; the quaternion of a configuration is normalised."""
         states = States(self.model, q=value) if name == 'q' else States(self.model, u=value)
         states.check()
         checked = states[name].copy()
@@ -529,7 +527,7 @@ class Simulator:
         heights = np.asarray(self.terrain.height(feet[:, 0], feet[:, 1]))
         if len(feet) < 3 or not np.all(np.isfinite(heights)):
             return
-        # z = a x + b y + c, and the shortest turn from upright to its normal n: (z x n, 1 + n z)
+        # z = a x + b y + c, and the shortest rotation from upright to its normal n: (z x n, 1 + n z)
         a, b, c = np.linalg.lstsq(np.column_stack([feet[:, :2], np.ones(len(feet))]), heights, rcond=None)[0]
         n = np.array([-a, -b, 1.0]) / math.sqrt(a * a + b * b + 1.0)
         turn = np.array([-n[1], n[0], 0.0, 1.0 + n[2]])
@@ -568,7 +566,7 @@ class Simulator:
                 raise ArgumentError(f'the controller returned an invalid command: {error}') from error
 
     def _run_unlocked(self, *arguments: Any) -> int:
-        """Call the kernel without the interpreter's lock; steps from other threads wait."""
+        """Call the kernel without the GIL; steps from other threads wait."""
         with self._stepping:
             self._run = self._run_afterwards
             try:
@@ -638,7 +636,7 @@ def _known_names() -> tuple[str, ...]:
 
 
 def _what_to_do(name: str) -> str:
-    """Advice on what to do instead of setting an attribute."""
+    """Advice on an alternative to setting an attribute."""
     if name in SimulatorSettings.parameters():
         return f'create a new one: Simulator(sim.model, sim.settings.replace({name}=...))'
     if name in ('q', 'u'):
@@ -659,10 +657,10 @@ def _is_number(value: object) -> bool:
 
 
 def _whole(name: str, value: int) -> int:
-    """A whole number of at least 1.
+    """An integer of at least 1.
 
     Raises:
-        ArgumentError: it is something else.
+        ArgumentError: anything else.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**62:
         raise ArgumentError(f'{name} is {value!r}; expected a whole number of at least 1')

@@ -20,11 +20,11 @@ from quad_dynamics.simulation.settings import SimulatorSettings
 
 _MAGIC = b'quad_dynamics snapshot 1\n'
 _MOST_STEPS = 2**62
-_HEAD = struct.Struct('<16s16sQQ')  # fingerprint, checksum of all that follows, seed, number of words
+_HEAD = struct.Struct('<16s16sQQ')  # fingerprint, checksum of the rest, seed, number of words
 
 
 def fingerprint(model: Model, settings: SimulatorSettings, scene: Scene) -> bytes:
-    """What a snapshot is tied to: the robot, its contact points, the terrain, all settings but the seed."""
+    """Fingerprint of the robot, its contact points, the terrain, and all settings except the seed."""
     digest = hashlib.sha256()
     arrays: list[npt.NDArray[Any]] = [
         model.pi,
@@ -58,7 +58,7 @@ def unpack_snapshot(snapshot: bytes, print_: bytes, words: int) -> tuple[int, Fl
     """Seed and state from the bytes of a snapshot.
 
     Raises:
-        ArgumentError: it is none, or none of this simulation.
+        ArgumentError: it is not a snapshot, or is from another simulation.
     """
     if not isinstance(snapshot, bytes | bytearray | memoryview):
         raise ArgumentError(f'snapshot is {type(snapshot).__name__}; expected bytes from Simulator.snapshot')
@@ -81,10 +81,10 @@ def unpack_snapshot(snapshot: bytes, print_: bytes, words: int) -> tuple[int, Fl
 
 
 def check_state(scene: Scene, model: Model, state: Floats) -> None:
-    """Refuse a state that no simulator was in: the kernel goes where its whole numbers lead.
+    """Reject a state that no simulator can have: the kernel uses its integers as offsets.
 
     Raises:
-        ArgumentError: it was edited; the message says where.
+        ArgumentError: it was edited; the message gives the location.
     """
     counters = _part(scene, state, 'state')[0]
     step, wrong = int(counters['step']), ''
@@ -98,7 +98,7 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
         wrong = 'the link of a force'
     elif model.floating_base and not _is_unit(_part(scene, state, 'q')[3:7]):
         wrong = 'the orientation'
-    elif not np.isfinite(state).all():  # whole numbers that are not negative are finite ones
+    elif not np.isfinite(state).all():  # nonnegative integers are finite as floats
         wrong = _infinite(scene, state)
     if wrong:
         raise ArgumentError(
@@ -107,12 +107,12 @@ def check_state(scene: Scene, model: Model, state: Floats) -> None:
 
 
 def _part(scene: Scene, state: Floats, name: str) -> npt.NDArray[Any]:
-    """The part of a state that the scene has under a name."""
+    """The part of a state with this name in the scene."""
     return scene.placement.view(state, name, scene.placement.part('state').start)
 
 
 def _links_are_known(scene: Scene, forces: npt.NDArray[Any]) -> bool:
-    """Whether external forces that act do so on links of the robot."""
+    """Whether all active external forces act on links of the robot."""
     if not forces.view(np.int64).any():
         return True
     lanes, acts = forces['lane'], ~(forces['time_left'] <= 0.0)
@@ -124,7 +124,7 @@ def _is_unit(quaternion: Floats) -> bool:
 
 
 def _infinite(scene: Scene, state: Floats) -> str:
-    """Which number may not be infinite; '' if only distances to the ground are: there may be none."""
+    """The number that must not be infinite; '' if only distances to the ground are: it may be missing."""
     distances = _part(scene, state, 'point_memory')['distance']
     if np.isnan(distances).any():
         return 'a distance to the ground'

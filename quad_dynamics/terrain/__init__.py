@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What touches what: the terrain, and the points of a robot that can touch it."""
+"""The terrain: shapes, readers, and meshes for viewers."""

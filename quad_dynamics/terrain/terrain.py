@@ -25,7 +25,7 @@ from quad_dynamics.terrain.terrain_shapes import Box, HeightMap, Plane, Shape, S
 
 __all__ = ['Box', 'HeightMap', 'Plane', 'Stairs', 'Terrain', 'TerrainSource']
 
-# A plane is no ground where its normal points sideways or down.
+# A plane whose normal points sideways or down is not ground.
 _WALL = 1e-9
 
 
@@ -33,11 +33,12 @@ _WALL = 1e-9
 class Terrain:
     """The ground: solid shapes, which may overlap.
 
-    A point is in contact with one shape at a time, even where shapes overlap. docs/terrain.md has the rules.
+    A point is in contact with one shape at a time, even where shapes overlap. See docs/terrain.md for the
+    rules.
 
     Attributes:
         shapes: Plane, Box, Stairs and HeightMap.
-        name: what it was loaded from.
+        name: its source.
     """
 
     shapes: tuple[Shape, ...]
@@ -51,11 +52,11 @@ class Terrain:
             )
         object.__setattr__(self, 'shapes', tuple(shapes))
 
-    # ---- where terrains come from
+    # ---- constructors
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Names that `named` knows."""
+        """Names accepted by `named`."""
         return tuple(NAMES)
 
     @classmethod
@@ -117,7 +118,7 @@ class Terrain:
 
         Args:
             mu: friction of shapes without their own.
-            restitution: likewise.
+            restitution: restitution of shapes without their own.
 
         Raises:
             ArgumentError: a negative friction, or a restitution that is not in [0, 1].
@@ -141,7 +142,7 @@ class Terrain:
     def _packed(self) -> Floats:
         return self.pack()
 
-    # ---- questions
+    # ---- queries
 
     def height(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Any:
         """Height of the ground: the highest surface at a point; -inf if there is none.
@@ -151,7 +152,7 @@ class Terrain:
             y: likewise.
 
         Returns:
-            A number, or an array of the shape that x and y have together [m].
+            A number, or an array of the shape to which x and y broadcast [m].
         """
         points = np.broadcast_arrays(to_floats('x', x), to_floats('y', y))
         heights = np.full(points[0].shape, -np.inf)
@@ -195,7 +196,7 @@ class Terrain:
             plane_size: edge of the square that represents a plane, around its point [m].
 
         Returns:
-            Vertices (n, 3) [m] and triangles (m, 3) of their indices, anticlockwise seen from outside.
+            Vertices (n, 3) [m] and triangles (m, 3) of their indices, counterclockwise seen from outside.
         """
         vertices, faces, n = [], [], 0
         for part in self.parts:
@@ -225,7 +226,7 @@ def _fill(to: Any, part: Plane | Box | HeightMap, heights_at: int) -> None:
 
 
 def _top(part: Plane | Box | HeightMap, x: Floats, y: Floats) -> Floats:
-    """Height of the top of a shape; -inf where it is not."""
+    """Height of the top of a shape; -inf outside of it."""
     R, origin = part.R_WS, part.point if isinstance(part, Plane) else part.position
     x, y = x - origin[0], y - origin[1]
     if isinstance(part, Plane):
@@ -241,7 +242,7 @@ def _box_top(box: Box, local: Floats, up: Floats) -> Floats:
     half = 0.5 * np.array(box.size)
     with np.errstate(divide='ignore', invalid='ignore'):
         ends = np.stack([(-half - local) / up, (half - local) / up])
-    # where the line runs along a face, it is within its slab for all t, or for none
+    # if the line is parallel to a face, it is within its slab for all t, or for none
     within = np.abs(local) <= half
     low = np.where(up == 0.0, np.where(within, -np.inf, np.inf), ends.min(axis=0)).max(axis=-1)
     high = np.where(up == 0.0, np.where(within, np.inf, -np.inf), ends.max(axis=0)).min(axis=-1)
@@ -249,7 +250,7 @@ def _box_top(box: Box, local: Floats, up: Floats) -> Floats:
 
 
 def _map_top(part: HeightMap, local: Floats) -> Floats:
-    """Bilinear height of a map; -inf beside it."""
+    """Bilinear height of a map; -inf outside of it."""
     heights, half = part.grid, np.array(part.half)
     count = np.array(heights.shape[::-1])
     u = np.clip((local[..., :2] + half) / part.spacing, 0.0, count - 1.0)

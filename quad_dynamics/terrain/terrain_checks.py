@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of terrain descriptions: each returns the value to keep, or raises `WrongValueError`."""
+"""Validation of terrain descriptions: each check returns the value to keep, or raises `WrongValueError`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.urdf import Vector3
 
-# Beyond this, a length is a mistake, and the squares of the kernels could overflow.
+# A larger length is an error, and its square could overflow in the kernels.
 _LARGEST = 1e6
 
 Check = Callable[[Any], Any]
 
 
 class WrongValueError(ValueError):
-    """An unexpected value; the text says what is expected."""
+    """An unexpected value; the message gives the expected one."""
 
 
 def number(
@@ -32,7 +32,7 @@ def number(
         low: the lowest.
         high: the highest.
         above: the number must be above this one.
-        what: what is expected, for the message; '': 'a finite number'.
+        what: expected value, for the message; '': 'a finite number'.
     """
 
     def check(value: Any) -> float:
@@ -51,7 +51,7 @@ def optional(inner: Check) -> Check:
 
 
 def count(value: Any) -> int:
-    """A whole number from 1 to 1000."""
+    """An integer from 1 to 1000."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not 1 <= value <= 1000:
         raise WrongValueError('a whole number from 1 to 1000')
@@ -111,7 +111,7 @@ def show(value: Any) -> str:
 
 
 def error_of(source: str, problems: Sequence[str]) -> ArgumentError:
-    """An error that lists all problems of a source."""
+    """An error with all problems of a source."""
     if len(problems) == 1:
         return ArgumentError(f'{source}: {problems[0]}')
     lines = '\n'.join(f'  - {problem}' for problem in problems)

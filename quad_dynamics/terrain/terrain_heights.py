@@ -27,7 +27,7 @@ def read_heights(source: Any) -> Floats:
         source: an array of at least 2 x 2 numbers, or the path of a .npy or .png file.
 
     Raises:
-        WrongValueError: it is something else.
+        WrongValueError: anything else.
     """
     if isinstance(source, (str, os.PathLike)):
         values = _read_file(Path(source))
@@ -71,7 +71,7 @@ def _read_npy(path: Path) -> npt.NDArray[Any]:
         values = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError) as error:
         raise WrongValueError(f'a .npy file with numbers: {" ".join(str(error).split())}') from None
-    if not isinstance(values, np.ndarray):  # an archive, whatever its name says
+    if not isinstance(values, np.ndarray):  # an archive, regardless of its name
         values.close()
         raise WrongValueError('a .npy file with one array')
     return values

@@ -10,7 +10,7 @@ import numpy as np
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.terrain.terrain_shapes import Box, HeightMap, Plane
 
-# Corners of a box in the order of `product`; two triangles for each face, anticlockwise from outside.
+# Corners of a box in the order of `product`; two triangles per face, counterclockwise from outside.
 _BOX_FACES = (
     (0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1),
     (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3),
@@ -18,11 +18,11 @@ _BOX_FACES = (
 
 
 def mesh_of(part: Plane | Box | HeightMap, plane_size: float) -> tuple[Floats, Ints]:
-    """Vertices (n, 3) in the world [m] and triangles (m, 3), anticlockwise seen from outside.
+    """Vertices (n, 3) in the world [m] and triangles (m, 3), counterclockwise seen from outside.
 
     Args:
         part: shape.
-        plane_size: edge of the square that stands for a plane [m].
+        plane_size: edge of the square that represents a plane [m].
     """
     if isinstance(part, HeightMap):
         x, faces = _grid(part.grid, part.half)

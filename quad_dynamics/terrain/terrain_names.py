@@ -28,7 +28,7 @@ def stairs() -> tuple[Shape, ...]:
 
 
 def boxes() -> tuple[Shape, ...]:
-    """Boxes of 2 to 6 cm height, turned and tilted, on a level plane, with room at the origin."""
+    """Boxes of 2 to 6 cm height, rotated and tilted, on a level plane, with free space at the origin."""
     rng = np.random.default_rng(1)
     found: list[Shape] = [Plane()]
     for x in np.arange(-1.5, 3.1, 0.5):
@@ -42,7 +42,7 @@ def boxes() -> tuple[Shape, ...]:
 
 
 def rough() -> tuple[Shape, ...]:
-    """Hills up to 6 cm high, 8 m x 8 m, that run out at their rim and at the origin into a level plane."""
+    """Hills up to 6 cm high, 8 m x 8 m, that fade into a level plane at their boundary and at the origin."""
     rng = np.random.default_rng(2)
     grid = np.linspace(-4.0, 4.0, 161)
     x, y = np.meshgrid(grid, grid)
@@ -70,7 +70,7 @@ NAMES: Mapping[str, Callable[[], tuple[Shape, ...]]] = {
 
 
 def unknown_name(name: str) -> str:
-    """A message about an unknown name."""
+    """Error message for an unknown name."""
     near = get_close_matches(name.lower(), NAMES, 1)
     hint = f"did you mean '{near[0]}'? " if near else ''
     shown = name if len(name) <= 80 else name[:77] + '...'

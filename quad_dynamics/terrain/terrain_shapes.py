@@ -36,7 +36,7 @@ class Shape:
 
     Attributes:
         mu: friction coefficient [-].
-        restitution: speed after an impact over the speed before [-].
+        restitution: ratio of the speeds after and before an impact [-].
     """
 
     checks: ClassVar[Mapping[str, Check]] = _SURFACE
@@ -57,7 +57,7 @@ class Shape:
 
     @classmethod
     def check(cls, values: Mapping[str, Any], where: str = '') -> tuple[dict[str, Any], list[str]]:
-        """Check the arguments of a shape.
+        """Validate the arguments of a shape.
 
         Args:
             values: by the name of the argument.
@@ -81,11 +81,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class Plane(Shape):
-    """Everything below a plane. Its slope is given either by a normal, or by roll and pitch.
+    """The half space below a plane. Its slope is given either by a normal, or by roll and pitch.
 
     Attributes:
-        normal: (3,) points out of the ground; any length, kept as a unit vector.
-        roll: turn of the level plane about x [rad].
+        normal: (3,) points out of the ground; it is normalised.
+        roll: rotation of the level plane about x [rad].
         pitch: rotation about y [rad]; if positive, the plane descends towards +x.
         point: (3,) any point of the plane [m].
     """
@@ -130,7 +130,7 @@ class Box(Shape):
 
     Attributes:
         size: (3,) lengths of its edges [m].
-        position: (3,) of its centre [m].
+        position: (3,) position of its centre [m].
         rpy: (3,) rotations about the fixed axes x, y, z, as in a URDF [rad].
     """
 
@@ -159,17 +159,17 @@ class Box(Shape):
 class Stairs(Shape):
     """Stairs that ascend along their x axis, and optionally descend after the landing.
 
-    Every step is a box that extends below all higher ones, so that there are no seams between steps.
+    Every step is a box that extends below all higher ones, so there are no seams between steps.
 
     Attributes:
         rise: height of a step [m].
         run: depth of a step [m].
         steps: number of risers.
-        width: of the stairs [m].
+        width: width of the stairs [m].
         position: (3,) at the foot of the first riser, in the middle of the width [m].
-        yaw: direction in which they go up, from the world's x axis [rad].
-        landing: depth of the highest step [m]; None: as the others.
-        down: whether they go down again.
+        yaw: direction in which they ascend, from the world's x axis [rad].
+        landing: depth of the highest step [m]; None: same as the others.
+        down: whether they descend again.
     """
 
     checks: ClassVar[Mapping[str, Check]] = {
@@ -211,7 +211,7 @@ class Stairs(Shape):
 
 @dataclass(frozen=True, eq=False)
 class HeightMap(Shape):
-    """The block below a surface that is bilinear between the points of a grid. It has no bottom.
+    """The solid below a surface that is bilinear between the points of a grid. It has no bottom.
 
     Attributes:
         heights: (rows, columns) above `position` [m]; heights[0, 0] is at the lowest x and y, columns run
@@ -219,7 +219,7 @@ class HeightMap(Shape):
             image, whose values range from 0 (black) to 1 (white) and whose first row has the highest y.
         spacing: distance between neighbouring points [m].
         position: (3,) of the middle of the grid, at height zero [m].
-        yaw: turn about the vertical [rad].
+        yaw: rotation about the vertical [rad].
     """
 
     checks: ClassVar[Mapping[str, Check]] = {
@@ -240,10 +240,10 @@ class HeightMap(Shape):
     offset: InitVar[float] = 0.0
 
     def __post_init__(self, scale: float, offset: float) -> None:
-        """Check everything, and keep the heights as offset + scale * value.
+        """Validate everything, and store the heights as offset + scale * value.
 
         Args:
-            scale: [m] for each unit of the values.
+            scale: [m] per unit of the values.
             offset: height of the value zero [m].
         """
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -257,7 +257,7 @@ class HeightMap(Shape):
 
     @property
     def grid(self) -> Floats:
-        """The heights, known to be an array."""
+        """The heights as an array."""
         return np.asarray(self.heights)
 
     @property
@@ -287,7 +287,7 @@ class HeightMap(Shape):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.grid.flags.writeable = False  # a pickled array forgets it
+        self.grid.flags.writeable = False  # pickling loses this flag
 
 
 SHAPES: Mapping[str, type[Plane | Box | Stairs | HeightMap]] = {

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contact with the ground: points and rows, models, and the solver of their impulses."""
+"""Contact with the ground: contact points, constraint rows, contact models, and the impulse solver."""

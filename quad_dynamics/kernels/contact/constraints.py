@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contacts and joint limits as constraints on velocities.
+"""Contacts and joint limits as velocity constraints.
 
-A unit impulse travels to the base by the propagators of `contact_inertia`, and leaves S . F at each joint and
-F_b at the base. A *row* holds what it leaves, each number times the root of its inverse inertia (1/d of a
-joint; at the base L^-1 F_b times the roots of 1/D). Then J M^-1 J^T of two impulses is the product of their
-rows. With y = sum of rows times impulses, the velocity of a constraint is its velocity without impulses plus
-row . y, and one outward pass turns y into M^-1 J^T of all impulses. So a sweep over the constraints stores
-nothing for a pair of them: its work grows with their number, not with its square.
+A unit impulse at a constraint is propagated to the base by the propagators of `contact_inertia`. It
+contributes S . F at each joint on its way and F_b at the base. A *row* holds these contributions, each
+multiplied by the square root of its inverse inertia (1/d of a joint; at the base L^-1 F_b times the roots of
+1/D). Then J M^-1 J^T of two impulses is the dot product of their rows. With y = sum of rows times impulses,
+the velocity of a constraint is its velocity without impulses plus row . y, and one outward pass maps y to
+M^-1 J^T of all impulses. A Gauss-Seidel sweep therefore stores nothing for pairs of constraints: its cost is
+linear in their number, not quadratic.
 
-A row has BASE_COLUMNS numbers for the base and then a few blocks of four for joints, from the joint `first`
-on, which is where the limb of the body begins: joints are numbered depth first, so all joints between the
-body and the base are among them. y has the same columns, for all joints.
+A row has BASE_COLUMNS numbers for the base and then a few blocks of four for joints, starting with the joint
+`first`, the first of the limb of the body: joints are numbered depth first, so these blocks contain all
+joints between the body and the base. y has the same columns, for all joints.
+
+The articulated-body inertias d and D are those of Featherstone, Rigid Body Dynamics Algorithms (2008),
+chapter 7.
 """
 
 from __future__ import annotations
@@ -45,10 +49,10 @@ from quad_dynamics.kernels.tree import (
 )
 from quad_dynamics.memory.layout import BaseFactor, Body, Pack, Robot
 
-# A 3 x 3 inverse is used only where the determinant is above this share of the cube of the mean diagonal.
+# A 3 x 3 inverse is used only if the determinant exceeds this fraction of the cube of the mean diagonal.
 _REGULAR = 1e-9
-_SOFT = 1e-3  # of the mean diagonal: what is added where it is not
-# Displacements are found to this share of the largest: what is left, the next step removes.
+_SOFT = 1e-3  # otherwise the diagonal is increased by this fraction of its mean
+# Displacements are solved to this fraction of the largest; the next step corrects the remainder.
 _PUSH_PRECISION = 0.01
 
 
@@ -57,7 +61,7 @@ _PUSH_PRECISION = 0.01
 
 @routine
 def root_inertias(robot: Robot) -> None:
-    """The roots of 1/d of all joints and of the base; after the inward pass of the articulated bodies."""
+    """Square roots of 1/d of all joints and of the base; needs the inward pass of the articulated bodies."""
     for k in range(1, robot.n_packs):
         root_pack(robot.packs[k])
     if robot.floating != 0:
@@ -66,20 +70,20 @@ def root_inertias(robot: Robot) -> None:
 
 @formula
 def root_pack(pack: Pack) -> None:
-    """The roots of 1/d of a pack."""
+    """Square roots of 1/d of a pack."""
     pack.d_inv_root = square_root(pack.d_inv)
 
 
 @formula
 def root_base(robot: Robot) -> None:
-    """The roots of 1/D of the base."""
+    """Square roots of 1/D of the base."""
     base = robot.base
     base.d_inv_root = tuple(square_root(x) for x in base.d_inv)
 
 
 @subroutine
 def open_contact(robot: Robot, scene: Scene, contact: Contact) -> None:
-    """Rows, free velocity and inertia of an active contact, when the robot moves with `velocity`."""
+    """Rows, free velocity and inverse inertia of an active contact, if the robot moves with `velocity`."""
     apart(robot)
     length, v = scene.row_length, scene.velocity
     first, joint = contact.first, contact.joint
@@ -105,7 +109,7 @@ def open_contact(robot: Robot, scene: Scene, contact: Contact) -> None:
 
 @formula
 def unit_wrenches(contact: Contact) -> tuple[Vec3, Vec3]:
-    """Unit forces along normal and tangents as wrenches about the origin of A: a lane for each direction."""
+    """Unit forces along normal and tangents as wrenches about the origin of A, one lane per direction."""
     n, t1 = contact.normal, contact.tangent
     t2 = cross(n, t1)
     p = contact.place
@@ -116,7 +120,7 @@ def unit_wrenches(contact: Contact) -> tuple[Vec3, Vec3]:
 
 @formula
 def write3(x: Numbers, at: Int, a: Vec3) -> None:
-    """Write three numbers one after the other."""
+    """Write three consecutive numbers."""
     for k in range(3):
         x[at + k] = a[k]
 
@@ -134,8 +138,8 @@ def leave_joint(
     column: Numbers,
     length: Int,
 ) -> tuple[Vec3, Vec3, Vec3, Lanes]:
-    """What three impulses leave at a joint, on their way to the base; what the joint's speed does to them."""
-    # J = S . F_0 with the impulse as it was given
+    """Column of a joint in three rows: propagates the impulses past it, and adds its speed to `speed`."""
+    # J = S . F_0 with the original impulse
     speed = speed + (dot(body.axis_v, f0) + dot(body.axis_w, m0)) * qd
     left, f, m = pass_through(body, f, m)
     inertia = write_column(left * body.d_inv_root, inertia, column, length)
@@ -144,7 +148,7 @@ def leave_joint(
 
 @formula
 def write_column(left: Lanes, inertia: Vec3, column: Numbers, length: Int) -> Vec3:
-    """One column of three rows, and its part in the product of these rows with each other."""
+    """Write one column of three rows; returns its contribution to their products with each other."""
     parts = split(left)
     for k in range(3):
         column[k * length] = parts[k]
@@ -164,7 +168,7 @@ def leave_base(
     rows: Numbers,
     length: Int,
 ) -> tuple[Vec3, Lanes]:
-    """What three impulses leave at the base."""
+    """The columns of the base in three rows."""
     w = rotate(base_rotation(robot), vector3(v, 3))
     speed = speed + dot(f0, vector3(v, 0)) + dot(m0, w)
     base = robot.base
@@ -180,7 +184,7 @@ def leave_base(
 
 @formula
 def write_inertia(contact: Contact, inertia: Vec3, speed: Lanes) -> None:
-    """Free velocity and inertia of a contact."""
+    """Store the free velocity and the inverse inertia of a contact."""
     contact.free_velocity = split(speed)[:3]
     nn, n1, n2, _ = split(inertia[0])
     _, d11, d12, _ = split(inertia[1])
@@ -190,10 +194,10 @@ def write_inertia(contact: Contact, inertia: Vec3, speed: Lanes) -> None:
 
 @routine
 def invert_inertia(contact: Contact) -> None:
-    """The inverse of a contact's inertia; zero where the contact cannot move at all.
+    """Invert the 3 x 3 Delassus block of a contact; zero if the contact cannot move at all.
 
-    On a fixed robot with few joints it is singular: some directions do not move. Then the contact is taken to
-    give way a little in each sweep, so that a direction that does not move gets no impulse.
+    On a fixed-base robot with few joints it is singular: some directions cannot move. It is then regularised,
+    so that a direction that cannot move gets no impulse.
     """
     D, inverse = inertia_of(contact), inverse_of(contact)
     mean = (D[0] + D[3] + D[5]) / 3.0
@@ -215,26 +219,26 @@ def invert_inertia(contact: Contact) -> None:
 
 @formula
 def inertia_of(contact: Contact) -> Numbers:
-    """The entries of a contact's inertia."""
+    """The entries of the Delassus block of a contact."""
     return Contact.inertia.numbers(contact)
 
 
 @formula
 def inverse_of(contact: Contact) -> Numbers:
-    """The entries of the inverse of a contact's inertia."""
+    """The entries of the inverse of the Delassus block of a contact."""
     return Contact.inverse.numbers(contact)
 
 
 @formula
 def determinant_of(D: Numbers) -> Number:
-    """The determinant of a symmetric matrix, given by its upper triangle."""
+    """The determinant of a symmetric matrix, given its upper triangle."""
     a, b, d, e, f, g = (D[k] for k in range(6))
     return a * (e * g - f * f) + b * (d * f - b * g) + d * (b * f - d * e)
 
 
 @subroutine
 def open_stop(robot: Robot, scene: Scene, stop: Stop) -> None:
-    """The row of a stop: what a unit torque of its joint leaves."""
+    """The row of a joint constraint: a unit torque of its joint, propagated to the base."""
     apart(robot)
     length, joint = scene.row_length, stop.joint
     drive = scene.drives[joint]
@@ -262,7 +266,7 @@ def open_stop(robot: Robot, scene: Scene, stop: Stop) -> None:
 
 @formula
 def leave_torque_at_base(robot: Robot, f: Vec3, m: Vec3, row: Numbers) -> Number:
-    """What an impulse leaves at the base; returns the product with itself."""
+    """The base columns of a row; returns their product with themselves."""
     base = robot.base
     lower, roots = BaseFactor.lower.numbers(base), BaseFactor.d_inv_root.numbers(base)
     x = list(f + m)
@@ -297,7 +301,7 @@ def short_product(row: Numbers, y: Numbers, joints: Numbers) -> Number:
 
 @formula
 def block_product(a: Numbers, b: Numbers) -> Number:
-    """The product of four numbers with four numbers."""
+    """Dot product of four numbers."""
     return lane_sum(load(a, 0) * load(b, 0))
 
 
@@ -314,19 +318,19 @@ def add_row(scene: Scene, row: Numbers, impulse: Number, y: Numbers, first: Int,
 
 @formula
 def add_signed_block(a: Numbers, x: Number, signs: Numbers, to: Numbers) -> None:
-    """Add four numbers times x and their signs."""
+    """to += a * x * signs, for four numbers."""
     store(to, 0, load(to, 0) + load(a, 0) * load(signs, 0) * x)
 
 
 @formula
 def add_block(a: Numbers, x: Number, to: Numbers) -> None:
-    """Add four numbers times x."""
+    """to += a * x, for four numbers."""
     store(to, 0, load(to, 0) + load(a, 0) * x)
 
 
 @routine
 def contact_velocity(scene: Scene, contact: Contact, y: Numbers) -> Vec3:
-    """Velocity of a contact: normal, first and second tangent."""
+    """Velocity of a contact: normal, first tangent, second tangent."""
     length, rows = scene.row_length, contact.rows
     first, blocks = contact.first, contact.blocks
     v = three_products(contact, rows, length, y, part(part(y, BASE_COLUMNS), first))
@@ -351,13 +355,13 @@ def three_products(contact: Contact, rows: Numbers, length: Int, y: Numbers, joi
 
 @formula
 def block_products(rows: Numbers, length: Int, y: Numbers) -> Vec3:
-    """The products of one block of three rows."""
+    """Products of one block of three rows with y."""
     return tuple(lane_sum(load(rows, k * length) * load(y, 0)) for k in range(3))
 
 
 @routine
 def add_contact(scene: Scene, contact: Contact, change: Vec3, y: Numbers) -> None:
-    """Add three rows times the change of their impulses to y."""
+    """Add three rows times the changes of their impulses to y."""
     length, rows = scene.row_length, contact.rows
     first, blocks = contact.first, contact.blocks
     signs = scene.signs
@@ -370,7 +374,7 @@ def add_contact(scene: Scene, contact: Contact, change: Vec3, y: Numbers) -> Non
 
 @formula
 def add_blocks(rows: Numbers, length: Int, x: Vec3, signs: Numbers, to: Numbers) -> None:
-    """Add one block of three rows times three numbers and the signs of the columns."""
+    """Add one block of three rows, times three numbers and the signs of the columns."""
     total = load(rows, 0) * x[0]
     for k in range(1, 3):
         total = total + load(rows, k * length) * x[k]
@@ -382,7 +386,7 @@ def add_blocks(rows: Numbers, length: Int, x: Vec3, signs: Numbers, to: Numbers)
 
 @routine
 def start(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
-    """y of the impulses that the sweeps start with."""
+    """Compute y of the impulses that the sweeps start with."""
     contacts, stops, y = scene.contacts, scene.stops, scene.y
     fill_zero(y, 0, BASE_COLUMNS + robot.nj + LANES)
     for i in range(n_contacts):
@@ -395,7 +399,7 @@ def start(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
 
 @routine
 def add_stop(scene: Scene, stop: Stop, impulse: Number, y: Numbers) -> None:
-    """Add the row of a stop times an impulse to y."""
+    """Add the row of a joint constraint times an impulse to y."""
     drive = scene.drives[stop.joint]
     row = stop.row
     add_row(scene, row, impulse, y, drive.first, drive.blocks)
@@ -403,7 +407,7 @@ def add_stop(scene: Scene, stop: Stop, impulse: Number, y: Numbers) -> None:
 
 @routine
 def stop_velocity(scene: Scene, stop: Stop, y: Numbers) -> Number:
-    """Velocity of a stop."""
+    """Velocity of a joint constraint."""
     drive = scene.drives[stop.joint]
     first, blocks = drive.first, drive.blocks
     return stop.free_velocity + row_velocity(stop.row, y, first, blocks)
@@ -411,7 +415,7 @@ def stop_velocity(scene: Scene, stop: Stop, y: Numbers) -> Number:
 
 @routine
 def settle_stop(scene: Scene, stop: Stop, y: Numbers) -> Number:
-    """The impulse of one stop; returns by how much its velocity changed."""
+    """Update the impulse of one joint constraint; returns the change of its velocity."""
     if not stop.inertia > 0.0:
         return 0.0
     v = stop_velocity(scene, stop, y)
@@ -430,9 +434,9 @@ def settle_stop(scene: Scene, stop: Stop, y: Numbers) -> Number:
 def push_out(
     robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, slop: Number, fastest: Number
 ) -> bool:
-    """Find displacements, as velocities that are forgotten, that remove penetration; whether there are any.
+    """Find displacements that remove penetration, as pseudo-velocities; returns whether there are any.
 
-    y of them goes to `y_push`. Friction does not act against them.
+    Their y is written to `y_push`. They have no effect on the velocity, and friction does not oppose them.
     """
     apart(robot)
     contacts, stops, y = scene.contacts, scene.stops, scene.y_push
@@ -451,7 +455,7 @@ def push_out(
         stop.target = min(rate * depth, fastest)
         stop.free_velocity = 0.0
         stop.impulse = 0.0
-        if stop.lowest < 0.0:  # friction does not act against displacements
+        if stop.lowest < 0.0:  # friction does not oppose displacements
             stop.lowest = 0.0
             stop.highest = 0.0
     if deepest <= 0.0 or rate <= 0.0:
@@ -471,7 +475,7 @@ def push_out(
 
 @routine
 def push_contact(scene: Scene, contact: Contact, y: Numbers) -> Number:
-    """The push of one contact along its normal; returns by how much its velocity changed."""
+    """Update the displacement of one contact along its normal; returns the change of its pseudo-velocity."""
     first, blocks = contact.first, contact.blocks
     row, d = contact.rows, contact.inertia[0]
     if not d > 0.0:
@@ -498,7 +502,7 @@ def respond(robot: Robot, y: Numbers, to: Numbers) -> None:
         stop_root(robot.packs[0])
     for k in range(1, robot.n_packs):
         respond_pack(robot.packs[k], y, BASE_COLUMNS)
-    # In local variables, or they would be read again after every number that is written.
+    # In local variables; otherwise they would be reloaded after every store.
     nj, joints = robot.nj, robot.joints
     for j in range(nj):
         to[skip + j] = joints[j].body.change_qd
@@ -522,13 +526,13 @@ def respond_base(robot: Robot, y: Numbers, to: Numbers) -> None:
 
 @formula
 def stop_root(pack: Pack) -> None:
-    """The root of a fixed base does not move."""
+    """The root of a fixed-base robot does not move."""
     pack.change_v, pack.change_w = ZERO3, ZERO3
 
 
 @formula
 def respond_pack(pack: Pack, y: Numbers, start: Int) -> None:
-    """Joint speeds that impulses cause: qd = (t - U . v_parent) / d, and what the bodies move with."""
+    """Joint speeds caused by impulses: qd = (t - U . v_parent) / d, and the motion of the bodies."""
     v, w = pack.parent.change_v, pack.parent.change_w
     lost = dot(pack.U_f, v) + dot(pack.U_n, w)
     qd = pick(pack, y, start) * pack.d_inv_root - lost * pack.d_inv
@@ -539,7 +543,7 @@ def respond_pack(pack: Pack, y: Numbers, start: Int) -> None:
 
 @routine
 def number_rows(scene: Scene, n_contacts: Int, n_stops: Int) -> None:
-    """Give every constraint its rows."""
+    """Assign rows to all constraints."""
     rows, length = scene.rows, scene.row_length
     at = scene.zero
     for i in range(n_contacts):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Delassus operator of the constraints that may act: G = J M^-1 J^T, as a dense matrix.
+"""The Delassus operator of the working set, G = J M^-1 J^T, as a dense matrix.
 
-Sweeps never need it (see `constraints`), Newton's method does. It is built for the *working set* only: the
-contacts and stops that push, or would be violated without an impulse. The others get none. Once the working
-set is solved, `list_unknowns` adds what it violates; nothing is ever taken off, so this ends.
+Gauss-Seidel sweeps do not need it (see `constraints`), Newton's method does. It is built only for the
+*working set*: the contacts and joint constraints that have an impulse, or would be violated without one. The
+others get no impulse. After the working set is solved, `list_unknowns` adds the constraints that the solution
+violates; none is ever removed, so this terminates.
 
-The workspace (`NewtonWorkspace`) has room for `capacity` unknowns. A contact has three (normal, first and
-second tangent), a stop has one.
+The workspace (`NewtonWorkspace`) has a capacity of `capacity` unknowns. A contact has three (normal, first
+and second tangent), a joint constraint has one.
 """
 
 from __future__ import annotations
@@ -26,31 +27,31 @@ from quad_dynamics.kernels.contact.natural_map import mean_inertia
 from quad_dynamics.kernels.simulation.scene import BASE_COLUMNS, Contact, Scene, Stop
 from quad_dynamics.memory.layout import Robot
 
-_PER_UNKNOWN = 6  # numbers of the blocks of reduced equations
-# More unknowns than this are never solved for with G, but in the reduced way (see `newton_step`).
+_PER_UNKNOWN = 6  # numbers of the blocks of reduced equations, per unknown
+# Problems with more unknowns are never solved with G, but with the reduced equations (see `newton_step`).
 MOST_DENSE = 64
 
 
 @routine
 def row_length(n: Int) -> Int:
-    """Numbers in a row of a matrix of n columns and a right-hand side: a multiple of LANES."""
+    """Length of a row of a matrix with n columns and a right-hand side: a multiple of LANES."""
     return (n // LANES + 1) * LANES
 
 
 @routine
 def reduced_size(robot: Robot) -> Int:
-    """Unknowns of the reduced equations: the columns of a row (see `constraints`)."""
+    """Number of unknowns of the reduced equations: the columns of a row (see `constraints`)."""
     return BASE_COLUMNS + robot.nj
 
 
 @routine
 def reduced_length(m: Int) -> Int:
-    """Numbers in a row of the reduced equations: a block of four joints may begin with the last one."""
+    """Length of a row of the reduced equations: a block of four joints may begin with the last joint."""
     return row_length(m + LANES)
 
 
 def workspace_sizes(capacity: int, nj: int) -> dict[str, int]:
-    """Sizes of `NewtonWorkspace` for a capacity, which is a multiple of LANES, and so many joints."""
+    """Sizes of `NewtonWorkspace` for a capacity (a multiple of LANES) and a number of joints."""
     dense = min(capacity, MOST_DENSE + LANES)
     columns = BASE_COLUMNS + nj
     row = ((columns + LANES) // LANES + 1) * LANES  # reduced_length
@@ -77,9 +78,9 @@ def forget_unknowns(scene: Scene, n_contacts: Int, n_stops: Int) -> None:
 
 @subroutine
 def list_unknowns(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> tuple[Int, Bool]:
-    """Add to the working set what acts or is violated; returns its unknowns, and whether any is new.
+    """Add active and violated constraints to the working set; returns its unknowns, and whether any is new.
 
-    Unknowns are numbered anew, their impulses and velocities without impulses are written.
+    Unknowns are renumbered, and their impulses and free velocities are written.
     """
     apart(robot)
     n, added = scene.zero, False
@@ -111,13 +112,13 @@ def list_unknowns(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> 
 
 @routine
 def count_unknowns(n_contacts: Int, n_stops: Int) -> Int:
-    """The most unknowns that there can be."""
+    """Upper bound of the number of unknowns."""
     return 3 * n_contacts + n_stops
 
 
 @routine
 def list_contact(scene: Scene, contact: Contact, n: Int) -> None:
-    """The three unknowns of a contact, from n on."""
+    """Write the three unknowns of a contact, from n on."""
     rows, length, newton = contact.rows, scene.row_length, scene.newton
     for k in range(3):
         unknown = newton.unknowns[n + k]
@@ -131,7 +132,7 @@ def list_contact(scene: Scene, contact: Contact, n: Int) -> None:
 
 @routine
 def list_stop(scene: Scene, stop: Stop, n: Int) -> None:
-    """The unknown of a stop."""
+    """Write the unknown of a joint constraint."""
     drive = scene.drives[stop.joint]
     newton = scene.newton
     unknown = newton.unknowns[n]
@@ -161,7 +162,7 @@ def list_inertias(scene: Scene, n_contacts: Int, n_stops: Int) -> None:
 
 @routine
 def take_impulses(scene: Scene, n_contacts: Int, n_stops: Int, p: Numbers) -> None:
-    """Let the constraints of the working set have the impulses p."""
+    """Give the constraints of the working set the impulses p."""
     for i in range(n_contacts):
         contact = scene.contacts[i]
         k = contact.unknown
@@ -180,7 +181,7 @@ def take_impulses(scene: Scene, n_contacts: Int, n_stops: Int, p: Numbers) -> No
 
 @subroutine
 def fill_delassus(robot: Robot, scene: Scene, n: Int) -> None:
-    """G = J M^-1 J^T of the n unknowns: the products of their rows."""
+    """G = J M^-1 J^T of the n unknowns: the dot products of their rows."""
     apart(robot)
     G, length, unknowns = scene.newton.delassus, row_length(n), scene.newton.unknowns
     for i in range(n):
@@ -197,7 +198,7 @@ def fill_delassus(robot: Robot, scene: Scene, n: Int) -> None:
 
 @routine
 def row_product(a: Numbers, b: Numbers, blocks: Int) -> Number:
-    """The product of two rows: the base, and the joints that both have."""
+    """Dot product of two rows: the base, and the joints that both have."""
     if blocks == 0:
         return block_product(a, b) + block_product(part(a, LANES), part(b, LANES))
     total = short_product(a, b, part(b, BASE_COLUMNS))
@@ -209,7 +210,7 @@ def row_product(a: Numbers, b: Numbers, blocks: Int) -> Number:
 
 @routine
 def multiply(scene: Scene, n: Int, x: Numbers, to: Numbers) -> None:
-    """to = G times the vector x, which is zero from n on up to a multiple of LANES."""
+    """to = G x; x must be padded with zeros from n to a multiple of LANES."""
     G, length = scene.newton.delassus, row_length(n)
     for i in range(n):
         total = 0.0

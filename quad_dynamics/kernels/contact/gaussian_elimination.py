@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear equations by Gaussian elimination, with or without partial pivoting, four columns at a time.
+"""Gaussian elimination for linear equations, with or without partial pivoting, four columns at a time.
 
-The matrix stands row by row, `length` numbers to a row, a multiple of four. Behind its n columns each row has
-its right-hand side. Elimination goes over the rows whole, so no factor is kept; only right of the diagonal
-are its numbers meant.
+The matrix is stored by rows of `length` numbers, a multiple of four. Each row contains n columns, then its
+right-hand side. Elimination updates whole rows, so no factors are kept; afterwards only the entries right of
+the diagonal are meaningful.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from quad_dynamics.compiler.trace import apart, fill_zero, formula, load, routin
 from quad_dynamics.compiler.types import LANES, Bool, Int, Number
 from quad_dynamics.kernels.contact.constraints import add_block, block_product
 
-_SINGULAR = 1e-200  # a pivot below this is none
-_SMALL = 1e-3  # the same without pivoting, beside the 1 that it was
+_SINGULAR = 1e-200  # smaller pivots make the matrix singular
+_SMALL = 1e-3  # the same without pivoting, where the diagonal starts at 1
 
 
 @subroutine
 def solve_equations(matrix: Numbers, n: Int, length: Int, x: Numbers, pivoting: Bool) -> Bool:
-    """x = the solution; zeros from n up to length. Whether there is one; the matrix is used up.
+    """Solve for x, padded with zeros from n to length; returns whether it succeeded. Overwrites the matrix.
 
-    Without pivoting the diagonal must not become small: it is for matrices like 1 + B with B about positive.
+    Without pivoting the diagonal must not become small. That is for matrices like 1 + B with B nearly
+    positive.
     """
     apart(matrix)
     blocks = length // LANES
@@ -50,7 +51,7 @@ def solve_equations(matrix: Numbers, n: Int, length: Int, x: Numbers, pivoting: 
 
 @routine
 def exchange_rows(matrix: Numbers, n: Int, length: Int, k: Int) -> None:
-    """Bring the row with the largest number in column k, from row k on, to row k."""
+    """Exchange row k with the row below it that has the largest element in column k."""
     top = part(matrix, k * length)
     pivot, largest = k, abs(top[k])
     for i in range(k + 1, n):
@@ -65,7 +66,7 @@ def exchange_rows(matrix: Numbers, n: Int, length: Int, k: Int) -> None:
 
 @formula
 def exchange(a: Numbers, b: Numbers) -> None:
-    """Exchange four numbers with four others."""
+    """Exchange four numbers."""
     x, y = load(a, 0), load(b, 0)
     store(a, 0, y)
     store(b, 0, x)
@@ -73,7 +74,7 @@ def exchange(a: Numbers, b: Numbers) -> None:
 
 @routine
 def product(row: Numbers, x: Numbers, first: Int, blocks: Int) -> Number:
-    """The product of a row and x, from a block of four columns on."""
+    """The product of a row and x, starting at a block of four columns."""
     total = 0.0
     for b in range(first, blocks):
         total += block_product(part(row, LANES * b), part(x, LANES * b))

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One time step with impulse contact: velocities that respect contact, friction and joint limits.
+"""One time step with impulse contact: velocities that satisfy contact, friction and joint limits.
 
-The velocity without contact forces, u + h du, is corrected by impulses, so that no point moves into the
-ground, friction stays within its cone (or pyramid), and joints within their limits (see `constraints`).
+Impulses correct the velocity without contact forces, u + h du, so that no point moves into the ground,
+friction stays within its cone (or pyramid), and joints stay within their limits (see `constraints`). This is
+time stepping at the velocity level (Moreau, Unilateral contact and dry friction in finite freedom dynamics,
+1988).
 
-A point above the ground by z may approach it with z / h: it arrives, and does not dig in. What penetration
-there is (a robot that was put into the ground) is removed by displacing the robot, not by giving it a
-velocity, so that no motion comes from it. A point that hits the ground leaves it with the restitution times
-the velocity that it came with (see `impulses` for how far). With `correction` zero, none of this happens, as
-in the simulator of the MIT Cheetah: a point takes part when it is below the surface, and stays there.
+A point at a height z above the ground may approach it with z / h: it reaches the ground without penetrating
+it. Existing penetration (a robot that was teleported into the ground) is removed by displacing the robot, not
+by a velocity, so it causes no motion. A point that hits the ground leaves it with the restitution times its
+impact velocity (see `impulses` for the limits of this). With `correction` zero, none of this happens, as in
+the simulator of the MIT Cheetah: a point is active once it is below the surface, and stays there.
 """
 
 from __future__ import annotations
@@ -33,25 +35,25 @@ from quad_dynamics.kernels.terrain.ground import gather_near, ground_below, seco
 from quad_dynamics.kernels.tree import body_at, position_of_point
 from quad_dynamics.memory.layout import Body, Robot
 
-MARGIN = 1e-4  # a point this near to the ground takes part [m]
+MARGIN = 1e-4  # a point this close to the ground is active [m]
 FASTEST_START = 200.0  # no free point accelerates faster than this towards the ground [m/s^2]
-# An impact elsewhere may throw a point towards the ground at this speed within the step [m/s].
+# An impact elsewhere may accelerate a point towards the ground to this speed within the step [m/s].
 KICK = 5.0
-NEAR, FASTEST = 0.1, 100.0  # points farther away than NEAR + FASTEST h are not looked at [m, m/s]
-# Where the ground has many shapes, those near so many neighbouring points are looked for at once. A point
-# comes farther away from the ground than before by less than this, or all shapes are looked at [m].
+NEAR, FASTEST = 0.1, 100.0  # points farther away than NEAR + FASTEST h are skipped [m, m/s]
+# If the terrain has many shapes, the shapes near GROUP neighbouring points are found at once. If the distance
+# of a point has grown by more than LATELY [m] since the last step, all shapes are searched.
 GROUP, LATELY = 8, 0.02
-# A point this near to the ground stays where it is: four stiff legs never fit the ground to the last bit [m].
+# A point this close to the ground counts as touching it: four stiff legs never fit the ground exactly [m].
 RESTING = 1e-6
-# The path of a point that moves farther than this in a step is curved, which is accounted for [m].
+# If a point moves farther than this in a step, the curvature of its path is taken into account [m].
 FAST = 2e-3
-SLOP = 1e-5  # penetration that is left alone [m, rad]
-PUSH_SPEED = 1.0  # penetration is removed at this speed at most [m/s, rad/s]
+SLOP = 1e-5  # penetration that is not corrected [m, rad]
+PUSH_SPEED = 1.0  # maximum speed at which penetration is removed [m/s, rad/s]
 
 
 @subroutine
 def step_impulse(robot: Robot, scene: Scene, h: Number) -> Number:
-    """Advance q and u by h with contact; returns the kinetic energy before."""
+    """Advance q and u by h with contact; returns the kinetic energy before the step."""
     apart(robot)
     place_and_move(robot, scene)
     n_contacts = scene.zero
@@ -71,7 +73,7 @@ def step_impulse(robot: Robot, scene: Scene, h: Number) -> Number:
 
 @routine
 def any_impulse(scene: Scene, n_contacts: Int) -> Bool:
-    """Whether any contact got an impulse."""
+    """Whether any contact has an impulse."""
     found = False
     for i in range(n_contacts):
         found |= scene.contacts[i].impulse[0] > 0.0
@@ -83,7 +85,7 @@ def any_impulse(scene: Scene, n_contacts: Int) -> Bool:
 
 @subroutine
 def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
-    """List the points that may touch the ground in this step; returns how many."""
+    """List the points that may touch the ground in this step; returns their number."""
     apart(robot)
     points, memories, contacts = scene.points, scene.point_memory, scene.contacts
     count, anticipates = scene.n_points, scene.settings.correction > 0.0
@@ -106,7 +108,7 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
         p = position_of_point(body_at(robot, lane), point.position)
         distance, normal, mu, e = ground_below(terrain, add(p, p_B), radius)
         if distance >= exact:
-            distance, normal, mu, e = ground_below(whole, add(p, p_B), radius)  # another shape may be nearer
+            distance, normal, mu, e = ground_below(whole, add(p, p_B), radius)  # another shape may be closer
         memory.distance = distance
         memory.normal = normal
         touches = False
@@ -135,9 +137,9 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
 
 @subroutine
 def normal_curvature(robot: Robot, point: ContactPoint, p: Vec3, n: Vec3) -> Number:
-    """Acceleration along n of a contact point at p while no joint accelerates [m/s^2].
+    """Acceleration along n of a contact point at p while all joint accelerations are zero [m/s^2].
 
-    A step keeps velocities constant: half of this, times the time squared, is how far the point leaves the
+    A step keeps velocities constant: half of this times the time squared is the deviation of the point from a
     straight line.
     """
     apart(robot)
@@ -155,11 +157,11 @@ def normal_curvature(robot: Robot, point: ContactPoint, p: Vec3, n: Vec3) -> Num
 
 @routine
 def group_reach(robot: Robot, scene: Scene, first: Int, last: Int, h: Number) -> Number:
-    """Up to which distance to the ground the shapes near some points are looked for.
+    """Distance up to which terrain shapes near a group of points are searched.
 
-    It is what they had before the last step, and some more. Unless distances have to be exact, that of a
-    point that is far away is not found anew: it is lowered by more than the point has moved, until it may be
-    near.
+    It is the largest distance of the points before the last step, plus a margin. Unless exact distances are
+    required, the distance of a far point is not recomputed: it is decreased by more than the point has moved,
+    until the point may be near.
     """
     points, memories = scene.points, scene.point_memory
     _, v_B = base_motion(robot, scene)
@@ -182,7 +184,7 @@ def group_reach(robot: Robot, scene: Scene, first: Int, last: Int, h: Number) ->
 
 @routine
 def near_terrain(robot: Robot, scene: Scene, p_B: Vec3, first: Int, last: Int, reach: Number) -> Address:
-    """The ground with the shapes only that are nearer than `reach` to any of some contact points."""
+    """The terrain reduced to the shapes closer than `reach` to any point of a group."""
     address, near = scene.terrain, scene.near_terrain
     low, high, radius = (math.inf, math.inf, math.inf), (-math.inf, -math.inf, -math.inf), 0.0
     for i in range(first, last):
@@ -193,7 +195,7 @@ def near_terrain(robot: Robot, scene: Scene, p_B: Vec3, first: Int, last: Int, r
             high = (max(high[0], p[0]), max(high[1], p[1]), max(high[2], p[2]))
             radius = max(radius, point.radius)
     if low[0] > high[0]:
-        return memory_at(address)  # all of them are far away
+        return memory_at(address)  # all points are far away
     gather_near(memory_at(address), near, low, high, reach + radius)
     return memory_at(address + 8 * near)
 
@@ -210,7 +212,7 @@ def add_corner(
     n: Int,
     h: Number,
 ) -> Int:
-    """List a second contact of a point, if it touches another surface too; returns how many there are."""
+    """List a second contact of a point if it touches another surface too; returns the number of contacts."""
     lane, radius = point.lane, point.radius
     p_B, v_B = base_motion(robot, scene)
     p = position_of_point(body_at(robot, lane), point.position)
@@ -230,7 +232,7 @@ def add_corner(
 
 @routine
 def reach(approach: Number, h: Number) -> Number:
-    """The distance from which on a point may touch the ground in a step."""
+    """The distance below which a point may touch the ground in a step."""
     return MARGIN + FASTEST_START * h * h + h * (KICK + 2.0 * max(approach, 0.0))
 
 
@@ -245,7 +247,7 @@ def aim_contact(
     g: Number,
     anticipates: Bool,
 ) -> None:
-    """Friction and distance of a contact, and what velocity it aims at, with restitution and without."""
+    """Set friction and distance of a contact, and its target velocities with and without restitution."""
     contact.mu = mu
     contact.distance = distance
     contact.calm_target = -distance / h if anticipates and distance > RESTING else 0.0
@@ -259,12 +261,13 @@ def aim_contact(
 
 @routine
 def rebound(distance: Number, approach: Number, e: Number, g: Number, h: Number) -> Number:
-    """The velocity with which a point leaves the ground after this step; 0 if it does not hit it.
+    """The velocity with which a point leaves the ground after this step; 0 if it does not hit the ground.
 
-    The point is above the ground by z when the step begins, and would hit it with more than its velocity
-    now, and leave from there. In free fall, E = v^2/2 + g z - g h v/2 is what the semi-implicit steps keep.
-    The velocity is such that E becomes e^2 of what it was, with z from the ground, so that the point rises to
-    e^2 of the height that it fell from wherever between two steps it hits.
+    At the start of the step the point is at a height z above the ground. It would hit the ground faster than
+    it moves now, and rebound from there. In free fall, the semi-implicit steps conserve the energy
+    E = v^2/2 + g z - g h v/2. The velocity is chosen so that E becomes e^2 times its value before the impact,
+    with z measured from the ground. The point then rises to e^2 times the height it fell from, wherever
+    between two steps the impact is.
     """
     if distance > h * (approach + g * h):
         return 0.0
@@ -277,13 +280,13 @@ def rebound(distance: Number, approach: Number, e: Number, g: Number, h: Number)
 
 @formula
 def gravity_along(robot: Robot, n: Vec3) -> Number:
-    """The part of gravity against a normal [m/s^2]."""
+    """The component of gravity opposite to a normal [m/s^2]."""
     return -dot(robot.gravity, n)
 
 
 @routine
 def pull(robot: Robot, n: Vec3) -> Number:
-    """The part of gravity that pulls a point to the ground, 0 if it pulls it away [m/s^2]."""
+    """The component of gravity that pulls a point to the ground; 0 if it pulls it away [m/s^2]."""
     return max(gravity_along(robot, n), 0.0)
 
 
@@ -297,13 +300,13 @@ def base_motion(robot: Robot, scene: Scene) -> tuple[Vec3, Vec3]:
 
 @formula
 def point_velocity(body: Body, p: Vec3) -> Vec3:
-    """Velocity at a place p of the body in a lane, seen by an observer that moves with the base."""
+    """Velocity of the point p of the body in a lane, relative to the velocity of the base."""
     return add(body.v, cross(body.w, p))
 
 
 @routine
 def list_contact(contact: Contact, point: ContactPoint, i: Int, normal: Vec3, p: Vec3) -> None:
-    """Where an active contact is, and on which limb."""
+    """Set the position, normal and limb of an active contact."""
     copy_limb(contact, point, i)
     contact.normal = normal
     contact.tangent = first_tangent(normal)
@@ -312,7 +315,7 @@ def list_contact(contact: Contact, point: ContactPoint, i: Int, normal: Vec3, p:
 
 @formula
 def copy_limb(contact: Contact, point: ContactPoint, i: Int) -> None:
-    """Which point a contact is, and on which limb."""
+    """Set the point and the limb of a contact."""
     contact.point = i
     contact.joint = point.joint
     contact.first = point.first
@@ -321,7 +324,7 @@ def copy_limb(contact: Contact, point: ContactPoint, i: Int) -> None:
 
 @routine
 def first_tangent(n: Vec3) -> Vec3:
-    """A unit vector t1 across n; t1, n x t1, n is a right-handed frame. On level ground t1 is x."""
+    """A unit vector t1 orthogonal to n; t1, n x t1, n is a right-handed frame. On level ground t1 is x."""
     if abs(n[2]) > 0.7:
         s = 1.0 / math.sqrt(n[0] * n[0] + n[2] * n[2])
         if n[2] < 0.0:
@@ -333,14 +336,14 @@ def first_tangent(n: Vec3) -> Vec3:
 
 @formula
 def remember_impulse(contact: Contact, impulse: Vec3) -> None:
-    """Start with the impulse of the last step, in world axes; the first sweep brings it into the cone."""
+    """Warm start with the impulse of the last step, in world axes; the first sweep projects it."""
     n, t1 = contact.normal, contact.tangent
     contact.impulse = (dot(n, impulse), dot(t1, impulse), dot(cross(n, t1), impulse))
 
 
 @routine
 def write_impulses(scene: Scene, n_contacts: Int) -> None:
-    """Keep the impulses, in world axes."""
+    """Store the impulses in world axes, for the next step."""
     memories, contacts = scene.point_memory, scene.contacts
     for i in range(n_contacts):
         memory = memories[contacts[i].point]

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Impulses of contacts and stops: a few sweeps of projected Gauss-Seidel, then Newton's method.
+"""Impulses of contacts and joint constraints: a few sweeps of projected Gauss-Seidel, then Newton's method.
 
-From the impulses of the last step, one or two sweeps are often all that it takes; how they treat one contact
-is in `one_contact`. They are slow where contacts pull at each other through stiff legs, and where joints are
-stuck or several contacts share a body. So after a few sweeps a Newton method takes over (`smoothing_newton`).
-The residual of the natural map (`natural_map`) decides when it is done, whoever found the impulses.
+Warm-started with the impulses of the last step, one or two sweeps are often enough (Jourdan, Alart and Jean,
+A Gauss-Seidel like algorithm to solve frictional contact problems, 1998); `one_contact` solves a single
+contact. Sweeps converge slowly if contacts are coupled through stiff legs, if joints stick, or if several
+contacts share a body. After a few sweeps a Newton method therefore takes over (`smoothing_newton`). The
+residual of the natural map (`natural_map`) is the convergence criterion of both.
 
-Neither sees what adds energy to the whole, which no contact may do: restitution is taken back where it would.
+Neither method ensures that the impulses add no energy to the robot. Restitution is reduced where they would.
 """
 
 from __future__ import annotations
@@ -31,25 +32,24 @@ from quad_dynamics.kernels.spatial import add, dot, scale
 from quad_dynamics.memory.layout import Robot
 
 _FEW = 2  # sweeps before Newton's method takes over
-_ONE = 1  # the same where joint friction is among the constraints: sweeps are slow with it
-_FAR = 1e-3  # a sweep that changes velocities by more is followed by Newton's method at once [m/s]
-_MORE = 50  # sweeps after a quick try of Newton's method that failed, before a thorough one
-_SLOW, _ROUNDING = 1e-3, 1e-13  # of velocities [m/s] and of products, to be sure that impulses take energy
-_FINE = 1e-12  # velocity of a contact, beside its target, that is rounding [m/s]
+_ONE = 1  # the same if joint friction is among the constraints: sweeps converge slowly with it
+_FAR = 1e-3  # if a sweep changes velocities by more than this, Newton's method follows at once [m/s]
+_MORE = 50  # sweeps after a failed quick attempt of Newton's method, before a thorough one
+_SLOW, _ROUNDING = 1e-3, 1e-13  # margins for velocities [m/s] and for rounding of products, in `is_loss`
+_FINE = 1e-12  # deviation of a contact velocity from its target that is rounding [m/s]
 
 
 @subroutine
 def find_impulses(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
-    """Find the impulses, which together add no energy; whether they meet the tolerance."""
+    """Find the impulses, which must not add energy; returns whether they meet the tolerance."""
     apart(robot)
     bounces = aim(scene, n_contacts, True)
     converged = solve(robot, scene, n_contacts, n_stops)
     if bounces and work(scene, n_contacts, n_stops) > 0.0:
         converged = limit_restitution(robot, scene, n_contacts, n_stops)
     if not converged:
-        start(
-            robot, scene, n_contacts, n_stops
-        )  # impulses that grew large and small again left their rounding in y
+        # remove the rounding errors that impulses left in y when they grew large and small again
+        start(robot, scene, n_contacts, n_stops)
         if not is_loss(scene, n_contacts, n_stops):
             leave_out_friction(robot, scene, n_contacts, n_stops)
     return converged
@@ -57,7 +57,7 @@ def find_impulses(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> 
 
 @routine
 def is_loss(scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
-    """Whether the impulses take energy for certain, whatever is lost by rounding."""
+    """Whether the impulses certainly dissipate energy, rounding errors included."""
     size = 0.0
     for i in range(n_contacts):
         contact = scene.contacts[i]
@@ -87,7 +87,7 @@ def leave_out_friction(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int
 
 @routine
 def aim(scene: Scene, n_contacts: Int, bounce: Bool) -> Bool:
-    """Give the contacts their targets, with or without restitution; whether any has a restitution."""
+    """Set the targets of the contacts, with or without restitution; returns whether any has a restitution."""
     found = False
     for i in range(n_contacts):
         contact = scene.contacts[i]
@@ -100,7 +100,7 @@ def aim(scene: Scene, n_contacts: Int, bounce: Bool) -> Bool:
 
 @routine
 def work(scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
-    """What the impulses add to the kinetic energy: each times the mean of the velocities before and after."""
+    """Kinetic energy added by the impulses: each times the mean of the velocities before and after."""
     y = scene.y
     total = 0.0
     for i in range(n_contacts):
@@ -114,10 +114,10 @@ def work(scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
 
 @subroutine
 def limit_restitution(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
-    """Take back so much of the restitution that the impulses add no energy; as `solve`.
+    """Reduce the restitution until the impulses add no energy; returns as `solve`.
 
-    Points that leave the ground each with its own restitution can add energy to a robot of many bodies.
-    Without any, impulses never do. The work along the straight line between both solutions is a parabola.
+    Contacts that each have their own restitution can add energy to a robot of many bodies. Without
+    restitution, impulses never do. The work along the straight line between both solutions is a parabola.
     """
     apart(robot)
     keep_impulses(scene, n_contacts, n_stops, 1)
@@ -135,7 +135,7 @@ def limit_restitution(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int)
 
 @routine
 def last_root(none: Number, half: Number, full: Number) -> Number:
-    """Where a parabola with these values at 0, 1/2 and 1 is zero, below the end 1 at which it is positive."""
+    """The root below 1 of a parabola with these values at 0, 1/2 and 1; it is positive at 1."""
     a, b = 2.0 * none - 4.0 * half + 2.0 * full, 4.0 * half - 3.0 * none - full
     below, above = 0.0, 1.0
     for _ in range(60):
@@ -149,7 +149,7 @@ def last_root(none: Number, half: Number, full: Number) -> Number:
 
 @routine
 def keep_impulses(scene: Scene, n_contacts: Int, n_stops: Int, which: Int) -> None:
-    """Keep the impulses while others are tried, as the first or the second that are kept."""
+    """Save the impulses while others are tried, as the first or the second of two sets."""
     for i in range(n_contacts):
         contact = scene.contacts[i]
         if which == 0:
@@ -166,7 +166,7 @@ def keep_impulses(scene: Scene, n_contacts: Int, n_stops: Int, which: Int) -> No
 
 @routine
 def mix_impulses(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, share: Number) -> None:
-    """Mix the impulses that are kept: 0 gives the first, 1 the second."""
+    """Interpolate between the saved impulses: 0 gives the first set, 1 the second."""
     for i in range(n_contacts):
         contact = scene.contacts[i]
         one, other = contact.kept_impulse, contact.other_impulse
@@ -179,9 +179,9 @@ def mix_impulses(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, shar
 
 @subroutine
 def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
-    """Find the impulses for given targets; whether they meet the tolerance.
+    """Find the impulses for given targets; returns whether they meet the tolerance.
 
-    The residual goes to the state, and the number of sweeps where it is the largest of this step.
+    Writes the residual to the state, and the number of sweeps if it is the largest of this step.
     """
     apart(robot)
     tolerance = scene.settings.tolerance
@@ -208,7 +208,7 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
 
 @routine
 def sweep_until(scene: Scene, n_contacts: Int, n_stops: Int, most: Int, far: Number) -> Int:
-    """Sweep until changes are within the tolerance, or above `far`; returns how often."""
+    """Sweep until the changes are within the tolerance or above `far`; returns the number of sweeps."""
     contacts, stops, y = scene.contacts, scene.stops, scene.y
     tolerance, cone = scene.settings.tolerance, scene.settings.cone
     for sweeps in range(most):

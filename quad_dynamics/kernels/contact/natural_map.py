@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far impulses are from solving the contact problem: the residual of its natural map.
+"""Residual of the contact problem: the distance of impulses from a solution, by the natural map.
 
-A contact with impulse p and velocity v, less its target, obeys Signorini's condition and Coulomb's law if and
-only if, with the second-order cone K of friction mu,
+A contact with impulse p and velocity v relative to its target obeys Signorini's condition and Coulomb's law
+if and only if, with the second-order cone K of friction mu,
 
     p = P_K(p - r (v + mu |v_t| n))        for any r > 0,
 
 where P_K projects onto K and n is the normal (De Saxce and Feng, The bipotential method, 1998: the term
-mu |v_t| n makes the law of Coulomb, which is not associated, a projection). A constraint of one row with
-bounds obeys p = clip(p - r v, low, high). The residual is the distance between both sides over r, a velocity.
-It is zero at a solution and nowhere else. With r = 1 / D, D the mean of the constraint's own inverse
-inertias, it is at most the error of the velocity that remains.
+mu |v_t| n turns Coulomb's law, which is not associated, into a projection). A scalar constraint with bounds
+obeys p = clip(p - r v, low, high). The residual is the distance between both sides over r, a velocity. It is
+zero at a solution and nowhere else. With r = 1 / D, where D is the mean diagonal of the constraint's own
+Delassus block, it is at most the remaining velocity error.
 
-For the pyramid, whose tangents have a limit each, p_t = clip(p_t - r v_t, -mu p_n, mu p_n).
+For the pyramid, whose tangents have separate limits, p_t = clip(p_t - r v_t, -mu p_n, mu p_n).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from quad_dynamics.memory.layout import Robot
 
 @subroutine
 def residual(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
-    """The largest residual of all contacts and stops with their impulses and `y` [m/s]."""
+    """The largest residual of all contacts and joint constraints, given their impulses and `y` [m/s]."""
     apart(robot)
     contacts, stops, y = scene.contacts, scene.stops, scene.y
     cone = scene.settings.cone
@@ -49,14 +49,14 @@ def residual(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Numbe
 
 @formula
 def mean_inertia(contact: Contact) -> Number:
-    """D: the mean of the diagonal of a contact's inverse inertia [1/kg]."""
+    """D: the mean diagonal of the Delassus block of a contact [1/kg]."""
     D = contact.inertia
     return (D[0] + D[3] + D[5]) * (1.0 / 3.0)
 
 
 @formula
 def less_target(contact: Contact, v: Vec3) -> Vec3:
-    """The velocity of a contact less its target."""
+    """The velocity of a contact minus its target."""
     return v[0] - contact.target, v[1], v[2]
 
 
@@ -88,7 +88,7 @@ def contact_residual(p: Vec3, v: Vec3, D: Number, mu: Number, cone: Int) -> Numb
 
 @routine
 def stop_residual(p: Number, v: Number, d: Number, low: Number, high: Number) -> Number:
-    """The residual of a constraint of one row, whose impulse is between two bounds [m/s]."""
+    """The residual of a scalar constraint with bounds on its impulse [m/s]."""
     if not d > 0.0:
         return 0.0
     return abs(p - clip(p - v / d, low, high)) * d
@@ -96,5 +96,5 @@ def stop_residual(p: Number, v: Number, d: Number, low: Number, high: Number) ->
 
 @routine
 def clip(x: Number, low: Number, high: Number) -> Number:
-    """x, but not below low and not above high."""
+    """Clip x to [low, high]."""
     return min(max(x, low), high)

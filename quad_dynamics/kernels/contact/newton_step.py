@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One step of Newton's method for the impulses: dF = K dp + Q dv = -F, with dv = G dp, in two ways.
+"""One step of Newton's method for the impulses: dF = K dp + Q dv = -F with dv = G dp, solved in two ways.
 
 *Dense*: the n equations (K + Q G) dp = -F for all impulses, with the Delassus operator G. *Reduced*: G is
 T T^T with the rows T of `constraints`, which have as many columns as the robot has degrees of freedom, and
-K and Q are made of small blocks. So, by the formula of Sherman, Morrison and Woodbury,
+K and Q are block diagonal with small blocks. By the Sherman-Morrison-Woodbury formula,
 
     dp = -K^-1 F - K^-1 Q T w,    (1 + T^T K^-1 Q T) w = -T^T K^-1 F,
 
-m equations for w, whatever the number of contacts is: the cost is linear in it. K must be regular, and is, as
-each constraint gives way by a share `soft` of D: it stands in K as soft D Q. That is also what loses digits,
-so few unknowns are solved for densely. The joints of a limb meet each other and the base only: with the
-joints first and the base last, elimination fills nothing in between.
+which are m equations for w, independent of the number of contacts: the cost is linear in it. K must be
+regular. It is, because each constraint is regularised by a fraction `soft` of D, which adds soft D Q to K.
+This also loses digits, so small problems are solved densely. The joints of a limb couple only with each other
+and with the base: with the joints first and the base last, elimination causes no fill-in between limbs.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from quad_dynamics.kernels.simulation.scene import BASE_COLUMNS, Scene
 from quad_dynamics.kernels.spatial import vector3
 from quad_dynamics.memory.layout import Robot
 
-# Of reduced equations: with less, too many digits are lost. With this they are solved without pivoting, which
-# is fast; whoever tries again with another share is in no hurry.
+# Minimum regularisation of reduced equations: with less, too many digits are lost. With this value they are
+# solved without pivoting, which is fast; retries with another value use pivoting.
 _LEAST_SOFT = 1e-4
-_BLOCK = 18  # numbers that reduced equations keep for a contact: K^-1 and K^-1 Q
+_BLOCK = 18  # numbers stored per contact for reduced equations: K^-1 and K^-1 Q
 
 
 @subroutine
 def newton_step(
     robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, e: Number, soft: Number, dense: Bool
 ) -> Number:
-    """step = dp, and change = dv, found densely or in the reduced way; returns |F|, or -1 for no step."""
+    """Compute step = dp and change = dv, dense or reduced; returns |F|, or -1 if it fails."""
     apart(robot)
     newton = scene.newton
     if dense:
@@ -72,7 +72,7 @@ def newton_step(
 
 @subroutine
 def set_velocities(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, dense: Bool) -> None:
-    """Velocities from impulses."""
+    """Compute velocities from impulses."""
     apart(robot)
     newton = scene.newton
     v, free = newton.velocity, newton.free_velocity
@@ -127,9 +127,9 @@ def fill_jacobian(scene: Scene, n_contacts: Int, n_stops: Int, n: Int, e: Number
 
 @subroutine
 def stop_all(scene: Scene, n: Int, soft: Number) -> Bool:
-    """impulse = those that bring all velocities to their targets, whatever the laws say; if there are any.
+    """Find the impulses that bring all velocities to their targets, without contact laws; whether it could.
 
-    Each constraint gives way by a share `soft` of its D, so that redundant ones do not matter.
+    Each constraint is regularised by a fraction `soft` of its D, so redundant constraints are allowed.
     """
     apart(scene)
     newton = scene.newton
@@ -150,13 +150,13 @@ def combine_block(a: Numbers, length: Int, Q: Mat3, r: Int, to: Numbers) -> None
 
 @formula
 def write_combination(a: Numbers, length: Int, x: Number, y: Number, z: Number, to: Numbers) -> None:
-    """Four columns of three rows times x, y, z."""
+    """Linear combination of three rows with x, y, z, four columns."""
     store(to, 0, load(a, 0) * x + load(a, length) * y + load(a, length * 2) * z)
 
 
 @formula
 def scale_block(a: Numbers, x: Number, to: Numbers) -> None:
-    """Four numbers times x."""
+    """to = a * x, for four numbers."""
     store(to, 0, load(a, 0) * x)
 
 
@@ -167,9 +167,9 @@ def scale_block(a: Numbers, x: Number, to: Numbers) -> None:
 def fill_reduced(
     robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, e: Number, soft: Number
 ) -> Number:
-    """1 + T^T K^-1 Q T, with -T^T K^-1 F as its right-hand side; returns |F|.
+    """Compute 1 + T^T K^-1 Q T, with -T^T K^-1 F as its right-hand side; returns |F|.
 
-    K^-1 Q is kept, and -K^-1 F in `step`.
+    K^-1 Q is stored, and -K^-1 F in `step`.
     """
     apart(robot)
     total = 0.0
@@ -245,7 +245,7 @@ def add_reduced_contact(
 def add_reduced_stop(
     row: Numbers, first: Int, size: Int, share: Number, lack: Number, H: Numbers, length: Int, nj: Int
 ) -> None:
-    """The same for a constraint of one row."""
+    """The same for a scalar constraint."""
     for i in range(BASE_COLUMNS + LANES * size):
         column = nj + i if i < BASE_COLUMNS else first + i - BASE_COLUMNS
         t = row[i]
@@ -261,7 +261,7 @@ def add_reduced_stop(
 
 @routine
 def bring_base_forward(robot: Robot, w: Numbers) -> None:
-    """Order w as y is ordered: the base, then the joints."""
+    """Reorder w as y: the base, then the joints."""
     nj = robot.nj
     base = w[nj], w[nj + 1], w[nj + 2], w[nj + 3], w[nj + 4], w[nj + 5]
     for j in range(nj - 1, -1, -1):
@@ -295,7 +295,7 @@ def finish_reduced(scene: Scene, n_contacts: Int, n_stops: Int, w: Numbers) -> N
 
 @subroutine
 def velocities_of(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, x: Numbers, to: Numbers) -> None:
-    """to = G times the impulses at x, by way of T^T x."""
+    """to = G times the impulses x, computed through T^T x."""
     apart(robot)
     y = scene.newton.reduced_vector
     fill_zero(y, 0, reduced_length(reduced_size(robot)))
@@ -334,7 +334,7 @@ def soften(K: Mat3, Q: Mat3, x: Number) -> Mat3:
 
 @formula
 def inverse3(M: Mat3) -> Mat3:
-    """The inverse of a 3 x 3 matrix."""
+    """Inverse of a 3 x 3 matrix."""
     a, b, c, d, e, f, g, h, i = M
     robot, B, C = e * i - f * h, f * g - d * i, d * h - e * g
     s = 1.0 / (a * robot + b * B + c * C)
@@ -367,6 +367,6 @@ def write_lack(x: Numbers, at: Int, inverse: Mat3, F: Vec3) -> None:
 
 @formula
 def add_combination(a: Numbers, length: Int, x: Number, y: Number, z: Number, to: Numbers) -> None:
-    """Add four columns of three rows times x, y, z."""
+    """Add the linear combination of three rows with x, y, z, four columns."""
     total = load(a, 0) * x + load(a, length) * y + load(a, length * 2) * z
     store(to, 0, load(to, 0) + total)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The impulse of one contact, with all others as they are.
+"""The impulse of one contact while all others are fixed.
 
-With b the velocity that the contact would have without its own impulse p, less the target, and D its inertia,
-b + D p is to be zero (it sticks); or friction is at its limit and opposite to the sliding velocity; or p is
-zero (it opens). Friction that is at its limit grows with the normal impulse, and on a slanted leg it acts on
-the normal velocity too: both are found together, or they would build each other up. Where that fails, as it
-may where a leg jams, the contact gets an impulse without friction, and Newton's method finds the rest.
+Let b be the velocity of the contact without its own impulse p, minus the target, and D its Delassus block.
+Then either b + D p = 0 (sticking), or friction is at its limit and opposite to the sliding velocity
+(sliding), or p = 0 (opening). At its limit, friction grows with the normal impulse, and on an inclined leg it
+also acts on the normal velocity. Both are therefore solved together; otherwise they could amplify each other.
+If that fails, for instance because a leg jams, the contact gets an impulse without friction, and Newton's
+method finds the solution.
 """
 
 from __future__ import annotations
@@ -19,16 +20,15 @@ from quad_dynamics.kernels.contact.constraints import add_contact, contact_veloc
 from quad_dynamics.kernels.simulation.scene import Contact, Scene
 
 _NEWTON_STEPS = 20
-_TURNS = 2  # tries of the direction of friction, each from the last
-_LOCAL_SHARE = 0.01  # of the tolerance, to which one contact is solved
-_JAMMED = (
-    0.02  # a leg jams if a growing normal impulse does less than this share of what it does without friction
-)
+_TURNS = 2  # iterations of the direction of friction
+_LOCAL_SHARE = 0.01  # fraction of the tolerance to which one contact is solved
+# A leg jams if the effect of the normal impulse is less than this fraction of that without friction.
+_JAMMED = 0.02
 
 
 @routine
 def settle_contact(scene: Scene, contact: Contact, y: Numbers, cone: Int) -> Number:
-    """The impulse of one contact with the others as they are; returns by how much its velocity changed."""
+    """Update the impulse of one contact while the others are fixed; returns the change of its velocity."""
     v = contact_velocity(scene, contact, y)
     old = contact.impulse
     new = stick(contact, v, old)
@@ -39,7 +39,7 @@ def settle_contact(scene: Scene, contact: Contact, y: Numbers, cone: Int) -> Num
         fits = fits and new[1] * new[1] + new[2] * new[2] <= largest * largest
     else:
         fits = fits and abs(new[1]) <= largest and abs(new[2]) <= largest
-    # a contact that opens by itself does, also where friction could jam it
+    # a contact that can open does, even if friction could jam it
     b = free_velocity(contact, v, old)
     if b[0] >= 0.0:
         new = (0.0, 0.0, 0.0)
@@ -54,7 +54,7 @@ def settle_contact(scene: Scene, contact: Contact, y: Numbers, cone: Int) -> Num
 
 @formula
 def stick(contact: Contact, v: Vec3, old: Vec3) -> Vec3:
-    """The impulse that stops the contact at once: old - D^-1 (v - target)."""
+    """The impulse that makes the contact stick: old - D^-1 (v - target)."""
     i, r = contact.inverse, (v[0] - contact.target, v[1], v[2])
     return (
         old[0] - (i[0] * r[0] + i[1] * r[1] + i[2] * r[2]),
@@ -65,7 +65,7 @@ def stick(contact: Contact, v: Vec3, old: Vec3) -> Vec3:
 
 @formula
 def free_velocity(contact: Contact, v: Vec3, old: Vec3) -> Vec3:
-    """The velocity of a contact without its own impulse, less the target."""
+    """The velocity of a contact without its own impulse, minus the target."""
     D = contact.inertia
     return (
         v[0] - contact.target - (D[0] * old[0] + D[1] * old[1] + D[2] * old[2]),
@@ -76,7 +76,7 @@ def free_velocity(contact: Contact, v: Vec3, old: Vec3) -> Vec3:
 
 @subroutine
 def slide(D: Upper3, b: Vec3, old: Vec3, mu: Number, cone: Int, tolerance: Number) -> Vec3:
-    """The impulse of a contact that does not stick."""
+    """The impulse of a sliding contact."""
     if not D[0] > 0.0:
         return (0.0, 0.0, 0.0)
     if not mu > 0.0:
@@ -90,7 +90,7 @@ def slide(D: Upper3, b: Vec3, old: Vec3, mu: Number, cone: Int, tolerance: Numbe
 
 @routine
 def slide_along(D: Upper3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) -> tuple[Bool, Vec3]:
-    """Friction and normal impulse in turn, from the old direction of friction; whether they settle."""
+    """Alternate friction and normal impulse, from the old direction of friction; whether they converge."""
     nn, n1, n2, d11, d12, d22 = D
     x, y = old[1], old[2]
     if x == 0.0 and y == 0.0:
@@ -113,13 +113,13 @@ def slide_along(D: Upper3, b: Vec3, old: Vec3, mu: Number, tolerance: Number) ->
         change = max(abs(normal - before) * nn, abs(x - x_before) * d11, abs(y - y_before) * d22)
         if change <= _LOCAL_SHARE * tolerance:
             break
-    # what is on its way there will be there after a few sweeps
+    # if it converges, a few more sweeps will finish
     return change <= last, (normal, x, y)
 
 
 @routine
 def try_faces(D: Upper3, b: Vec3, mu: Number) -> tuple[Bool, Vec3]:
-    """Try all faces and edges of the pyramid: each tangent slides one way, the other way, or not at all."""
+    """Try all faces and edges of the pyramid: each tangent slides one way, the other way, or sticks."""
     for face in range(9):
         sx, sy = float(face // 3 - 1), float(face % 3 - 1)
         if sx == 0.0 and sy == 0.0:
@@ -132,9 +132,9 @@ def try_faces(D: Upper3, b: Vec3, mu: Number) -> tuple[Bool, Vec3]:
 
 @routine
 def on_face(D: Upper3, b: Vec3, mu: Number, sx: Number, sy: Number) -> tuple[Bool, Vec3]:
-    """The impulse with friction at its limit where a sign is given, and no sliding elsewhere; if it fits."""
+    """The impulse with friction at its limit where a sign is given, sticking elsewhere; whether it holds."""
     nn, n1, n2, d11, d12, d22 = D
-    # p = normal * w + t * e, with e the tangent that does not slide, if there is one
+    # p = normal * w + t * e, where e is the tangent that sticks, if there is one
     wx, wy = mu * sx, mu * sy
     stiff = nn + n1 * wx + n2 * wy
     if sx != 0.0 and sy != 0.0:
@@ -171,9 +171,9 @@ def most_dissipative_friction(
 ) -> tuple[Number, Number]:
     """Friction of a sliding contact: the impulse x with |x| <= largest that dissipates most.
 
-    It minimises x . D x / 2 + b . x, with b the velocity without x. On the rim, (D + g 1) x = -b: friction
-    is opposite to the sliding velocity, whose length is g |x|. In the axes of D this is one equation for g,
-    which Newton's method solves from below.
+    It minimises x . D x / 2 + b . x, where b is the velocity without x. On the boundary, (D + g 1) x = -b:
+    friction is opposite to the sliding velocity, whose magnitude is g |x|. In the principal axes of D this is
+    a scalar equation for g, which Newton's method solves from below.
     """
     if largest <= 0.0:
         return 0.0, 0.0
@@ -191,7 +191,7 @@ def most_dissipative_friction(
     else:
         s, c = 0.0, 1.0
     p, q = c * b1 + s * b2, c * b2 - s * b1
-    # the smallest g that is certain to be below the solution
+    # a lower bound of g
     size = math.sqrt(p * p + q * q)
     g = max(size / largest - e1, 0.0)
     if e1 + g <= 0.0:

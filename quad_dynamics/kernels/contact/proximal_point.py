@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The proximal point algorithm around the smoothing Newton method: the last resort for contact impulses.
 
-Near jamming, |F_e| of `smoothing_newton` has local minima with F_e != 0 in which Newton's method ends. Each
-constraint is then given a true compliance, a share `give` of its D, about a centre p_c,
+Near jamming, |F_e| of `smoothing_newton` has local minima with F_e != 0 in which Newton's method ends.
+Each constraint is then given a true compliance, a fraction `give` of its D, about a centre p_c,
 
     v = G p + give D (p - p_c) + free velocity,
 
-which makes G regular and the problem easier. Its solution becomes the next centre. Where the centres come to
-rest the compliance has no effect any more: the solution is one of the problem as it was. `give` shrinks from
-centre to centre, which makes the last ones converge fast.
+which makes G regular and the problem easier. Its solution becomes the next centre. When the centres converge,
+the compliance has no effect any more, and the solution solves the original problem. `give` decreases from
+centre to centre, so the last iterations converge fast.
 
 Rockafellar, Monotone operators and the proximal point algorithm (1976). Coulomb friction is not monotone, so
-here, too, nothing is certain.
+convergence is not guaranteed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from quad_dynamics.memory.layout import Robot
 
 Series: TypeAlias = 'tuple[Number, Number, Number, Int]'  # see SERIES
 
-# A series of centres: the first `give`; its factor from centre to centre; the share of D by which constraints
-# give way in the Jacobian alone; where it starts (see `begin`).
+# A series of centres: the initial `give`; its factor from centre to centre; the fraction of D that
+# regularises the Jacobian only; the starting point (see `begin`).
 SERIES = (
     (1.0, 0.5, 1e-8, FROM_STICKING),
     (0.1, 0.3, 1e-4, FROM_STICKING),
@@ -48,11 +48,11 @@ SERIES = (
     (1e-2, 1.0, 1e-8, FROM_BEST),
     (1e-3, 1.0, 1e-4, FROM_BEST),
 )
-_CENTRES = 20  # of a series
-_STEPS = 20  # of Newton's method for a centre
-_SOFT_START = 1e-3  # the share of D by which constraints give way in a start that stops all contacts
-_PRECISION = 0.1  # of the goal, for a centre
-_LARGEST, _SHARE, _SHRINK = 0.1, 0.1, 0.3  # e to begin with: at most [m/s], of the residual; its factor
+_CENTRES = 20  # maximum number of centres in a series
+_STEPS = 20  # Newton steps per centre
+_SOFT_START = 1e-3  # regularisation, as a fraction of D, when computing a start with all contacts sticking
+_PRECISION = 0.1  # tolerance for one centre, as a fraction of the goal
+_LARGEST, _SHARE, _SHRINK = 0.1, 0.1, 0.3  # initial e: maximum [m/s], fraction of the residual; its factor
 
 
 @subroutine
@@ -66,7 +66,7 @@ def move_centres(
     goal: Number,
     series: Series,
 ) -> Number:
-    """Go along a series of centres, if it is still needed; returns the residual of the impulses in `best`."""
+    """Iterate over a series of centres, unless the goal is met; returns the residual of the best impulses."""
     apart(robot)
     newton = scene.newton
     give, shrink, soft, kind = series
@@ -93,7 +93,7 @@ def move_centres(
 
 @routine
 def give_way(scene: Scene, n: Int, give: Number) -> None:
-    """Add the compliance about `centre` to G and to the free velocities; a negative one takes it back."""
+    """Add the compliance about `centre` to G and to the free velocities; a negative `give` removes it."""
     newton = scene.newton
     G, free, length = newton.delassus, newton.free_velocity, row_length(n)
     for i in range(n):
@@ -106,7 +106,7 @@ def give_way(scene: Scene, n: Int, give: Number) -> None:
 def solve_centre(
     robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, goal: Number, soft: Number
 ) -> None:
-    """impulse = those with compliance, as far as Newton's method finds them from there."""
+    """Solve for the impulses with compliance by Newton's method, as far as it converges."""
     newton = scene.newton
     set_velocities(robot, scene, n_contacts, n_stops, n, True)
     r = working_residual(scene, n_contacts, n_stops)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The natural map of a contact and of a constraint with bounds, smoothed, and its slopes.
+"""The smoothed natural map of a contact and of a constraint with bounds, and its derivatives.
 
-See `smoothing_newton` for what F_e is. Its differential, with dq and ds in terms of dp and dv, is
+See `smoothing_newton` for the definition of F_e. Its differential, with dq and ds in terms of dp and dv, is
 
     dF = D dq - dP_e (D dq - ds) = K dp + Q dv,
 
-with K and Q, 3 x 3 matrices of a contact, numbers of a constraint of one row.
+where K and Q are 3 x 3 matrices for a contact, and numbers for a scalar constraint.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from quad_dynamics.compiler.types import Bool, Mat3, Number, Vec3
 from quad_dynamics.kernels.contact.natural_map import mean_inertia
 from quad_dynamics.kernels.simulation.scene import Contact, Scene, Stop
 
-_INFINITE = 1e300  # a bound above this is none
+_INFINITE = 1e300  # larger bounds are infinite
 
 
 @routine
 def is_pyramid(scene: Scene, contact: Contact) -> Bool:
-    """Whether the tangents of a contact have a limit each; without friction both laws are the same."""
+    """Whether the tangents of a contact have separate limits; without friction both laws are the same."""
     return scene.settings.cone == 0 or not contact.mu > 0.0
 
 
@@ -46,7 +46,7 @@ def contact_defect(scene: Scene, contact: Contact, p: Vec3, v: Vec3, e: Number) 
 def cone_point(
     D: Number, mu: Number, p: Vec3, v: Vec3, e: Number
 ) -> tuple[Number, Number, Number, Number, Number]:
-    """D q - s as its normal part, the length and the direction of its tangential part; the smoothed speed."""
+    """The normal part of D q - s, the length and direction of its tangential part, and the smoothed speed."""
     speed = math.sqrt(v[1] * v[1] + v[2] * v[2] + e * e)
     x, a, b = D * mu * p[0] - (v[0] / mu + speed), D * p[1] - v[1], D * p[2] - v[2]
     t = math.sqrt(a * a + b * b)
@@ -57,7 +57,7 @@ def cone_point(
 
 @routine
 def positive_part(x: Number, e: Number) -> tuple[Number, Number]:
-    """max(x, 0), smoothed: (x + sqrt(x^2 + 4 e^2)) / 2, without cancellation; and its slope."""
+    """Smoothed max(x, 0): (x + sqrt(x^2 + 4 e^2)) / 2, without cancellation; and its derivative."""
     root = math.sqrt(x * x + 4.0 * e * e)
     value = 0.5 * (x + root) if x > 0.0 else 2.0 * e * e / (root - x)
     return value, 0.5 * (1.0 + x / root)
@@ -65,7 +65,7 @@ def positive_part(x: Number, e: Number) -> tuple[Number, Number]:
 
 @routine
 def clipped(x: Number, limit: Number, e: Number) -> tuple[Number, Number, Number]:
-    """x between -limit and limit, smoothed; its slopes over x and over the limit."""
+    """x clipped to [-limit, limit], smoothed; its derivatives with respect to x and to the limit."""
     a, b = x + limit, x - limit
     root_a, root_b = math.sqrt(a * a + 4.0 * e * e), math.sqrt(b * b + 4.0 * e * e)
     # the difference of the roots, without cancellation
@@ -78,7 +78,7 @@ def clipped(x: Number, limit: Number, e: Number) -> tuple[Number, Number, Number
 
 @routine
 def stop_defect(stop: Stop, p: Number, v: Number, e: Number) -> tuple[Number, Number]:
-    """F_e of a constraint with bounds, and the slope of its projection."""
+    """F_e of a constraint with bounds, and the derivative of its projection."""
     D = stop.inertia
     if stop.highest > _INFINITE:
         value, slope = positive_part(D * (p - stop.lowest) - v, e)
@@ -126,7 +126,7 @@ def cone_slopes(D: Number, mu: Number, p: Vec3, v: Vec3, e: Number) -> tuple[Mat
 
 @routine
 def pyramid_slopes(D: Number, mu: Number, p: Vec3, v: Vec3, e: Number) -> tuple[Mat3, Mat3]:
-    """K and Q with tangents that have a limit each, which is mu times the normal's projection."""
+    """K and Q of a pyramid: each tangent has its own limit, mu times the projection of the normal."""
     normal, slope = positive_part(D * p[0] - v[0], e)
     _, slope1, limit1 = clipped(D * p[1] - v[1], mu * normal, e)
     _, slope2, limit2 = clipped(D * p[2] - v[2], mu * normal, e)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Impulses of contacts and stops by a smoothing Newton method, for the steps in which sweeps are slow.
+"""Impulses of contacts and joint constraints by a smoothing Newton method, when sweeps converge slowly.
 
-What is solved is the same as by the sweeps: Signorini's condition and Coulomb's law as they are, no convex
-relaxation of them. With s = (v_n / mu + |v_t|, v_t), q = (mu p_n, p_t), D the mean of a contact's own inverse
-inertias and P the projection onto the cone |x_t| <= x_n, which is its own dual, a contact is solved if
+It solves the same problem as the sweeps: Signorini's condition and Coulomb's law without any convex
+relaxation. With s = (v_n / mu + |v_t|, v_t), q = (mu p_n, p_t), D the mean diagonal of the contact's own
+Delassus block, and P the projection onto the self-dual cone |x_t| <= x_n, a contact is solved if
 
     F = D q - P(D q - s) = 0
 
-(the natural map of `natural_map`, scaled so that the cone becomes self-dual). F has kinks. So |v_t| becomes
-sqrt(|v_t|^2 + e^2), and P the smooth P_e that has (l + sqrt(l^2 + 4 e^2)) / 2 in place of max(l, 0) for each
-spectral value l = x_n -+ |x_t|. Newton's method solves F_e = 0 while e goes to zero. A constraint with
-bounds, and each tangent of a pyramid, has the smooth form of max and min in the same way.
+(the natural map of `natural_map`, scaled so that the cone becomes self-dual). F has kinks. They are smoothed:
+|v_t| becomes sqrt(|v_t|^2 + e^2), and P becomes the smooth P_e with (l + sqrt(l^2 + 4 e^2)) / 2 in place of
+max(l, 0) for each spectral value l = x_n -+ |x_t|. Newton's method solves F_e = 0 while e goes to zero. For
+constraints with bounds, and for each tangent of a pyramid, max and min are smoothed in the same way.
 
-G is singular where one body has more contacts than it needs. In the Jacobian alone, and so without any effect
-on the solution, each contact gives way by a small share of D. No method for Coulomb friction is certain to
-converge. Where this one does not, it starts anew, elsewhere and with another share, and in the end becomes
-part of another method (`proximal_point`); what is left then is reported.
+G is singular if a body has redundant contacts. The Jacobian is therefore regularised by a small fraction of D
+for each contact; this has no effect on the solution. No method for Coulomb friction is guaranteed to
+converge. If this one fails, it restarts from another point with another regularisation, and finally becomes
+the inner solver of the proximal point algorithm (`proximal_point`). The remaining residual is reported.
 
 Chen, Qi and Sun, Global and superlinear convergence of the smoothing Newton method (1998). Fukushima, Luo and
 Tseng, Smoothing functions for second-order-cone complementarity problems (2002). On methods for Coulomb
@@ -59,8 +59,8 @@ from quad_dynamics.memory.layout import Robot
 
 Try: TypeAlias = 'tuple[Int, Number, Number, Number, Number, Int]'  # see _QUICK
 
-# A try: Newton steps; the share of D by which contacts give way in the Jacobian; the largest e to begin with
-# [m/s], and e as a share of the residual; the factor of e after a step; where it starts (see `begin`).
+# One attempt: Newton steps; regularisation of the Jacobian as a fraction of D; initial e: maximum [m/s],
+# fraction of the residual; factor of e after a step; starting point (see `begin`).
 _QUICK = ((20, 1e-4, 0.1, 0.003, 0.1, FROM_BEST),)
 _THOROUGH = (
     (30, 1e-3, 0.1, 0.1, 0.3, FROM_BEST),
@@ -72,21 +72,22 @@ _THOROUGH = (
     (99, 1e-3, 0.1, 1e9, 0.7, FROM_STICKING),
     (99, 1e-4, 1.0, 1e9, 0.7, FROM_ZERO),
 )
-_FEW_UNKNOWNS = 24  # up to so many, dense Newton steps are faster than reduced ones
-# Signs of small speeds decide which joints are stuck: with dry friction, more digits are worth some steps.
-_FINE = 1e-4  # of the goal
-_GOAL = 0.99  # of the tolerance: rounding must not bring the residual above it
-# The share of D by which contacts give way in the steps of `refine`. The first is less than the compliance of
-# stuck joints, 1e-8, which makes forces unique. The others are for several contacts of one body, whose forces
-# are not: rounding may spoil the first one there.
+_FEW_UNKNOWNS = 24  # up to this number, dense Newton steps are faster than reduced ones
+# The signs of small speeds decide which joints stick, so dry friction needs a finer tolerance.
+_FINE = 1e-4  # fraction of the goal
+_GOAL = 0.99  # fraction of the tolerance: rounding must not bring the residual above it
+# Regularisation of the Jacobian in `refine`, as a fraction of D. The first value is below the compliance of
+# sticking joints, 1e-8, which makes forces unique. The others are for several contacts of one body, whose
+# forces
+# are not unique: rounding may spoil the first value there.
 _SOFT_REFINED = (1e-11, 1e-9, 1e-7)
-_SHARP = 1e-3  # e of these steps, in units of the residual
-_ROUNDING = 1e-12  # a residual that is nothing else [m/s]
+_SHARP = 1e-3  # e in `refine`, as a fraction of the residual
+_ROUNDING = 1e-12  # smaller residuals are only rounding [m/s]
 
 
 @subroutine
 def newton(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, thorough: Bool) -> None:
-    """Solve for all impulses, from those that there are, with one try or with many; `y` follows them."""
+    """Solve for all impulses from the current ones, with one attempt or with many; updates `y`."""
     apart(robot)
     if scene.indefinite != 0 or count_unknowns(n_contacts, n_stops) >= scene.capacity:
         return
@@ -100,10 +101,10 @@ def newton(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, thorough: 
 
 @subroutine
 def refine(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
-    """Newton steps from impulses that meet the tolerance, where stuck joints make others all but as good.
+    """Newton steps from impulses that meet the tolerance, if sticking joints allow nearly equal ones.
 
-    The large inertia of a stuck joint is in G, which makes the solution unique: it is the one with the least
-    joint friction, and has the symmetry of the robot.
+    G includes the large inertia of a sticking joint, which makes the solution unique: it is the one with the
+    least joint friction, and has the symmetry of the robot.
     """
     apart(robot)
     if scene.indefinite != 0 or count_unknowns(n_contacts, n_stops) >= scene.capacity:
@@ -137,7 +138,7 @@ def refine(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
 def solve_working_set(
     robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, thorough: Bool
 ) -> None:
-    """Solve for the impulses of the working set; the best that were found are taken."""
+    """Solve for the impulses of the working set; keeps the best that were found."""
     apart(robot)
     dense = n <= (MOST_DENSE if thorough else _FEW_UNKNOWNS)
     newton = scene.newton
@@ -163,7 +164,7 @@ def solve_working_set(
 def attempt(
     robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, best: Number, choice: Try, dense: Bool
 ) -> Number:
-    """One try, if it is still needed; returns the residual of the best impulses."""
+    """One attempt, unless `best` meets the goal; returns the residual of the best impulses."""
     most, soft, largest, share, shrink, kind = choice
     goal = _GOAL * scene.settings.tolerance
     if best <= goal:
@@ -178,7 +179,7 @@ def attempt(
 
 @routine
 def prepare(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, dense: Bool) -> None:
-    """G where it is needed, and velocities from the impulses of a new working set."""
+    """Compute G if it is needed, and the velocities from the impulses of a new working set."""
     if dense:
         fill_delassus(robot, scene, n)
     fill_zero(scene.newton.impulse, n, row_length(n) - n)

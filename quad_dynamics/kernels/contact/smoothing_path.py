@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of the smoothing Newton method (see `smoothing_newton`) from a start to e = 0, for one working set.
+"""Path following of the smoothing Newton method (see `smoothing_newton`), from a start to e = 0.
 
-Newton steps, each as far as it makes |F_e| smaller, while e shrinks. Impulses and velocities are in the
-vectors of `delassus`.
+Newton steps with a line search on |F_e|, while e decreases, for one working set. Impulses and velocities are
+in the vectors of `delassus`.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from quad_dynamics.kernels.contact.smooth_projection import contact_defect, stop
 from quad_dynamics.kernels.simulation.scene import Scene
 from quad_dynamics.memory.layout import Robot
 
-# Impulses to start from: the best so far, none, or those that stop all contacts. A leg that all but jams
-# needs twenty times the impulse that it needs without friction: only the last start is near.
+# Impulses to start from: the best so far, none, or those that make all contacts stick. A leg that almost jams
+# needs twenty times the impulse that it needs without friction: only the last start is close.
 FROM_BEST, FROM_ZERO, FROM_STICKING = 0, 1, 2
 
-_SHRINK_FAST = 0.1  # the factor of e after a step that all but solved F_e = 0
-_SOLVED, _SOLVED_WELL = 10.0, 0.3  # |F_e| in units of e that lets e shrink, and shrink fast
-_HALVINGS = 10  # of a step, until it makes F smaller
-_SHORT = 0.1  # a step that had to be shorter than this enlarges e
-_GROWTH = 10.0  # every other full step is taken if it makes F larger by no more than this factor
-_MOST_FAILURES = 6  # steps that do not make F smaller
+_SHRINK_FAST = 0.1  # factor of e after a step that almost solved F_e = 0
+_SOLVED, _SOLVED_WELL = 10.0, 0.3  # |F_e| in units of e at which e is decreased, and decreased fast
+_HALVINGS = 10  # maximum halvings of a step in the line search
+_SHORT = 0.1  # a step that is shortened below this increases e
+_GROWTH = 10.0  # every other full step is accepted if it increases F by no more than this factor
+_MOST_FAILURES = 6  # maximum number of steps that do not decrease F
 _SMALLEST, _LARGEST = 1e-3, 1.0  # e: in units of the goal; [m/s]
-_FAST = 0.1  # a factor of the residual in one step that is fast
+_FAST = 0.1  # the residual decreases fast if one step multiplies it by less than this
 
 
 @routine
 def begin(scene: Scene, n: Int, kind: Int, soft: Number, dense: Bool) -> None:
-    """impulse = those to start from; those that stop all contacts need G, and give way by `soft`."""
+    """Set the impulses to start from; FROM_STICKING needs G, and regularises by `soft`."""
     newton = scene.newton
     if kind == FROM_BEST:
         copy(newton.best, n, newton.impulse)
@@ -62,15 +62,16 @@ def follow(
     """Follow the solutions of F_e = 0 as e goes to zero; returns the residual of the best impulses.
 
     Args:
-        r: residual of the impulses [m/s].
-        best: that of the impulses in `best` [m/s].
-        goal: residual that is needed [m/s].
-        enough: residual at which to end [m/s]; between both it goes on as long as it converges fast.
-        most: Newton steps.
-        soft: share of D by which contacts give way in the Jacobian.
-        e: to begin with [m/s].
+        r: residual of the current impulses [m/s].
+        best: residual of the impulses in `best` [m/s].
+        goal: required residual [m/s].
+        enough: residual at which to stop [m/s]; between `goal` and `enough` it continues while it converges
+            fast.
+        most: maximum number of Newton steps.
+        soft: regularisation of the Jacobian as a fraction of D.
+        e: initial value [m/s].
         shrink: factor of e after a step.
-        dense: how the Newton steps are found (see `newton_step`).
+        dense: how the Newton steps are computed (see `newton_step`).
     """
     apart(robot)
     newton = scene.newton
@@ -109,9 +110,9 @@ def follow(
 def search_line(
     scene: Scene, n_contacts: Int, n_stops: Int, e: Number, before: Number, bold: Bool
 ) -> tuple[Number, Number]:
-    """How far to go along the Newton step, and |F_e| there; where nothing makes it smaller, hardly anywhere.
+    """Line search: the fraction of the Newton step to take, and |F_e| there; tiny if nothing decreases it.
 
-    Now and then a full step is taken though it does not make F smaller: narrow valleys of |F| are left so.
+    If `bold`, a full step may increase F: this leaves narrow valleys of |F|.
     """
     far, after = 1.0, before
     for _ in range(_HALVINGS):
@@ -130,7 +131,7 @@ def count_iteration(scene: Scene) -> None:
 
 @routine
 def go(scene: Scene, n: Int, far: Number) -> None:
-    """Take a part of the Newton step."""
+    """Take a fraction of the Newton step."""
     newton = scene.newton
     p, v, step, change = newton.impulse, newton.velocity, newton.step, newton.change
     for i in range(n):
@@ -172,7 +173,7 @@ def working_residual(scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
 
 @subroutine
 def defect_norm(scene: Scene, n_contacts: Int, n_stops: Int, far: Number, e: Number) -> Number:
-    """|F_e| after a part of the Newton step."""
+    """|F_e| after a fraction of the Newton step."""
     apart(scene)
     newton = scene.newton
     p, v, step, change = newton.impulse, newton.velocity, newton.step, newton.change
@@ -196,5 +197,5 @@ def defect_norm(scene: Scene, n_contacts: Int, n_stops: Int, far: Number, e: Num
 
 @formula
 def moved(x: Numbers, step: Numbers, at: Int, far: Number) -> Vec3:
-    """Three numbers plus a share of three others."""
+    """x + far * step, for three numbers."""
     return tuple(x[at + k] + step[at + k] * far for k in range(3))

@@ -2,10 +2,10 @@
 """One time step with spring-damper contact, in sub-steps.
 
 The forces (`spring_force`) are stiff. The sub-step is chosen in every step from the deepest penetration and
-the lightest mass that a contact force feels, so that damping, which limits an explicit scheme first, stays
-far from its limit. The robot is solved once in the step, and the points alone go through the sub-steps
-(`spring_midpoint`). Where many points need few sub-steps, and with a number of sub-steps that was asked for,
-each sub-step solves the robot anew, by the semi-implicit Euler rule.
+the smallest effective mass at a contact, so that damping, which limits an explicit scheme first, stays far
+from its stability limit. The dynamics of the robot are solved once per step, and only the contact points are
+integrated in sub-steps (`spring_midpoint`). If many points need few sub-steps, or if the number of sub-steps
+is given, the dynamics are solved in each sub-step, with semi-implicit Euler.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from quad_dynamics.kernels.terrain.ground import ground_below
 from quad_dynamics.kernels.tree import body_at, position_of_point
 from quad_dynamics.memory.layout import Robot
 
-REACH = 0.01  # points nearer than this, and what they travel in a step, are looked at in every sub-step [m]
-QUIET = 0.35  # largest share of a velocity that damping takes in a sub-step
+REACH = 0.01  # points closer than this plus their travel in a step are evaluated in every sub-step [m]
+QUIET = 0.35  # maximum fraction of a velocity that damping removes in a sub-step
 MAX_SUBSTEPS = 200
-# Velocities are predicted where damping takes less than this share of them in a sub-step; the prediction is
-# stable up to 1, and without it up to 2.
+# Velocities are predicted if damping removes less than this fraction of them in a sub-step. The prediction is
+# stable up to 1; without it the limit is 2.
 CROWDED = 0.6
-# To solve the robot in a sub-step costs as much as to follow so many points through it.
+# Solving the dynamics in a sub-step costs as much as integrating this number of points.
 POINTS_OF_A_SOLUTION = 4
 
 
 @subroutine
 def step_springs(robot: Robot, scene: Scene, dt: Number) -> Number:
-    """Advance q and u by dt with contact; returns the kinetic energy before."""
+    """Advance q and u by dt with contact; returns the kinetic energy before the step."""
     apart(robot)
     place_and_move(robot, scene)
     near, substeps, crowd = look_around(robot, scene, dt)
@@ -56,14 +56,14 @@ def step_springs(robot: Robot, scene: Scene, dt: Number) -> Number:
 
 @routine
 def fading(scene: Scene, time: Number) -> Number:
-    """What is left of the deflection of a point in the air after some time."""
+    """The remaining fraction of the deflection of a point in the air after some time."""
     K, D = scene.settings.stiffness, scene.settings.damping
     return math.exp(-K / D * time) if D > 0.0 else 0.0
 
 
 @routine
 def step_by_step(robot: Robot, scene: Scene, near: Int, substeps: Int, h: Number, fade: Number) -> Number:
-    """Advance q and u in sub-steps of length h, and solve the robot in each; the kinetic energy before."""
+    """Advance q and u in sub-steps of length h, with the dynamics solved in each; kinetic energy before."""
     energy = 0.0
     for k in range(substeps):
         if k > 0:
@@ -80,8 +80,8 @@ def look_around(robot: Robot, scene: Scene, dt: Number) -> tuple[Int, Int, Numbe
     """List the points near the ground.
 
     Returns:
-        How many, how many sub-steps they need, and the largest rate that the damping of all points of one
-        body together can have [1/s].
+        Their number, the number of sub-steps they need, and the largest damping rate of all points of one
+        body together [1/s].
     """
     apart(robot)
     terrain = memory_at(scene.terrain)
@@ -93,7 +93,7 @@ def look_around(robot: Robot, scene: Scene, dt: Number) -> tuple[Int, Int, Numbe
     for i in range(count):
         point, memory = points[i], memories[i]
         lane, radius = point.lane, point.radius
-        if lane != last:  # points of a body follow each other
+        if lane != last:  # the points of a body are consecutive
             together, last = 0.0, lane
         p = position_of_point(body_at(robot, lane), point.position)
         distance, normal, _, _ = ground_below(terrain, add(p, p_B), radius)
@@ -120,7 +120,7 @@ def look_around(robot: Robot, scene: Scene, dt: Number) -> tuple[Int, Int, Numbe
 
 @subroutine
 def press_springs(robot: Robot, scene: Scene, near: Int, h: Number, fade: Number) -> None:
-    """Contact forces of the points that are near, and their deflections after a sub-step."""
+    """Contact forces of the points near the ground, and their deflections after a sub-step."""
     apart(robot)
     terrain = memory_at(scene.terrain)
     points, memories, springs = scene.points, scene.point_memory, scene.springs

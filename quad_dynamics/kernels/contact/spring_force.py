@@ -2,9 +2,12 @@
 """The force of spring-damper contact on a point.
 
 With s = sqrt(depth), the normal force is N = s (K depth - D z'), at least zero, and the tangential force
-f_t = s (-K delta - D v_t), at most mu N. The deflection delta is that of a bristle between the point and the
-ground: it follows v_t while the point sticks, gives way so that the force stays mu N while it slides, and
-relaxes with K / D when it is in the air.
+f_t = s (-K delta - D v_t), at most mu N. delta is the deflection of a bristle between the point and the
+ground: it follows v_t while the point sticks, yields so that the force stays mu N while the point slides, and
+relaxes with the rate K / D while the point is in the air.
+
+The model is that of Azad and Featherstone, Modeling the contact between a rolling sphere and a compliant
+ground plane (2010).
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ def spring_force(
     h: Number,
     lead: Number,
 ) -> tuple[Vec3, Vec3]:
-    """Force on a point that is in the ground with a velocity v, and its deflection after a time h.
+    """Force on a penetrating point with velocity v, and its deflection after a time h.
 
     The force is that of the deflection after a time `lead`.
     """
@@ -42,7 +45,7 @@ def spring_force(
     if size > mu * N:
         f = scale(f, mu * N / size)
         if D > 0.0 and s > 0.0:
-            # the bristle gives way: f_t = s (-K delta - D delta')
+            # the bristle yields: f_t = s (-K delta - D delta')
             rate = scale(add(f, scale(delta, K * s)), -1.0 / (D * s))
             delta = add(delta, scale(rate, h))
     else:

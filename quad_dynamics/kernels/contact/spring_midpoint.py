@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spring-damper contact, with the robot solved once in a time step.
+"""Spring-damper contact, with the dynamics of the robot solved once per time step.
 
 Springs are stiff, the robot is not: in a millisecond its mass matrix, the Jacobians of its contact points and
-the forces of its motion hardly change. They are taken from the middle of the step, where the error of that is
-of second order. With them constant, the velocities v of all points near the ground follow
+its bias forces hardly change. They are evaluated at the middle of the step, where the error of this is of
+second order. With them constant, the velocities v of all points near the ground follow
 
     v' = a + G f(x, v),    x' = v,    G = J M^-1 J^T
 
-with a their acceleration without contact forces f, and x their places. These few numbers are followed in
-sub-steps: half a drift, a kick by the forces there, half a drift (position Verlet). The kick takes the
-velocity in the middle of the sub-step as the last acceleration predicts it. What forces do to the robot is
-found at the end, from two sums of the rows of G (see `constraints`): that of the impulses is its change of
-velocity, that of the impulses times the time left is the way that it has moved since.
+where a is their acceleration without the contact forces f, and x are their positions. These few variables are
+integrated in sub-steps: half a drift, a kick by the forces there, half a drift (position Verlet). The kick
+uses the velocity in the middle of the sub-step, predicted with the last acceleration. The effect of the
+forces on the robot is computed at the end, from two sums of the rows of G (see `constraints`): that of the
+impulses gives its change of velocity, that of the impulses times the remaining time gives its displacement.
 
-Where a joint comes to a limit, or its dry friction has to be solved for, the step is left to
-`spring_contact`, which solves the robot in every sub-step.
+If a joint reaches a limit, or its dry friction has to be solved for, the step is left to `spring_contact`,
+which solves the dynamics in every sub-step.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from quad_dynamics.kernels.terrain.ground import ground_below
 from quad_dynamics.kernels.tree import base_rows, body_at, move_bodies, place_bodies, position_of_point
 from quad_dynamics.memory.layout import Robot
 
-_ROUNDS = 4  # of the search for the joints that are stuck
+_ROUNDS = 4  # iterations of the search for the sticking joints
 
 
 @subroutine
@@ -50,15 +50,15 @@ def step_at_midpoint(
 
     Args:
         robot: its memory.
-        scene: as `spring_contact.look_around` has left it.
+        scene: prepared by `spring_contact.look_around`.
         near: number of points near the ground.
         substeps: number of sub-steps.
-        fade: what is left of the deflection of a point in the air after a sub-step.
-        predicts: whether forces are those of the velocity predicted for the middle of a sub-step.
+        fade: remaining fraction of the deflection of a point in the air after a sub-step.
+        predicts: whether forces use the velocity predicted for the middle of a sub-step.
 
     Returns:
-        Whether it could, and the kinetic energy. If it could not, the state is as it was, and the bodies are
-        somewhere else.
+        Whether it succeeded, and the kinetic energy. On failure the state is unchanged, but the bodies have
+        moved.
     """
     apart(robot)
     dt, energy, changed = scene.settings.dt, 0.0, 1
@@ -91,12 +91,12 @@ def step_at_midpoint(
 
 @subroutine
 def go_half_way(robot: Robot, scene: Scene, h: Number) -> None:
-    """Place the bodies where they are after a time h with u, and move them with u."""
+    """Place the bodies where they are after moving with u for a time h, and set their velocities from u."""
     apart(robot)
     nq, nv, nj = robot.nq, robot.nv, robot.nj
     q, u, to = scene.q, scene.u, scene.rates
     if nv > nj:
-        # the length of a quaternion does not matter here, and the third power of the angle neither
+        # the norm of the quaternion does not matter here, nor does the third power of the angle
         x, y, z, w = q[3], q[4], q[5], q[6]
         a, b, c = 0.5 * h * u[3], 0.5 * h * u[4], 0.5 * h * u[5]
         to[3] = x + w * a + y * c - z * b
@@ -114,7 +114,7 @@ def go_half_way(robot: Robot, scene: Scene, h: Number) -> None:
 
 @subroutine
 def open_points(robot: Robot, scene: Scene, near: Int) -> None:
-    """Make the points near the ground contacts, with rows along the axes of the world: z, x, y."""
+    """Make contacts of the points near the ground, with rows along the world axes z, x, y."""
     apart(robot)
     points, memories, springs, contacts = scene.points, scene.point_memory, scene.springs, scene.contacts
     for k in range(near):
@@ -132,7 +132,7 @@ def open_points(robot: Robot, scene: Scene, near: Int) -> None:
 
 @formula
 def from_world(a: Vec3) -> Vec3:
-    """A vector in the order of the rows of a contact."""
+    """A vector in world axes, in the order of the rows of a contact."""
     return a[2], a[0], a[1]
 
 
@@ -144,7 +144,7 @@ def to_world(a: Vec3) -> Vec3:
 
 @routine
 def start_points(robot: Robot, scene: Scene, near: Int, dt: Number) -> None:
-    """The points at the beginning of the step; `free_velocity` becomes the acceleration without forces."""
+    """Initialise the points for the step; `free_velocity` becomes the acceleration without forces."""
     points, memories, springs, contacts = scene.points, scene.point_memory, scene.springs, scene.contacts
     _, v_B = base_motion(robot, scene)
     for k in range(near):
@@ -166,7 +166,7 @@ def start_points(robot: Robot, scene: Scene, near: Int, dt: Number) -> None:
 def follow_points(
     robot: Robot, scene: Scene, near: Int, substeps: Int, dt: Number, fade: Number, predicts: Bool
 ) -> None:
-    """Follow the points in sub-steps. y = sum of impulses, y_push = that of impulses times the time left."""
+    """Integrate the points in sub-steps. y = sum of impulses, y_push = sum of impulses times time left."""
     apart(robot)
     h = dt / substeps
     lead = 0.5 * h if predicts else 0.0
@@ -204,7 +204,7 @@ def press_points(scene: Scene, near: Int, time: Number, h: Number, lead: Number,
 
 @routine
 def kick_points(scene: Scene, near: Int, h: Number) -> None:
-    """Velocities at the end of a sub-step, and the way up to there."""
+    """Velocities at the end of a sub-step, and the displacement up to there."""
     for k in range(near):
         spring = scene.springs[k]
         a = to_world(contact_velocity(scene, scene.contacts[k], scene.y_force))
@@ -217,7 +217,7 @@ def kick_points(scene: Scene, near: Int, h: Number) -> None:
 
 @routine
 def keep_points(scene: Scene, near: Int) -> None:
-    """Keep impulses and deflections of the points for the next step."""
+    """Store impulses and deflections of the points for the next step."""
     for k in range(near):
         spring = scene.springs[k]
         memory = scene.point_memory[spring.point]
@@ -230,10 +230,10 @@ def keep_points(scene: Scene, near: Int) -> None:
 
 @routine
 def move_on_average(robot: Robot, scene: Scene, near: Int, dt: Number) -> None:
-    """u = velocity, and q moves with the mean velocity of the step.
+    """Set u = velocity, and move q with the mean velocity of the step.
 
-    That is (u + u') / 2 where the acceleration is constant; contact forces add M^-1 J^T of their impulses
-    times how much earlier than in the middle of the step they came.
+    That is (u + u') / 2 for a constant acceleration. Contact forces add M^-1 J^T of their impulses times the
+    time by which they act before the middle of the step.
     """
     nv, nj, skip = robot.nv, robot.nj, base_rows(robot)
     u, v, w = scene.u, scene.velocity, scene.response

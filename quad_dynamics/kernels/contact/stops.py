@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constraints of one joint: the ends of its range, and dry friction that is solved for with the contacts.
+"""Constraints of one joint: its limits, and dry friction that is solved together with the contacts.
 
-Both are rows with bounds of the impulse p: a limit of the range pushes, 0 <= p; dry friction has
-|p| <= h F_c (see `drives` for the joints whose friction needs it). In the kernels, *stop* stands for both.
+Both are rows with bounds on the impulse p: a joint limit pushes, 0 <= p; dry friction has |p| <= h F_c (see
+`drives` for the joints whose friction needs this). In the kernels, *stop* stands for both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quad_dynamics.compiler.types import Bool, Int, Number
 from quad_dynamics.kernels.simulation.scene import Scene, Stop
 from quad_dynamics.memory.layout import Robot
 
-LIMIT_MARGIN = 1e-3  # a joint this near to its limit takes part [rad, m]
+LIMIT_MARGIN = 1e-3  # a joint this close to its limit is active [rad, m]
 
 
 @subroutine
@@ -29,7 +29,7 @@ def find_stops(robot: Robot, scene: Scene, h: Number) -> None:
 
 @subroutine
 def add_stops(robot: Robot, scene: Scene, h: Number) -> Int:
-    """List the joints that would pass a limit with `velocity` and are not listed; returns how many."""
+    """List the joints that would exceed a limit with `velocity` and are not listed; returns their number."""
     apart(robot)
     listed = scene.n_stops
     look_for_stops(robot, scene, scene.velocity, 0.0, h, h)
@@ -40,7 +40,7 @@ def add_stops(robot: Robot, scene: Scene, h: Number) -> Int:
 def look_for_stops(
     robot: Robot, scene: Scene, speeds: Numbers, margin: Number, time: Number, h: Number
 ) -> None:
-    """List the joints that may reach a limit within a time, unless they are listed."""
+    """List the joints that may reach a limit within a time, unless they are already listed."""
     if scene.settings.joint_limits == 0:
         return
     nj, drives = robot.nj, scene.drives
@@ -69,7 +69,7 @@ def is_listed(scene: Scene, joint: Int, sign: Number) -> Bool:
 
 @routine
 def list_stop(scene: Scene, joint: Int, sign: Number, distance: Number, h: Number) -> None:
-    """A joint near its lower (sign 1) or upper (-1) limit; it may move up to it."""
+    """Add a joint near its lower (sign 1) or upper (-1) limit; it may move up to the limit."""
     stop = new_stop(scene, joint, sign)
     stop.distance = distance
     stop.target = -max(distance, 0.0) / h
@@ -79,7 +79,7 @@ def list_stop(scene: Scene, joint: Int, sign: Number, distance: Number, h: Numbe
 
 @routine
 def list_friction(scene: Scene, joint: Int, limit: Number, impulse: Number) -> None:
-    """Dry friction of a joint, at most `limit` either way, as a constraint beside the contacts."""
+    """Add dry friction of a joint, at most `limit` in either direction, as a constraint."""
     stop = new_stop(scene, joint, 1.0)
     stop.lowest = -limit
     stop.highest = limit
@@ -88,7 +88,7 @@ def list_friction(scene: Scene, joint: Int, limit: Number, impulse: Number) -> N
 
 @routine
 def new_stop(scene: Scene, joint: Int, sign: Number) -> Stop:
-    """An empty entry for a joint at the end of the list."""
+    """A new entry for a joint at the end of the list."""
     n = scene.n_stops
     stop = scene.stops[n]
     scene.n_stops = n + 1
@@ -109,7 +109,7 @@ def has_friction_rows(scene: Scene, n_stops: Int) -> Bool:
 
 @routine
 def keep_joints(robot: Robot, scene: Scene) -> None:
-    """Keep what the joints did, and what their limits gave, for the next step to start with."""
+    """Store the joint motion and the impulses of the limits, to warm-start the next step."""
     nj, modes, memory = robot.nj, scene.modes, scene.joint_memory
     for j in range(nj):
         memory[j].mode = modes[j].mode

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regressors of the inertial parameters, and sums of their products."""
+"""Regressors of the inertial parameters, and their normal equations."""

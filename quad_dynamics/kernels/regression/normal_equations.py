@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal equations of the regressor: Y^T W Y and Y^T W tau, summed over samples without keeping any Y.
+"""Normal equations of the regressor: Y^T W Y and Y^T W tau, summed over samples without storing any Y.
 
-A row of Y is zero outside the subtree of its joint; those zeros are not multiplied.
+A row of Y is zero outside the subtree of its joint; these zeros are skipped.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def accumulate(
         tau: (n, nv) measured generalised forces.
         weights: (n, nv) weight of each row, or None for 1.
         flags: as in `regressor`.
-        Y: (nv, columns) room for one regressor.
+        Y: (nv, columns) workspace for one regressor.
         YtY: (columns, columns) in and out; only the upper triangle is added to.
         Yty: (columns + 1,) in and out; the last number is tau^T W tau.
     """
@@ -141,7 +141,7 @@ def add_triangle(
     YtY: Address,
     Yty: Address,
 ) -> None:
-    """Add the outer product of Y[y + first : y + last] with itself, upper triangle, and that with tau."""
+    """Add the outer product of Y[y + first : y + last] with itself (upper triangle), and with tau."""
     for a in range(first, last):
         wa = w * Y[y + a]
         Yty[a] += wa * tau

@@ -2,8 +2,8 @@
 """Inverse dynamics as a linear function of the inertial parameters: tau = Y(q, u, du) pi.
 
 Atkeson, An and Hollerbach, Estimation of inertial parameters of manipulator loads and links (1986). Row i of
-the block of a body is the power, at unit speed of coordinate i, of the wrench that the body needs, as a
-function of its ten parameters. With the motion [s; t] of the body's origin, in the link's axes,
+the block of a body is the power, at unit speed of coordinate i, of the net wrench on the body, as a function
+of its ten parameters. With the motion [s; t] of the body's origin, in the link's axes,
 
     s . (m a + alpha x h + w x (w x h)) + t . (h x a + J alpha + w x J w),   pi = [m, h, J].
 """
@@ -152,7 +152,7 @@ def write_aligned_rows(robot: Robot, pack: Pack, Y: Address, start: Int, columns
 
 @routine
 def write_mixed_rows(robot: Robot, pack: Pack, Y: Address, start: Int, columns: Int) -> None:
-    """The same for a mixed pack: each row for all of its bodies at once, and written for those that move."""
+    """The same for a mixed pack: each row is computed for all its bodies, and written for those that move."""
     skip = base_rows(robot)
     for i in range(robot.nj):
         end = i + robot.joints[i].subtree
@@ -193,7 +193,7 @@ def prepare(pack: Pack) -> None:
 
 @formula
 def power_row(pack: Pack, S_v: Vec3, S_w: Vec3) -> None:
-    """Ten numbers for each body of a pack: power of its wrench at the motion [S_v; S_w], by parameter."""
+    """Ten numbers for each body of a pack: power of its wrench at the motion [S_v; S_w], per parameter."""
     R, p = pack.R_AL, pack.position
     s, t = unrotate(R, add(S_v, cross(S_w, p))), unrotate(R, S_w)
     a, w, alpha = pack.a_L, pack.w_L, pack.alpha_L
@@ -252,7 +252,7 @@ def write_friction_columns(robot: Robot, u: Address, iu: Int, Y: Address, start:
 
 @routine
 def write_rotor_columns(robot: Robot, Y: Address, start: Int, columns: Int) -> None:
-    """What a rotor of unit axial inertia needs: torque at its joint, moment on the parent."""
+    """Effect of a rotor of unit axial inertia: torque at its joint, moment on the parent."""
     skip = base_rows(robot)
     for k in range(1, robot.n_aligned):
         turn_unit_rotors(robot.packs[k], robot.packs[k].parent)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal equations of rows whose errors depend on each other through forces at the feet.
+"""Normal equations of rows whose errors are correlated through forces at the feet.
 
-The rows of a sample have errors with the covariance C = diag(v) + J^T J. Multiplied by U^-1, where C = U U^T
-with U upper triangular, they are equally certain and independent. Legs are eliminated from their tips to the
-base, so that rows stay zero outside the subtree of their joint, and those zeros are not multiplied. No row is
-kept.
+The errors of the rows of a sample have the covariance C = diag(v) + J^T J. Multiplied by U^-1, where
+C = U U^T with U upper triangular, they are independent with unit variance. Legs are eliminated from their
+tips to the base, so that rows stay zero outside the subtree of their joint; these zeros are skipped. No row
+is stored.
 
-Columns stand together by body: for the base its 10 inertial parameters; for each joint the 10 of its body,
-the rotor, and columns of its own; at the end columns that every row may share, the last of them what was
-measured, y.
+Columns are grouped by body: for the base its 10 inertial parameters; for each joint the 10 of its body, the
+rotor, and columns of its own; at the end columns shared by all rows, the last of them the measurement y.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from quad_dynamics.memory.layout import Robot
 
 _BASE = 6  # rows of a floating base
 _TOGETHER = 12  # rows of the base that are added at once: those of two states
-_TILE, _TILE_WIDTH = 4, 8  # of the sum that is held in registers meanwhile
-_HUBER = 2.0  # whitened residuals beyond this count less
+_TILE, _TILE_WIDTH = 4, 8  # tile of the sum that is kept in registers
+_HUBER = 2.0  # whitened residuals beyond this get less weight
 
 
 def columns_of(nb: Int, nj: Int, n_own: Int, n_shared: Int) -> Int:
@@ -87,18 +86,18 @@ def accumulate_whitened(
         q: (n, nq) configurations.
         u: (n, nv) velocities.
         du: (n, nv) accelerations.
-        variance: (n, nv) of the errors of each row.
-        J: (n, feet, nv) rows whose unit errors all rows share, scaled to standard deviation 1.
+        variance: (n, nv) error variance of each row.
+        J: (n, feet, nv) rows of the common errors, scaled to standard deviation 1.
         own: (n, nj, n_own) values of each joint's own columns.
         shared: (n, nv, n_shared) values of the shared columns, the last y: measured generalised forces.
-        feet: rows of J of each state.
-        n_own: own columns of each joint.
-        n_shared: shared columns, y among them.
-        x_robust: (p,) solution, -1 for y; rows that it does not explain count less. Or None.
-        x: (p,) solution, -1 for y, whose scores are written. Or None for the sum.
-        room: (nv (2 p + nv + 1) + 12 p) to work in.
-        YtY: (p, p) in and out, upper triangle; p is a multiple of 8. None where x is given.
-        scores: (n, p) out; None where x is not given.
+        feet: number of rows of J per state.
+        n_own: number of own columns per joint.
+        n_shared: number of shared columns, including y.
+        x_robust: (p,) solution, -1 for y; rows with large residuals get less weight. Or None.
+        x: (p,) solution, -1 for y, for which scores are written. None: add to the sum.
+        room: (nv (2 p + nv + 1) + 12 p,) workspace.
+        YtY: (p, p) in and out, upper triangle; p is a multiple of 8. None if x is given.
+        scores: (n, p) out; None if x is not given.
     """
     nq, nv, nj = robot.nq, robot.nv, robot.nj
     if not good_configuration(robot, n, q):
@@ -130,7 +129,7 @@ def accumulate_whitened(
         if feet > 0:
             factorize(nv, feet, variance, i * nv, J, i * feet * nv, room, U)
             whiten(robot, room, p, width, n_shared, U)
-        else:  # errors of rows are independent
+        else:  # row errors are independent
             for row in range(nv):
                 scale_row(robot, room, row, p, width, n_shared, 1.0 / square_root(variance[i * nv + row]))
         for row in range(nv):
@@ -165,7 +164,7 @@ def row_begin(robot: Robot, row: Int, width: Int) -> Int:
 
 @routine
 def row_end(robot: Robot, row: Int, p: Int, width: Int, n_shared: Int) -> Int:
-    """Behind the last column in which a row is not zero, but for the shared ones."""
+    """One past the last column in which a row is not zero, without the shared ones."""
     j = row - base_rows(robot)
     end = p - n_shared
     if j >= 0:
@@ -177,9 +176,9 @@ def row_end(robot: Robot, row: Int, p: Int, width: Int, n_shared: Int) -> Int:
 def spread_columns(
     robot: Robot, room: Address, raw: Int, compact: Int, p: Int, width: Int, n_shared: Int
 ) -> None:
-    """Copy a regressor, in which rotors come behind all bodies, to rows in which each has its own."""
+    """Copy a regressor, in which rotors come after all bodies, to rows that are grouped by body."""
     nv, nj, nb, skip = robot.nv, robot.nj, robot.nb, base_rows(robot)
-    base = nb - nj  # bodies without a joint: one, or none
+    base = nb - nj  # bodies without a joint: one or none
     for row in range(nv):
         to, of = row * p, raw + row * compact
         first, count = 0, nj
@@ -194,7 +193,7 @@ def spread_columns(
             for c in range(10):
                 room[at + c] = room[of + 10 * (base + j) + c]
             room[at + 10] = room[of + 10 * nb + j]
-            for c in range(11, width):  # those of other joints: rows were mixed in the state before
+            for c in range(11, width):  # columns of other joints: the rows were mixed in the previous state
                 room[at + c] = 0.0
 
 
@@ -333,7 +332,7 @@ def add_scaled(to: Address, at: Int, factor: Number, of: Address, ot: Int, first
 
 @routine
 def copy_base_rows(robot: Robot, room: Address, p: Int, w: Int, at: Int) -> None:
-    """Put the rows of the base aside, times the root of their weights."""
+    """Save the rows of the base, times the square roots of their weights."""
     for row in range(base_rows(robot)):
         scale = square_root(room[w + row])
         for c in range(p):
@@ -342,7 +341,7 @@ def copy_base_rows(robot: Robot, room: Address, p: Int, w: Int, at: Int) -> None
 
 @routine
 def add_base_rows(room: Address, base: Int, p: Int, YtY: Address) -> None:
-    """Add the rows of the base of two states, which are dense, in tiles that stay in registers."""
+    """Add the base rows of two states, which are dense, in tiles that stay in registers."""
     for a in range(0, p, _TILE):
         for b in range(a - a % _TILE_WIDTH, p, _TILE_WIDTH):
             add_tile(room, base, a, b, p, YtY)

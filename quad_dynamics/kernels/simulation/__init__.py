@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A time step of the simulator, and the scene that it works on."""
+"""One time step of the simulator, and the scene it operates on."""

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint drives: commands that arrive late, limits of the motor, and friction of the joint that sticks.
+"""Joint drives: command latency, motor limits, and dry friction of the joints.
 
-A command is a torque and, where gains are given, a position and a speed to follow. The motor is a DC motor
-behind a gear: its current, and with it the torque, is limited by the battery's voltage less the back-EMF.
+A command is a torque and, if gains are given, a desired position and speed. The motor is a DC motor with a
+gear: its current, and with it the torque, is limited by the battery voltage minus the back-EMF.
 
-Coulomb friction is solved for exactly, joint by joint. A joint either slides, and friction F_c acts against
-its motion; or it is stuck, and friction is whatever keeps it so, at most F_c. A stuck joint gets an inertia
-so large that it does not move; what that inertia takes is its friction. Which joints are stuck is guessed
-(those at rest are), the step is solved, and where the guess was wrong it is changed and the step is solved
-again: a stuck joint that needs more than F_c slides, and a sliding joint whose speed would change its sign is
-stuck. A joint for which neither fits gets no mode: its friction becomes a constraint like those of the
-contacts, and is solved for with them (`stops.list_friction`). There are only so many joints, so this ends.
-Viscous friction is taken at the end of the step, by the inertia h F_v, so that it is stable for every
-time step h.
+Coulomb friction is solved exactly, joint by joint. A joint either slides, and friction F_c opposes its
+motion; or it sticks, and friction is whatever holds it, at most F_c. A sticking joint gets an inertia so
+large that it does not move; the force on that inertia is its friction. The solver guesses which joints stick
+(those at rest), solves the step, corrects the wrong guesses and solves the step again: a sticking joint that
+needs more than F_c slides, and a sliding joint whose speed would change its sign sticks. If neither mode is
+consistent, the friction of the joint becomes a constraint and is solved together with the contacts
+(`stops.list_friction`). The number of joints is finite, so this terminates. Viscous friction is evaluated at
+the end of the step, through the inertia h F_v, so it is stable for every time step h.
 """
 
 from __future__ import annotations
@@ -31,22 +30,23 @@ from quad_dynamics.kernels.simulation.scene import (
 from quad_dynamics.kernels.tree import base_rows, clear_torques
 from quad_dynamics.memory.layout import Robot
 
-# How a joint moves in a step: freely (no Coulomb friction), sliding up or down, or not at all.
+# Mode of a joint in a step: free (no Coulomb friction), sliding up or down, or sticking.
 FREE, UP, DOWN, STUCK = 0.0, 1.0, -1.0, 2.0
-# A joint whose friction was solved for counts up from SOLVED; until FORGET, that is how the next step begins.
+# The mode of a joint whose friction was a constraint counts up from SOLVED; below FORGET, the next step
+# starts with the constraint again.
 SOLVED, FORGET = 3.0, 19.0
 
-# A joint that is stuck gets this many times its inertia in the neutral pose: `JointDrive.lock`.
+# A sticking joint gets this multiple of its inertia in the neutral pose: `JointDrive.lock`.
 LOCK = 1e8
-# Friction that is above F_c by this share is still taken for F_c: rounding must not change a mode.
+# Friction that exceeds F_c by less than this factor counts as F_c: rounding must not change a mode.
 _ROUNDING = 1.0 + 1e-9
-# Friction above this share of F_c that was solved for is F_c.
+# Friction from a constraint that is above this fraction of F_c counts as F_c.
 _AT_LIMIT = 1.0 - 1e-9
-# A joint is taken for one that will be stuck if this share of F_c could stop it within the step, unless it
-# slid the same way before.
+# A joint is assumed to stick if this fraction of F_c could stop it within the step, unless it slid in the
+# same direction before.
 _SLOW = 0.01
-# From this round on, friction of a joint whose mode is wrong is solved for together with the contacts; before
-# it, that of a joint whose mode is wrong for the second time.
+# From this round on, the friction of a joint with a wrong mode becomes a constraint; before it, only that of
+# a joint whose mode is wrong for the second time.
 _CAREFUL_ROUND = 4
 
 
@@ -55,7 +55,7 @@ _CAREFUL_ROUND = 4
 
 @subroutine
 def give_torques(robot: Robot, scene: Scene) -> None:
-    """Torques of the motors in this step, to `tau`; they are constant over the step."""
+    """Write the motor torques of this step to `tau`; they are constant during the step."""
     apart(robot)
     nj = robot.nj
     state, tau, command = scene.state, scene.tau, scene.command
@@ -75,7 +75,7 @@ def give_torques(robot: Robot, scene: Scene) -> None:
 
 @routine
 def wanted_torque(robot: Robot, scene: Scene, command: DriveCommand, j: Int, gains: Int) -> Number:
-    """What a command asks of joint j: tau + kp (q - q_j) + kd (qd - qd_j)."""
+    """Commanded torque of joint j: tau + kp (q - q_j) + kd (qd - qd_j)."""
     torque = command.tau
     if gains != 0:
         q = scene.q[robot.nq - robot.nj + j]
@@ -87,10 +87,10 @@ def wanted_torque(robot: Robot, scene: Scene, command: DriveCommand, j: Int, gai
 
 @routine
 def delay_command(robot: Robot, scene: Scene, nj: Int, length: Int) -> None:
-    """Put the command into the queue, and take the one that arrives now.
+    """Append the command to the queue, and take the one that arrives now.
 
-    If the latency is no multiple of the time step, a command arrives within a step: the torque is the mean
-    over it.
+    If the latency is not a multiple of the time step, a command arrives within a step: the torque is the mean
+    over the step.
     """
     tau, command, queue = scene.tau, scene.command, scene.queue
     step = scene.state.step
@@ -98,7 +98,7 @@ def delay_command(robot: Robot, scene: Scene, nj: Int, length: Int) -> None:
     for j in range(nj):
         copy_command(command[j], queue[newest + j])
     delay, share = scene.settings.delay, scene.settings.delay_share
-    # a command of the queue that was never written is zero: no torque
+    # a queue entry that was never written is zero: no torque
     now = ((step - delay + length) % length) * nj
     before = ((step - delay - 1 + length) % length) * nj
     for j in range(nj):
@@ -117,7 +117,7 @@ def copy_command(command: DriveCommand, to: DriveCommand) -> None:
 
 @routine
 def limit_torque(drive: JointDrive, torque: Number, qd: Number) -> Number:
-    """What the motor can give: within the torque-speed line, then within the largest torque."""
+    """Limit a torque to the torque-speed line of the motor, then to its maximum."""
     back = drive.slope * qd
     stall, effort = drive.stall, drive.effort
     torque = min(max(torque, -stall - back), stall - back)
@@ -129,7 +129,7 @@ def limit_torque(drive: JointDrive, torque: Number, qd: Number) -> Number:
 
 @subroutine
 def guess_modes(robot: Robot, scene: Scene, h: Number) -> None:
-    """What joints do in this step, as it looks at its beginning."""
+    """Initial guess of the joint modes of this step."""
     apart(robot)
     nj, modes, drives = robot.nj, scene.modes, scene.drives
     qd, memory = part(scene.u, base_rows(robot)), scene.joint_memory
@@ -157,9 +157,9 @@ def is_slow(drive: JointDrive, speed: Number, time: Number) -> Bool:
 
 @subroutine
 def load_joints(robot: Robot, scene: Scene, h: Number, centred: Bool) -> None:
-    """Put torques, friction and inertias of the joints into the bodies, for a step of length h.
+    """Write torques, friction and inertias of the joints to the bodies, for a step of length h.
 
-    Viscous friction is that of the speed at the end of the step; `centred`, of the mean speed where it is
+    Viscous friction acts on the speed at the end of the step; if `centred`, on the mean speed where it is
     weak.
     """
     apart(robot)
@@ -172,7 +172,7 @@ def load_joints(robot: Robot, scene: Scene, h: Number, centred: Bool) -> None:
         mode, speed = modes[j].mode, qd[j]
         if kind == STICKING_FRICTION:
             if mode == STUCK:
-                # the inertia alone would keep the speed: it is taken away as well
+                # the inertia alone would preserve the speed: it is removed as well
                 inertia += drive.lock
                 torque -= drive.lock / h * speed
             else:
@@ -186,10 +186,10 @@ def load_joints(robot: Robot, scene: Scene, h: Number, centred: Bool) -> None:
 
 @routine
 def viscous_share(drive: JointDrive, h: Number) -> Number:
-    """The part theta of the end of a step in the speed that viscous friction acts with.
+    """The weight theta of the final speed in the speed on which viscous friction acts.
 
-    It is 1/2 where friction takes little of a speed, which is of second order, and goes to 1 where it takes
-    all of it: exponential fitting of the theta method, 1/(1 - exp(-x)) - 1/x, to the first order in x.
+    It is 1/2 (second order) if friction removes little of a speed, and goes to 1 if it removes all of it:
+    exponential fitting of the theta method, 1/(1 - exp(-x)) - 1/x, to first order in x.
     """
     x = h * drive.viscous * LOCK
     return (3.0 * drive.lock + x) / (6.0 * drive.lock + x)
@@ -204,7 +204,7 @@ def explicit_friction(drive: JointDrive, speed: Number) -> Number:
 
 @subroutine
 def change_modes(robot: Robot, scene: Scene, h: Number, round_: Int) -> Int:
-    """Change the modes that the solved `velocity` contradicts; returns how many."""
+    """Change the modes that contradict the solved `velocity`; returns their number."""
     apart(robot)
     nj, modes, drives = robot.nj, scene.modes, scene.drives
     v = part(scene.velocity, base_rows(robot))
@@ -215,7 +215,7 @@ def change_modes(robot: Robot, scene: Scene, h: Number, round_: Int) -> Int:
         limit = h * drive.coulomb
         new = mode
         if mode == STUCK:
-            # friction is what the large inertia took: lock qd / h
+            # friction is the force on the large inertia: lock qd / h
             if abs(speed) * drive.lock > limit * _ROUNDING:
                 new = UP if speed > 0.0 else DOWN
         elif mode * speed < 0.0:
@@ -232,7 +232,7 @@ def change_modes(robot: Robot, scene: Scene, h: Number, round_: Int) -> Int:
 
 @subroutine
 def solve_all_friction(robot: Robot, scene: Scene, h: Number) -> Int:
-    """Solve for the friction of all joints with the contacts; returns how many had a mode until now."""
+    """Make the friction of all joints a constraint; returns the number of joints that had a mode."""
     apart(robot)
     nj, modes, drives = robot.nj, scene.modes, scene.drives
     v = part(scene.velocity, base_rows(robot))
@@ -242,7 +242,7 @@ def solve_all_friction(robot: Robot, scene: Scene, h: Number) -> Int:
         if mode != FREE:
             limit = h * drives[j].coulomb
             if mode == STUCK:
-                mode = v[j] * drives[j].lock / limit  # the share that it took
+                mode = v[j] * drives[j].lock / limit  # friction as a fraction of the limit
             list_friction(scene, j, limit, -limit * min(max(mode, -1.0), 1.0))
             modes[j].mode = FREE
             changed += 1
@@ -251,7 +251,7 @@ def solve_all_friction(robot: Robot, scene: Scene, h: Number) -> Int:
 
 @routine
 def has_dry_friction(robot: Robot, scene: Scene) -> Bool:
-    """Whether any joint can be stuck."""
+    """Whether any joint can stick."""
     found = False
     for j in range(robot.nj):
         found |= scene.drives[j].coulomb > 0.0
@@ -260,7 +260,7 @@ def has_dry_friction(robot: Robot, scene: Scene) -> Bool:
 
 @routine
 def any_stuck(robot: Robot, scene: Scene) -> Bool:
-    """Whether any joint is stuck."""
+    """Whether any joint sticks."""
     modes = scene.modes
     found = False
     for j in range(robot.nj):
@@ -270,17 +270,17 @@ def any_stuck(robot: Robot, scene: Scene) -> Bool:
 
 @routine
 def stop_stuck(robot: Robot, scene: Scene, h: Number) -> None:
-    """A stuck joint has no speed at all; one whose friction was solved for is stuck if that is below F_c."""
+    """Set the speed of sticking joints to 0; joints with a friction constraint stick if it is below F_c."""
     nj, modes, v = robot.nj, scene.modes, part(scene.velocity, base_rows(robot))
     for i in range(scene.n_stops):
         stop = scene.stops[i]
         if stop.lowest < 0.0:
             j, impulse = stop.joint, stop.impulse
             scene.joint_memory[j].friction_impulse = impulse
-            # the impulse is known to the tolerance only: one at the limit may be just below it
+            # the impulse is only accurate to the tolerance: one at the limit may be slightly below it
             slides = abs(impulse) >= _AT_LIMIT * stop.highest or abs(v[j]) > scene.settings.tolerance
             sure = slides and not is_slow(scene.drives[j], v[j], h)
-            steps = max(modes[j].solved, SOLVED) + 1.0  # since it was solved for anew
+            steps = max(modes[j].solved, SOLVED) + 1.0  # steps since the constraint was introduced
             if steps < FORGET and not sure:
                 modes[j].mode = steps
             elif slides:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Momentum of a robot in flight: what no contact changes stays what it is.
+"""Conservation of momentum of a robot in flight.
 
-A semi-implicit step computes accelerations where the step begins, and its error in the momentum about the
-centre of mass is of the order h in a second: percents where legs swing fast. But this momentum is known. In
-flight, only gravity and external forces change it:
+A semi-implicit step computes accelerations at its beginning. Its error in the momentum about the centre of
+mass is of order h per second: percents if legs swing fast. But this momentum is known. In flight, only
+gravity and external forces change it:
 
     m v_G' = m v_G + h (m g + f),    L_G' = L_G + h t
 
-with f and t the sum of the external forces and their moment about the centre of mass G. So after a step
-without contact forces, the velocity of the base is chosen such that both hold; joints keep their speeds.
+where f and t are the sum of the external forces and their moment about the centre of mass G. After a step
+without contact forces, the velocity of the base is therefore corrected so that both hold; joint speeds are
+unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from quad_dynamics.memory.layout import Pack, Robot
 
 @subroutine
 def keep_momentum(robot: Robot, scene: Scene, h: Number) -> None:
-    """Correct the base's velocity in u after a step in flight; A has the bodies as before the step."""
+    """Correct the base velocity in u after a step in flight; the bodies are placed as before the step."""
     apart(robot)
     m, c, _, l, L_G = momentum(robot)
     f, t = external_forces(robot, scene)
@@ -55,13 +56,13 @@ def keep_momentum(robot: Robot, scene: Scene, h: Number) -> None:
 
 @formula
 def in_base_axes(robot: Robot, w: Vec3) -> Vec3:
-    """A vector of world axes, in the axes of the base."""
+    """Transform a vector from world axes to base axes."""
     return unrotate(base_rotation(robot), w)
 
 
 @routine
 def momentum(robot: Robot) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
-    """Mass, G and momentum l as seen from the base's origin; inertia and angular momentum about G."""
+    """Mass, G and momentum l relative to the base's origin; inertia and angular momentum about G."""
     h: Vec3
     J: Sym3
     l: Vec3
@@ -89,7 +90,7 @@ def add_pack(
 
 @formula
 def add_rotors(pack: Pack, k: Vec3) -> Vec3:
-    """Add the spin of the rotors of a pack: gear J qd about their axes; empty lanes have none."""
+    """Add the angular momentum of the rotors of a pack: gear J qd about their axes; zero in empty lanes."""
     r = rotate(pack.parent.rotation, pack.rotor_axis)
     qd = pack.qd * (pack.revolute + pack.prismatic)
     return add(k, scale(r, pack.rotor_coupling * qd))
@@ -97,7 +98,7 @@ def add_rotors(pack: Pack, k: Vec3) -> Vec3:
 
 @formula
 def about_centre(m: Number, h: Vec3, J: Sym3, l: Vec3, k: Vec3) -> tuple[Number, Vec3, Sym3, Vec3, Vec3]:
-    """Sum over the lanes, and move inertia and angular momentum to the centre of mass."""
+    """Sum over the lanes, and shift inertia and angular momentum to the centre of mass."""
     m = lane_sum(m)
     c = tuple(lane_sum(x) / m for x in h)
     l, k = tuple(lane_sum(x) for x in l), tuple(lane_sum(x) for x in k)

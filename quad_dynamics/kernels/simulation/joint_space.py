@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A time step by factoring the mass matrix, in place of the articulated bodies of `aba`.
+"""A time step by factorisation of the mass matrix, as an alternative to the articulated bodies of `aba`.
 
-M comes from the composite-rigid-body algorithm (`crba`), with the inertias that `drives` gives the joints,
-and h from the recursive Newton-Euler algorithm (`rnea`) at zero acceleration, less the external forces. M is
-factored by LLT from the last row to the first: M = L^T L, which is the Cholesky factorization of M with rows
-and columns in reverse order. In this order L has no elements but where M has some (Featherstone, Rigid Body
-Dynamics Algorithms, 2008, section 6.5): a joint meets its own limb and the base only.
+M comes from the composite-rigid-body algorithm (`crba`), with the joint inertias set by `drives`, and h from
+the recursive Newton-Euler algorithm (`rnea`) at zero acceleration, minus the external forces. M is factored
+by LLT from the last row to the first: M = L^T L, which is the Cholesky factorisation of M with rows and
+columns in reverse order. In this order L is as sparse as M (Featherstone, Rigid Body Dynamics Algorithms,
+2008, section 6.5): a joint is coupled only with its own limb and the base.
 
-Constraints use the same factor. A row (see `constraints`) is L^-T J^T, so that the product of two rows is
+Constraints use the same factor. A row (see `constraints`) is L^-T J^T, so the product of two rows is
 J M^-1 J^T, and M^-1 J^T of all impulses is L^-1 y. No articulated inertia is computed.
 
-Where a pivot is not positive, LLT fails: M is not positive definite. The accelerations then come from LDLT
-with pivoting (`ldlt`). For the constraints, the factorization goes on with M = L^T E L, where E has -1 for
-each negative pivot (`signs`): rows are then L^-T J^T with J M^-1 J^T = row E row, and y holds E times the sum
-of rows times impulses.
+LLT fails if a pivot is not positive: M is not positive definite. The accelerations then come from LDLT with
+pivoting (`ldlt`). For the constraints, the factorisation continues with M = L^T E L, where E has -1 for each
+negative pivot (`signs`): rows are then L^-T J^T with J M^-1 J^T = row E row, and y holds E times the sum of
+rows times impulses.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from quad_dynamics.memory.layout import Body, Pack, Robot
 
 @subroutine
 def accelerate_by_factor(robot: Robot, scene: Scene, to: Numbers) -> None:
-    """to = M^-1 (tau - h), after `start_bodies` and `load_joints`; keeps the factor of M."""
+    """to = M^-1 (tau - h), after `start_bodies` and `load_joints`; stores the factor of M."""
     apart(robot)
     n, skip = robot.nv, base_rows(robot)
     factor, bias = scene.factor, scene.bias
     fill_zero(to, 0, skip)
     joints = robot.joints
-    for j in range(n - skip):  # before Newton-Euler writes other torques
+    for j in range(n - skip):  # before Newton-Euler overwrites the torques
         to[skip + j] = joints[j].body.tau
     bias_forces(robot, bias)
     for i in range(n):
@@ -70,7 +70,7 @@ def accelerate_by_factor(robot: Robot, scene: Scene, to: Numbers) -> None:
     if factor_ldlt(M, n, pivots):
         solve_ldlt(M, n, pivots, to)
     else:
-        to[0] = math.nan  # singular: there is no such acceleration, and the step is refused
+        to[0] = math.nan  # singular: there is no acceleration, and the step is rejected
 
 
 @subroutine
@@ -83,7 +83,7 @@ def write_inertia_matrix(robot: Robot, to: Numbers) -> None:
 
 @routine
 def bias_forces(robot: Robot, to: Numbers) -> None:
-    """to = h less external forces: what a motion without acceleration takes."""
+    """to = h minus external forces: the forces of a motion without acceleration."""
     accelerate_bodies(robot, False, to, 0, 0)
     for k in range(robot.n_packs):
         add_inertial_wrench(robot.packs[k])
@@ -93,18 +93,18 @@ def bias_forces(robot: Robot, to: Numbers) -> None:
 
 @formula
 def add_inertial_wrench(pack: Pack) -> None:
-    """Add I a to the wrenches of a pack; the articulated inertias are still those of the bodies alone."""
+    """Add I a to the wrenches of a pack; `I` is still that of the single bodies."""
     M, H, J = articulated_inertia(pack)
     f, n = articulated_mul(M, H, J, pack.a, pack.alpha)
     pack.f, pack.n = add(pack.f, f), add(pack.n, n)
 
 
-# ---------------------------------------------------------------- factorization
+# ---------------------------------------------------------------- factorisation
 
 
 @routine
 def first_column(scene: Scene, i: Int, skip: Int) -> Int:
-    """The column where the limb of row i begins; for a row of the base, that is 0."""
+    """The first column of the limb of row i; 0 for a row of the base."""
     if i < skip:
         return scene.zero
     return skip + scene.drives[i - skip].first
@@ -112,7 +112,7 @@ def first_column(scene: Scene, i: Int, skip: Int) -> Int:
 
 @subroutine
 def factor_reversed(robot: Robot, scene: Scene) -> Bool:
-    """Factor M = L^T E L in place; 1 over L's diagonal to `pivots`; whether E is the identity (LLT)."""
+    """Factor M = L^T E L in place; writes 1 / diagonal of L to `pivots`; whether E is the identity (LLT)."""
     apart(robot)
     n, skip, M = robot.nv, base_rows(robot), scene.factor
     inverses, signs = scene.pivots, scene.signs
@@ -140,7 +140,7 @@ def factor_reversed(robot: Robot, scene: Scene) -> Bool:
 
 @formula
 def reduce_base(M: Numbers, n: Int, row: Numbers, factor: Number, sign: Number) -> None:
-    """Scale the base's columns of a joint's row, and take the row out of the block of the base."""
+    """Scale the base columns of a joint's row, and eliminate the row from the block of the base."""
     x = [row[k] * factor for k in range(6)]
     for k in range(6):
         row[k] = x[k]
@@ -204,7 +204,7 @@ def finish_solution(robot: Robot, scene: Scene, b: Numbers) -> None:
 
 @formula
 def base_product(a: Numbers, b: Numbers) -> Number:
-    """The product of six numbers with six numbers."""
+    """Dot product of six numbers."""
     return sum(a[k] * b[k] for k in range(6))
 
 
@@ -243,7 +243,7 @@ def open_factored_contact(robot: Robot, scene: Scene, contact: Contact) -> None:
 def write_joint(
     body: Body, f: Vec3, m: Vec3, column: Numbers, length: Int, speed: Lanes, qd: Numbers
 ) -> Lanes:
-    """The column of one joint in three rows of J; adds what its speed gives."""
+    """The column of one joint in three rows of J; adds its contribution to the speed."""
     x = dot(body.axis_v, f) + dot(body.axis_w, m)
     return write_parts(x, column, length, speed, qd)
 
@@ -258,7 +258,7 @@ def write_base(robot: Robot, f: Vec3, m: Vec3, rows: Numbers, length: Int, speed
 
 @formula
 def write_parts(x: Lanes, column: Numbers, length: Int, speed: Lanes, v: Numbers) -> Lanes:
-    """One column of three rows; adds it times the velocity of its coordinate."""
+    """Write one column of three rows; adds it times the velocity of its coordinate."""
     parts = split(x)
     for k in range(3):
         column[k * length] = parts[k]
@@ -273,7 +273,7 @@ def write_speed(contact: Contact, speed: Lanes) -> None:
 
 @subroutine
 def divide_row(robot: Robot, scene: Scene, row: Numbers, first: Int, last: Int) -> None:
-    """L^-T times a row of J, in place; its limb reaches from the joint `first` to `last`."""
+    """L^-T times a row of J, in place; its limb has the joints `first` to `last`."""
     apart(robot)
     n, skip, M = robot.nv, base_rows(robot), scene.factor
     inverses, joints = scene.pivots, part(row, BASE_COLUMNS)
@@ -291,7 +291,7 @@ def divide_row(robot: Robot, scene: Scene, row: Numbers, first: Int, last: Int) 
 
 @formula
 def divide_base(row: Numbers, M: Numbers, n: Int, inverses: Numbers) -> None:
-    """The base's columns of a row, which come last."""
+    """The base columns of a row, which come last."""
     x = [row[k] for k in range(6)]
     for i in reversed(range(6)):
         x[i] = x[i] * inverses[i]

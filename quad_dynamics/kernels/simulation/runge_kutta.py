@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One time step of the classical Runge-Kutta method of fourth order, for motion without contact.
+"""One time step of the classical fourth-order Runge-Kutta method, for motion without contact.
 
-The quaternion is integrated as four numbers, q' = q w / 2, and brought back to unit length at the end. Motor
-torques are constant over the step; friction and gravity follow the state.
+The quaternion is integrated as four numbers, q' = q w / 2, and normalised at the end. Motor torques are
+constant during the step; friction and gravity depend on the state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quad_dynamics.memory.layout import Robot
 
 @subroutine
 def step_runge_kutta(robot: Robot, scene: Scene, h: Number) -> Number:
-    """Advance q and u by h; returns the kinetic energy before."""
+    """Advance q and u by h; returns the kinetic energy before the step."""
     apart(robot)
     nq, nv = robot.nq, robot.nv
     q, u, last_q, last_u = (
@@ -58,7 +58,7 @@ def step_runge_kutta(robot: Robot, scene: Scene, h: Number) -> Number:
 
 @subroutine
 def slopes(robot: Robot, scene: Scene, to: Numbers) -> Number:
-    """to = rates (nq + nv) of change of q and u; returns the kinetic energy."""
+    """to = time derivatives of q and u (nq + nv); returns the kinetic energy."""
     apart(robot)
     nq, nv, nj = robot.nq, robot.nv, robot.nj
     q, u = scene.q, scene.u

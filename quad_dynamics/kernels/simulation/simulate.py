@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel of the simulator: many time steps at one call."""
+"""The kernel of the simulator: many time steps in one call."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from quad_dynamics.kernels.tree import base_rows
 from quad_dynamics.kernels.validation import finite_from, good_vector
 from quad_dynamics.memory.layout import Robot
 
-# What the kernel returns.
+# Return values of the kernel.
 GOOD, BAD_TORQUE, NOT_FINITE, TOO_ENERGETIC, TOO_FAST, LOG_FULL = range(6)
 
-# A body that turns farther than this in one step is nowhere that a time step could follow [rad].
+# A step in which a body rotates by more than this is rejected: a time step cannot resolve it [rad].
 LARGEST_TURN = 1.0
 
 
@@ -33,14 +33,14 @@ def simulate(robot: Robot, memory: Object, steps: Int, tau: Object) -> Int:
     """Advance the simulation.
 
     Args:
-        robot: its memory, for the simulator alone.
+        robot: its memory, used by this simulator only.
         memory: of the scene (see `scene`).
-        steps: how many time steps.
-        tau: (nj,) joint torques, from now on; None leaves the command as it is.
+        steps: number of time steps.
+        tau: (nj,) joint torques from now on; None leaves the command unchanged.
 
     Returns:
-        GOOD, or what is wrong; the state is then the last good one. LOG_FULL: the log has no row left for the
-        next step, which has not begun.
+        GOOD, or an error code; the state is then the last valid one. LOG_FULL: the log has no row left for
+        the next step, which was not started.
     """
     scene = scene_at(data(memory), 0)
     if not is_none(robot, tau):
@@ -59,13 +59,13 @@ def simulate(robot: Robot, memory: Object, steps: Int, tau: Object) -> Int:
 
 @routine
 def fills_log(scene: Scene) -> Bool:
-    """Whether the log can be full after the next step."""
+    """Whether the log may be full after the next step."""
     return scene.log.address != 0 and scene.log.count + 1 >= scene.log.room
 
 
 @routine
 def take_torques(robot: Robot, scene: Scene, tau: Address) -> None:
-    """Let torques without gains be the command."""
+    """Make torques without gains the command."""
     nj, command = robot.nj, scene.command
     for j in range(nj):
         clear(command[j])
@@ -98,7 +98,7 @@ def advance(robot: Robot, scene: Scene) -> Int:
 
 @routine
 def keep_state(scene: Scene) -> None:
-    """Keep the state from before the step; nothing is known about the step yet."""
+    """Save the state before the step, and reset its results."""
     state = scene.state
     copy(words(state), scene.state_length, scene.kept_state)
     state.sweeps = 0.0
@@ -111,14 +111,14 @@ def keep_state(scene: Scene) -> None:
 
 @routine
 def copy(x: Numbers, count: Int, to: Numbers) -> None:
-    """Copy numbers to another place."""
+    """Copy numbers."""
     for i in range(count):
         to[i] = x[i]
 
 
 @routine
 def judge(robot: Robot, scene: Scene, energy: Number) -> Int:
-    """Whether the step can be believed."""
+    """Check whether the step is valid or has diverged."""
     nq, nv = robot.nq, robot.nv
     q, u = scene.q, scene.u
     if not finite_from(q, 0, nq) or not finite_from(u, 0, nv):
@@ -148,7 +148,7 @@ def write_results(robot: Robot, scene: Scene, dt: Number) -> None:
 
 @routine
 def pass_time(scene: Scene, dt: Number) -> None:
-    """Count the step; external forces have acted for it."""
+    """Count the step, and reduce the remaining time of external forces."""
     state, forces = scene.state, scene.forces
     state.step = state.step + 1
     if state.ldlt_solutions > 0.0:
@@ -159,7 +159,7 @@ def pass_time(scene: Scene, dt: Number) -> None:
 
 @subroutine
 def write_log(robot: Robot, scene: Scene) -> None:
-    """One row of the log, if it is time for one."""
+    """Write one row of the log, if it is due."""
     apart(robot)
     every, count = scene.log.every, scene.log.count
     state = scene.state
@@ -185,7 +185,7 @@ def write_log(robot: Robot, scene: Scene) -> None:
 
 @routine
 def copy_out(x: Numbers, count: Int, log: Address, to: Int) -> Int:
-    """Copy numbers to the log; returns the place after them."""
+    """Copy numbers to the log; returns the offset behind them."""
     for i in range(count):
         log[to + i] = x[i]
     return to + count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The velocity after a time step: forces, joint friction, contacts and joint limits together."""
+"""The velocity after a time step: solves forces, joint friction, contacts and joint limits together."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from quad_dynamics.kernels.simulation.unconstrained_motion import (
 from quad_dynamics.kernels.tree import body_at
 from quad_dynamics.memory.layout import Robot
 
-MAX_ROUNDS = 60  # of the search for the joints that are stuck or reach a limit
+MAX_ROUNDS = 60  # of the search for joints that stick or reach a limit
 
 
 @subroutine
 def solve_step(robot: Robot, scene: Scene, h: Number, n_contacts: Int, near: Int) -> Number:
-    """velocity = that after the step; returns the kinetic energy before."""
+    """velocity = that after the step; returns the kinetic energy before the step."""
     apart(robot)
     energy, state = 0.0, scene.state
     changed, solved = 0, True
@@ -57,7 +57,7 @@ def solve_step(robot: Robot, scene: Scene, h: Number, n_contacts: Int, near: Int
         unconstrained_velocity(robot, scene, h)
         if n_contacts + n_stops > 0:
             open_constraints(robot, scene, n_contacts, n_stops)
-            state.residual = 0.0  # that of the last round counts
+            state.residual = 0.0  # only that of the last round counts
             solved = find_impulses(robot, scene, n_contacts, n_stops)
             add_impulses(robot, scene, scene.y)
         if solved:
@@ -68,7 +68,7 @@ def solve_step(robot: Robot, scene: Scene, h: Number, n_contacts: Int, near: Int
             break
     if changed > 0 or not solved:
         state.converged = 0.0
-    scene.n_stops = n_stops  # what the last round listed anew was not solved
+    scene.n_stops = n_stops  # constraints that the last round added were not solved
     stop_stuck(robot, scene, h)
     keep_joints(robot, scene)
     return energy
@@ -76,7 +76,7 @@ def solve_step(robot: Robot, scene: Scene, h: Number, n_contacts: Int, near: Int
 
 @routine
 def open_constraints(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
-    """Rows, free velocities and inertias of all contacts and stops, when the robot moves with `velocity`."""
+    """Rows, free velocities and inverse inertias of all constraints, if the robot moves with `velocity`."""
     contacts, stops = scene.contacts, scene.stops
     number_rows(scene, n_contacts, n_stops)
     if scene.settings.forward_dynamics == CHOLESKY:
@@ -110,7 +110,7 @@ def respond_to(robot: Robot, scene: Scene, y: Numbers) -> None:
 
 @routine
 def push_bodies(robot: Robot, scene: Scene, near: Int) -> None:
-    """Let the contact forces act."""
+    """Apply the contact forces to the bodies."""
     points, springs = scene.points, scene.springs
     for k in range(near):
         spring = springs[k]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all contact models share: the velocity after a time step without constraints, and moving with one."""
+"""Shared by all contact models: the velocity after a time step without constraints, and the motion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from quad_dynamics.memory.layout import Body, Pack, Robot
 
 @subroutine
 def place_and_move(robot: Robot, scene: Scene) -> None:
-    """Place and move all bodies as q and u say."""
+    """Compute poses and velocities of all bodies from q and u."""
     apart(robot)
     place_bodies(robot, scene.q, 0)
     move_bodies(robot, scene.u, 0)
@@ -34,7 +34,7 @@ def place_and_move(robot: Robot, scene: Scene) -> None:
 
 @subroutine
 def start_bodies(robot: Robot, scene: Scene) -> Number:
-    """Inertias and bias wrenches of the bodies alone, less external forces; returns the kinetic energy."""
+    """Inertias and bias wrenches of the single bodies, minus external forces; returns the kinetic energy."""
     apart(robot)
     momentum: Vec3
     zero = zero_lanes(robot)
@@ -53,7 +53,7 @@ def start_bodies(robot: Robot, scene: Scene) -> Number:
 
 @formula
 def start_moving_pack(pack: Pack, energy: Lanes, momentum: Vec3) -> tuple[Lanes, Vec3]:
-    """As `aba.start_pack`; adds energy and momentum, seen by an observer that moves with the base."""
+    """As `aba.start_pack`; adds energy and momentum, relative to the velocity of the base."""
     m, h, J = rigid_inertia(pack)
     articulate_rigid(pack, m, h, J)
     v, w = pack.v, pack.w
@@ -64,14 +64,14 @@ def start_moving_pack(pack: Pack, energy: Lanes, momentum: Vec3) -> tuple[Lanes,
 
 @formula
 def sum_energy(energy: Lanes, momentum: Vec3, v_B: Vec3, mass: Number) -> Number:
-    """Kinetic energy in the world: that of the motion about the base's origin, and what its velocity adds."""
+    """Kinetic energy in the world: that of the motion about the base's origin, plus the terms of v_B."""
     p = tuple(lane_sum(x) for x in momentum)
     return lane_sum(energy) + dot(p, v_B) + dot(v_B, v_B) * (0.5 * mass)
 
 
 @formula
 def push_link(robot: Robot, force: ExternalForce, share: Number) -> None:
-    """Let an external wrench act on its link."""
+    """Apply an external wrench to its link."""
     f, moment = force.force, force.moment
     lane = force.lane
     subtract_at_point(body_at(robot, lane), force.position, scale(f, share), scale(moment, share))
@@ -79,7 +79,7 @@ def push_link(robot: Robot, force: ExternalForce, share: Number) -> None:
 
 @formula
 def push_body(body: Body, p: Vec3, force: Vec3) -> None:
-    """Let a force act at a place in A on the body in a lane."""
+    """Apply a force at a point in A to the body in a lane."""
     subtract_about_origin(body, force, cross(p, force))
 
 
@@ -120,7 +120,7 @@ def take_velocity(robot: Robot, scene: Scene) -> None:
 
 @subroutine
 def move_along(robot: Robot, scene: Scene, h: Number) -> None:
-    """q moves with `velocity` for a time h, along its manifold."""
+    """Move q with `velocity` for a time h, along its manifold."""
     apart(robot)
     nq, nv, nj = robot.nq, robot.nv, robot.nj
     q, v = scene.q, scene.velocity

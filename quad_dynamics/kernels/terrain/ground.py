@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distance from a point to the ground, which is made of solid shapes: half spaces, boxes and height maps.
+"""Distance from a point to the ground, which consists of solid shapes: half spaces, boxes and height maps.
 
 The ground T is an array: `Ground`, then a `Shape` for each shape, then the heights of height maps.
 `Terrain.pack` makes it.
 
-Outside, the nearest shape counts. Inside, the way out must lead out of all shapes: where two boxes stand side
-by side, a point below their common top is not pushed through the seam, from one into the other. A way out
-leads through a face of a shape; where it ends in another shape, on through a face of that one, and so on. The
-shortest counts. So a point is one contact, whatever it is in.
+For a point outside, the nearest shape counts. For a point inside, the way out must lead out of all shapes:
+if two boxes are side by side, a point below their common top is not pushed through the seam from one into
+the other. A way out leads through a face of a shape; if it ends in another shape, it continues through a face
+of that one, and so on. The shortest way counts. A point is therefore one contact, regardless of the number of
+shapes that contain it.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ PLANE, BOX, HEIGHTS = 0, 1, 2
 
 
 class Shape(Record):
-    """A shape of the ground; of `level`, `half` and `map`, it has one."""
+    """A shape of the ground; only one of `level`, `half` and `map` is used, depending on `kind`."""
 
     kind = field(COUNT, 'PLANE, BOX or HEIGHTS')
     mu = field(NUMBER, 'friction')
     restitution = field(NUMBER, 'restitution')
-    origin = field(VEC3, 'p_WS; a height map has its origin in its middle, a box too', 'm')
+    origin = field(VEC3, 'p_WS; in the middle of a height map or box', 'm')
     axes = field(MAT3, 'R_WS; the normal of a plane is its z axis')
-    level = field(NUMBER, 'of a plane: normal . origin', 'm')
-    half = field(VEC3, 'of a box: half lengths', 'm')
-    map = embedded(HeightMap, 'of a height map')
-    bound = field(NUMBER, 'radius about the origin that holds all of the shape; FAR where there is none', 'm')
+    level = field(NUMBER, 'plane: normal . origin', 'm')
+    half = field(VEC3, 'box: half lengths', 'm')
+    map = embedded(HeightMap, 'height map')
+    bound = field(NUMBER, 'radius of the bounding sphere about the origin; FAR if unbounded', 'm')
 
 
 class Ground(Record):
-    """The beginning of the ground's array; shapes follow, and then the heights of height maps."""
+    """The beginning of the ground's array, followed by the shapes and the heights of height maps."""
 
     count = field(NUMBER, 'number of shapes')
 
@@ -53,18 +54,18 @@ ground_at = record_at(Ground)
 
 
 FAR = 1e30
-LIFT = 5e-3  # a second surface is at least this high [m]
-ACROSS = 0.7  # and turned by 45 degrees at least, seen by a point: largest cosine
-SPHERE_ACROSS = 0.9  # seen by a sphere, which touches the edges of steps and gaps at smaller angles
-STEP = 1e-6  # how far beyond a face a way out goes on [m]
-LEGS = 4  # a way out leads through so many shapes at most
+LIFT = 5e-3  # minimum height of a second surface [m]
+ACROSS = 0.7  # and it is turned by at least 45 degrees, for a point: maximum cosine
+SPHERE_ACROSS = 0.9  # for a sphere, which touches the edges of steps and gaps at smaller angles
+STEP = 1e-6  # how far beyond a face a way out continues [m]
+LEGS = 4  # maximum number of shapes on a way out
 
 GROUND_WORDS = 6  # distance, normal (3), friction, restitution
 
 
 @kernel(INT, FLOAT, table(lambda n: 3 * n), table(lambda: 1), array(lambda n: GROUND_WORDS * n))
 def ground_distances(n: Int, radius: Number, points: Object, terrain: Object, out: Object) -> Int:
-    """What `ground_below` finds for n points (n, 3); out: (n, GROUND_WORDS). The arrays are not checked."""
+    """Results of `ground_below` for n points (n, 3); out: (n, GROUND_WORDS). The arrays are not validated."""
     points, T, out = data(points), data(terrain), data(out)
     for i in range(n):
         p = (points[3 * i], points[3 * i + 1], points[3 * i + 2])
@@ -75,7 +76,7 @@ def ground_distances(n: Int, radius: Number, points: Object, terrain: Object, ou
 
 @formula
 def write_ground(out: Address, at: Int, distance: Number, normal: Vec3, mu: Number, e: Number) -> None:
-    """out[at : at + GROUND_WORDS]."""
+    """Write out[at : at + GROUND_WORDS]."""
     for k, x in enumerate((distance, *normal, mu, e)):
         out[at + k] = x
 
@@ -84,7 +85,7 @@ def write_ground(out: Address, at: Int, distance: Number, normal: Vec3, mu: Numb
 def ground_below(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, Number, Number]:
     """The surface nearest to a sphere at p: distance [m], negative inside; normal, friction, restitution.
 
-    Where the ground is one plane, this is all; everything else is kept apart, so that this stays short.
+    A single plane is handled here; everything else is in a separate function, to keep this one short.
     """
     shape = shape_of(T, 0, 0)
     if shape_count(T) == 1.0 and shape.kind == PLANE:
@@ -112,10 +113,10 @@ def second_surface(
 ) -> tuple[Number, Vec3, Number, Number]:
     """Another surface beside the one with the normal `first`, as in a corner; FAR if there is none.
 
-    It belongs to another shape, and rises above the first surface: an edge that is level with it is none. A
-    point that is in the first surface by `depth` is looked at where it has left it: it does not slip below a
-    box that stands there. A point that is in the other shape as well has that face of it that it would leave
-    through if it were a little higher.
+    It belongs to another shape and rises above the first surface: an edge level with it does not count. A
+    point that penetrates the first surface by `depth` is evaluated at the place where it has left it, so it
+    does not slip below a box that stands there. If the point is inside the other shape as well, the surface
+    is the face through which it would leave if it were slightly higher.
     """
     apart(T)
     distance, normal, found = FAR, first, 0
@@ -142,7 +143,7 @@ def second_surface(
 
 @subroutine
 def nearest_shape(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, Int]:
-    """Distance of a point, normal, and the index of the shape."""
+    """Distance of a point, normal, and index of the shape."""
     apart(T)
     normal: Vec3
     normal_inside: Vec3
@@ -170,7 +171,7 @@ def nearest_shape(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, In
 
 @routine
 def is_beyond(shape: Shape, p: Vec3, reach: Number) -> Bool:
-    """Whether a shape has nothing nearer to a point than `reach`, by its bounding sphere alone."""
+    """Whether a shape is farther from a point than `reach`, by its bounding sphere only."""
     r = sub(p, shape.origin)
     bound = shape.bound + reach
     return bound < FAR and dot(r, r) > (bound + SKIN) * (bound + SKIN)
@@ -178,7 +179,7 @@ def is_beyond(shape: Shape, p: Vec3, reach: Number) -> Bool:
 
 @routine
 def is_box_beyond(shape: Shape, p: Vec3, reach: Number) -> Bool:
-    """Whether a shape is a box no part of which is nearer to a point than `reach`; without its normal."""
+    """Whether a shape is a box that is farther from a point than `reach`; does not compute the normal."""
     if shape.kind != BOX:
         return False
     x, half = unrotate(shape.axes, from_origin(shape, p)), shape.half
@@ -191,10 +192,10 @@ def is_box_beyond(shape: Shape, p: Vec3, reach: Number) -> Bool:
 
 @subroutine
 def gather_near(T: Address, to: Int, low: Vec3, high: Vec3, reach: Number) -> None:
-    """Write the ground again to T[to ...], with the shapes only that come nearer than `reach` to a box.
+    """Write a copy of the ground to T[to ...] that only has the shapes closer than `reach` to a box.
 
-    The box is given by its lowest and highest corner. The address of the new ground is that of T[to]: the
-    heights of height maps, which are not copied, are then before it.
+    The box is given by its lowest and highest corners. The new ground begins at T[to]. The heights of height
+    maps are not copied, so they are before it.
     """
     apart(T)
     n = 0
@@ -227,7 +228,7 @@ def copy_shape(shape: Shape, to: Shape) -> None:
 
 @routine
 def is_way_out(T: Address, at: Int, p: Vec3, depth: Number, n: Vec3, radius: Number) -> Bool:
-    """Whether a point that leaves a shape along n has left all of them."""
+    """Whether a point that leaves a shape along n has left all shapes."""
     return way_left(T, at, step_beyond(p, n, depth), n, radius)[0] < -SKIN
 
 
@@ -235,9 +236,9 @@ def is_way_out(T: Address, at: Int, p: Vec3, depth: Number, n: Vec3, radius: Num
 def best_way_out(
     T: Address, p: Vec3, radius: Number, depth: Number, normal: Vec3, at: Int
 ) -> tuple[Number, Vec3, Int]:
-    """The shortest way out for a point that is in one or more shapes; returns what `nearest_shape` does.
+    """The shortest way out for a point that is in one or more shapes; returns the same as `nearest_shape`.
 
-    Where there is none, it is the way that was given.
+    If there is none, it is the given way.
     """
     apart(T)
     best = FAR
@@ -258,10 +259,10 @@ def best_way_out(
 def walk_out(
     T: Address, p: Vec3, radius: Number, depth: Number, normal: Vec3, at: Int, limit: Number
 ) -> tuple[Number, Number, Vec3, Int]:
-    """Leave a shape through a face, and then all others; length of the way, FAR where it is over the limit.
+    """Leave a shape through a face, and then all others; length of the way, FAR if it exceeds the limit.
 
-    Of all faces on the way, the one is returned that p is deepest below (depth, normal, and its shape), so
-    that the distance does not jump in corners and at seams.
+    Of all faces on the way, returns the one below which p is deepest (depth, normal, and its shape), so that
+    the distance is continuous in corners and at seams.
     """
     apart(T)
     length, leaving, heading = depth, at, normal
@@ -282,7 +283,7 @@ def walk_out(
 
 @subroutine
 def way_left(T: Address, leaving: Int, p: Vec3, n: Vec3, radius: Number) -> tuple[Number, Vec3, Int]:
-    """How deep a point that has left a shape along n is in the others (-FAR if in none), below which face."""
+    """Depth in the other shapes of a point that has left a shape along n (-FAR if in none), and the face."""
     apart(T)
     deepest, normal, at = -FAR, n, leaving
     for i in range(int(shape_count(T))):
@@ -295,7 +296,7 @@ def way_left(T: Address, leaving: Int, p: Vec3, n: Vec3, radius: Number) -> tupl
 
 @subroutine
 def depth_in(shape: Shape, p: Vec3, n: Vec3, radius: Number) -> tuple[Number, Vec3]:
-    """How deep a point is in one shape, without ways back against n; negative outside. The face's normal."""
+    """Depth of a point in one shape, without ways back against n; negative outside. And the face's normal."""
     apart(shape)
     depth, normal = FAR, n
     if is_beyond(shape, p, 0.0):
@@ -324,7 +325,7 @@ def face_count(shape: Shape) -> Int:
 
 @subroutine
 def way_to_face(shape: Shape, p: Vec3, face: Int, radius: Number) -> tuple[Number, Vec3]:
-    """How deep a point is below a face of a shape (negative beyond it), and the face's normal.
+    """Depth of a point below a face of a shape (negative beyond it), and the face's normal.
 
     The faces of a box are +x, -x, +y, -y, +z, -z. Of a height map, face 4 is the surface.
     """

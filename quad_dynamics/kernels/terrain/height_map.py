@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distance from a point to a height map, a part of the ground (see `terrain`).
+"""Distance from a point to a height map, a shape of the ground (see `ground`).
 
-A map is the block below a surface that is bilinear between the points of a grid. It has walls at its rim and
-no bottom.
+A map is the solid below a surface that is bilinear between the points of a grid. It has vertical walls at its
+boundary and no bottom.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from quad_dynamics.compiler.types import Bool, Int, Number, Vec3
 class HeightMap(Record):
     """A height map."""
 
-    columns = field(FLOAT, 'points along x')
-    rows = field(FLOAT, 'points along y')
+    columns = field(FLOAT, 'number of points along x')
+    rows = field(FLOAT, 'number of points along y')
     spacing = field(FLOAT, 'distance between them', 'm')
     heights = field(
-        INT, "where the heights stand in the ground's array, row by row, from the lowest x and y on"
+        INT, "offset of the heights in the ground's array, row by row, from the lowest x and y on"
     )
 
 
-SKIN = 1e-9  # a point this near to a surface counts as inside, so that rounding opens no seams [m]
-NEAR = 0.02  # distances of spheres up to this one are exact; beyond, they may be too long [m]
-ITERATIONS = 8  # for the nearest point of one cell; they stop earlier, at TOLERANCE
+SKIN = 1e-9  # a point this close to a surface counts as inside, so that rounding does not open seams [m]
+NEAR = 0.02  # distances of spheres up to this one are exact; larger ones may be overestimated [m]
+ITERATIONS = 8  # maximum, for the nearest point of one cell
 TOLERANCE = 1e-12  # [m]
-EDGE = 1e-6  # nearer to an edge than this, the direction from it is rounding; the surface's own counts [m]
+EDGE = 1e-6  # closer to an edge, the direction from it is rounding, and the normal of the surface is used [m]
 
 
 @subroutine
@@ -57,7 +57,7 @@ def heights_distance(M: HeightMap, x: Vec3, radius: Number) -> tuple[Number, Vec
 def surface_distance(M: HeightMap, x: Vec3, radius: Number) -> tuple[Number, Vec3]:
     """Distance to the bilinear surface of a height map; negative below it, also beside the map.
 
-    Beside the cell below, those are searched that a sphere can touch soon.
+    Searches the cell below the point, and the cells that a sphere may touch soon.
     """
     columns, rows, spacing = int(M.columns), int(M.rows), M.spacing
     u, v = x[0] / spacing + 0.5 * (columns - 1), x[1] / spacing + 0.5 * (rows - 1)
@@ -78,7 +78,7 @@ def surface_distance(M: HeightMap, x: Vec3, radius: Number) -> tuple[Number, Vec
 
 @routine
 def cell_of(u: Number, count: Int) -> Int:
-    """The cell, of those between `count` points, that holds a coordinate or is nearest to it."""
+    """The cell between `count` points that contains a coordinate or is nearest to it."""
     return int(min(max(u, 0.0), count - 2.0))
 
 
@@ -90,7 +90,7 @@ def cell_corner(M: HeightMap, i: Int) -> Numbers:
 
 @routine
 def is_within(M: HeightMap, i: Int, j: Int, z: Number, reach: Number) -> Bool:
-    """Whether a cell comes as near to the height z as `reach`."""
+    """Whether a cell is closer to the height z than `reach`."""
     columns = int(M.columns)
     h = cell_corner(M, j * columns + i)
     a, b, c, d = h[0], h[1], h[columns], h[columns + 1]
@@ -99,7 +99,7 @@ def is_within(M: HeightMap, i: Int, j: Int, z: Number, reach: Number) -> Bool:
 
 @routine
 def cell_height(M: HeightMap, i: Int, j: Int, a: Number, b: Number) -> tuple[Number, Number, Number]:
-    """Height of a cell at (a, b) in [0, 1], to which they are limited, and its slopes."""
+    """Height of a cell at (a, b), clipped to [0, 1], and its slopes."""
     columns, spacing = int(M.columns), M.spacing
     a, b = min(max(a, 0.0), 1.0), min(max(b, 0.0), 1.0)
     h = cell_corner(M, j * columns + i)
@@ -116,7 +116,7 @@ def cell_distance(
 ) -> tuple[Number, Vec3]:
     """Distance to one cell, not negative, and the normal there; sign: -1 for a point below the surface.
 
-    A point at an edge of the cell gets the normal from the edge, which so is rounded.
+    A point at an edge of the cell gets the direction from the edge as normal; edges are thus rounded.
     """
     spacing, twist = M.spacing, cell_twist(M, i, j)
     x, y = (u - i) * spacing, (v - j) * spacing
@@ -138,7 +138,7 @@ def cell_distance(
 
 @routine
 def cell_twist(M: HeightMap, i: Int, j: Int) -> Number:
-    """Change of the slope along x with y, the only curvature that a bilinear cell has [1/m]."""
+    """Change of the slope along x with y, the only curvature of a bilinear cell [1/m]."""
     columns, spacing = int(M.columns), M.spacing
     h = cell_corner(M, j * columns + i)
     return (h[0] - h[1] - h[columns] + h[columns + 1]) / (spacing * spacing)
@@ -156,10 +156,10 @@ def step_to_nearest(
     t: Number,
     spacing: Number,
 ) -> tuple[Number, Number]:
-    """One step of Newton's method from (s, t), within the cell, to its point nearest to an offset e.
+    """One Newton step from (s, t), within the cell, to its point nearest to an offset e.
 
-    It minimises (ex - ds)^2 + (ey - dt)^2 + (ez - gx ds - gy dt - twist ds dt)^2, in second order, for s + ds
-    and t + dt in [0, spacing]; without the twist where that is no minimum.
+    It minimises (ex - ds)^2 + (ey - dt)^2 + (ez - gx ds - gy dt - twist ds dt)^2, to second order, for s + ds
+    and t + dt in [0, spacing]; without the twist if that is not a minimum.
     """
     bx, by = ex + gx * ez, ey + gy * ez
     xx, xy, yy = 1.0 + gx * gx, gx * gy - ez * twist, 1.0 + gy * gy

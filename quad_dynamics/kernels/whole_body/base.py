@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The acceleration of the base, and from it that of all joints, as affine functions of the unknowns."""
+"""The acceleration of the base and of all joints, as affine functions of the unknowns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from quad_dynamics.kernels.whole_body.legs import jacobian_column
 from quad_dynamics.kernels.whole_body.records import TaskLeg, WholeBody
 from quad_dynamics.memory.layout import Robot
 
-_PIVOT = 1e-12  # a pivot below this is none
+_PIVOT = 1e-12  # smaller pivots make the matrix singular
 
 
 @routine
 def begin_base(robot: Robot, problem: WholeBody, M: Address, h: Address) -> None:
-    """M_bb, and right of it the rows [G | g] of a_b without any leg: G is zero, g is -h_b - M_bo qdd_o."""
+    """M_bb, and the rows [G | g] of a_b without any leg: G is zero, g is -h_b - M_bo qdd_o."""
     nv, m = robot.nv, 3 * problem.legs
     fill_zero(problem.base_rows, 0, 6 * (m + 1))
     for i in range(6):
@@ -27,7 +27,7 @@ def begin_base(robot: Robot, problem: WholeBody, M: Address, h: Address) -> None
         total = -h[i]
         for j in range(robot.nj):
             total -= row[6 + j] * problem.free[j]
-        for k in range(problem.legs):  # joints of legs are counted with their leg
+        for k in range(problem.legs):  # joints of legs are added with their leg
             leg = problem.leg[k]
             for s in range(leg.joint_count):
                 j = leg.joints[s].index
@@ -37,7 +37,7 @@ def begin_base(robot: Robot, problem: WholeBody, M: Address, h: Address) -> None
 
 @routine
 def add_leg(robot: Robot, problem: WholeBody, M: Address, k: Int) -> None:
-    """Add a leg to the rows of the base, and write what its joints do at z = 0 and a_b = 0."""
+    """Add a leg to the equations of the base, and write its joint accelerations at z = 0 and a_b = 0."""
     nv, m, leg, unit = robot.nv, 3 * problem.legs, problem.leg[k], problem.body.unit
     write_joint_biases(robot, problem, leg)
     for i in range(6):
@@ -58,7 +58,7 @@ def add_leg(robot: Robot, problem: WholeBody, M: Address, k: Int) -> None:
 def write_joint_biases(robot: Robot, problem: WholeBody, leg: TaskLeg) -> None:
     """Accelerations of the joints of a leg at z = 0 and a_b = 0."""
     a = given_acceleration(leg)
-    for i in range(robot.nj):  # joints that move as they are to: all of them here, less what P makes of it
+    for i in range(robot.nj):  # subtract the effect of qdd_0 on the foot
         free = problem.free[i]
         if free != 0.0:
             a = sub(a, scale(jacobian_column(robot.nv, leg, 6 + i), free))
@@ -69,14 +69,14 @@ def write_joint_biases(robot: Robot, problem: WholeBody, leg: TaskLeg) -> None:
 
 @routine
 def given_acceleration(leg: TaskLeg) -> Vec3:
-    """The part of the acceleration of a foot that J_l du gives, as far as it is no unknown."""
+    """The known part of the acceleration of a foot that J_l du produces."""
     bias = scale(leg.bias, -1.0)
     return add(bias, leg.acceleration) if leg.down != 0 else bias
 
 
 @routine
 def solve_base(matrix: Numbers, rows: Numbers, columns: Int) -> Bool:
-    """Replace the right-hand sides by the solutions; by Gauss-Jordan elimination with partial pivoting."""
+    """Gauss-Jordan elimination with partial pivoting; replaces the right-hand sides by the solutions."""
     for k in range(6):
         pivot, largest = k, abs(matrix[6 * k + k])
         for i in range(k + 1, 6):
@@ -104,7 +104,7 @@ def solve_base(matrix: Numbers, rows: Numbers, columns: Int) -> Bool:
 
 @routine
 def exchange(a: Numbers, b: Numbers, n: Int) -> None:
-    """Exchange n numbers with n others."""
+    """Exchange n numbers."""
     for j in range(n):
         a[j], b[j] = b[j], a[j]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Positions and velocities of the feet, from the terms of a controller."""
+"""Positions and velocities of the feet, from the dynamics terms of a controller."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from quad_dynamics.memory.layout import Robot
 
 @kernel(Robot, INT, TERMS, array(lambda: Feet.words))
 def foot_motions(robot: Robot, n: Int, terms: Object, memory: Object) -> Int:
-    """Position and velocity of n feet, from the controller's terms.
+    """Position and velocity of n feet, from the controller's dynamics terms.
 
     Args:
         robot: its memory.
         n: number of legs.
-        terms: of `controller_terms`, with the feet as frames.
+        terms: result of `controller_terms`, with the feet as frames.
         memory: of `Feet`.
     """
     feet, p_WF, v_WF = feet_at(data(memory), 0), data(item(terms, P_WF)), data(item(terms, V_WF))
@@ -37,5 +37,5 @@ def foot_motions(robot: Robot, n: Int, terms: Object, memory: Object) -> Int:
 
 @routine
 def centre_from_frame(terms: Object, sphere: FootSphere) -> Vec3:
-    """From the origin of its frame to the centre of a foot, in world axes."""
+    """Vector from the origin of its frame to the centre of a foot, in world axes."""
     return rotate(matrix3(data(item(terms, R_WF)), 9 * sphere.frame), sphere.offset)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a leg can do: the Jacobian of its foot, its bias, and the inverse of the leg's own part."""
+"""Kinematics of a leg: the Jacobian of its foot, its bias, and the inverse for the leg's own joints."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from quad_dynamics.kernels.spatial import (
 from quad_dynamics.kernels.whole_body.feet import centre_from_frame
 from quad_dynamics.kernels.whole_body.records import BodyTasks, TaskLeg
 
-# A leg is close to singular where det(J_j J_j^T)^(1/2) is below this, in lengths of the leg; and how much its
-# inverse is damped at a singularity, likewise.
+# A leg is nearly singular if det(J_j J_j^T)^(1/2) is below _SINGULAR; _DAMPING is the damping of its inverse
+# at a singularity. Both are relative to the length of the leg.
 _SINGULAR, _DAMPING = 0.02, 0.05
 
 
 @routine
 def describe_leg(nv: Int, terms: Object, body: BodyTasks, leg: TaskLeg) -> None:
-    """Write the Jacobian of a leg, its bias, its inverse, and the normal of a planar one."""
+    """Write the Jacobian of a leg, its bias, its inverse, and the normal of a planar leg."""
     centre = centre_from_frame(terms, leg.foot)
     arm = centre
     if leg.down != 0:  # the lowest point
@@ -41,7 +41,7 @@ def describe_leg(nv: Int, terms: Object, body: BodyTasks, leg: TaskLeg) -> None:
 
 @routine
 def write_jacobian(nv: Int, terms: Object, leg: TaskLeg, arm: Vec3) -> None:
-    """(3, nv) Jacobian of a point, given from the origin of the foot's frame."""
+    """(3, nv) Jacobian of the point at `arm` from the origin of the foot's frame."""
     J, at = data(item(terms, J_F)), 6 * nv * leg.foot.frame
     for i in range(nv):
         v = J[at + i], J[at + nv + i], J[at + 2 * nv + i]
@@ -54,8 +54,8 @@ def write_jacobian(nv: Int, terms: Object, leg: TaskLeg, arm: Vec3) -> None:
 def point_bias(terms: Object, leg: TaskLeg, centre: Vec3, arm: Vec3) -> Vec3:
     """dJ/dt u of the point of `write_jacobian`.
 
-    A foot of radius R that rolls on ground with the normal n moves with v = w x R n, so that its centre
-    accelerates with dw/dt x R n: nothing quadratic in w is left of the way from the centre to the ground.
+    A foot of radius R that rolls on ground with the normal n moves with v = w x R n, so its centre
+    accelerates with dw/dt x R n: the offset from the centre to the ground contributes no term quadratic in w.
     """
     at = 6 * leg.foot.frame
     w, bias = vector3(data(item(terms, V_WF)), at + 3), data(item(terms, DJ_F_U))
@@ -72,13 +72,13 @@ def jacobian_column(nv: Int, leg: TaskLeg, i: Int) -> Vec3:
 
 @routine
 def invert_leg(nv: Int, length: Number, leg: TaskLeg) -> None:
-    """The damped inverse P = J_j^T (J_j J_j^T + lambda)^-1 of a leg, and the normal of a planar one."""
+    """The damped inverse P = J_j^T (J_j J_j^T + lambda)^-1 of a leg, and the normal of a planar leg."""
     gram: Sym3 = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for s in range(leg.joint_count):
         gram = sym_sum(gram, outer(jacobian_column(nv, leg, 6 + leg.joints[s].index)))
     if leg.planar != 0:
-        # The adjugate of a matrix of rank 2 is l_1 l_2 e e^T. With length^2 e e^T beside it, J_j J_j^T has an
-        # inverse, which is the same within the plane.
+        # The adjugate of a matrix of rank 2 is l_1 l_2 e e^T. Adding length^2 e e^T makes J_j J_j^T
+        # invertible; the inverse is the same within the plane.
         leg.normal = null_vector(adjugate(gram))
         gram = sym_sum(gram, outer(scale(leg.normal, length)))
     size = square_root(max(determinant(gram), 0.0)) / (length * length * length)
@@ -126,9 +126,9 @@ def determinant(S: Sym3) -> Number:
 
 @routine
 def null_vector(adjugate: Sym3) -> Vec3:
-    """The unit vector that a symmetric matrix of rank 2 maps to zero; the zero vector at a lower rank.
+    """The unit null vector of a symmetric matrix of rank 2; the zero vector at a lower rank.
 
-    All columns of the adjugate are multiples of it: the longest is taken.
+    All columns of the adjugate are multiples of it; the longest is used.
     """
     xx, xy, yy, xz, yz, zz = adjugate
     e = xx, xy, xz

@@ -14,22 +14,22 @@ from quad_dynamics.kernels.whole_body.base import exchange
 from quad_dynamics.kernels.whole_body.records import WholeBody, whole_body_at
 from quad_dynamics.memory.layout import Robot
 
-# Rows of tasks that are shorter than this share of the longest, after the others were taken out, are none.
+# Task rows that are shorter than this fraction of the longest, after projection, count as zero.
 _RANK = 1e-7
 
 
 @kernel(Robot, INT, INT, table(lambda n: 3 * n), array(lambda: WholeBody.words))
 def next_level(robot: Robot, n: Int, rows: Int, z: Object, memory: Object) -> Int:
-    """The problem of the level below the tasks, in unknowns y that leave them as they are: z + N^T y.
+    """The problem of the level below the tasks, in unknowns y that do not affect them: z + N^T y.
 
     N has orthonormal rows that span the null space of W. The cost of the level is |z + N^T y - z0|^2 / 2.
 
     Args:
         robot: its memory.
         n: number of legs.
-        rows: of C in use.
+        rows: number of rows of C in use.
         z: (3 n,) solution of the level above.
-        memory: of `WholeBody`, as `whole_body` left it.
+        memory: of `WholeBody`, filled by `whole_body`.
 
     Returns:
         The number of unknowns y.
@@ -42,7 +42,7 @@ def next_level(robot: Robot, n: Int, rows: Int, z: Object, memory: Object) -> In
     for r in range(rows):
         row = part(problem.C, r * m)
         total = product(row, z, m)
-        # z may be outside by a rounding error
+        # z may violate a bound by a rounding error
         problem.level_low[r] = min(problem.low[r] - total, 0.0)
         problem.level_high[r] = max(problem.high[r] - total, 0.0)
         for i in range(k):
@@ -61,10 +61,10 @@ def product(a: Numbers, b: Address, m: Int) -> Number:
 
 @routine
 def null_space(m: Int, problem: WholeBody) -> Int:
-    """Orthonormal rows N that span the null space of W (6 + m, m); their number.
+    """Orthonormal rows N that span the null space of W (6 + m, m); returns their number.
 
-    By Householder's QR factorisation of W^T with column pivoting (Golub and Van Loan, section 5.4.2): rows of
-    W become reflections, one after the other.
+    Uses the Householder QR factorisation of W^T with column pivoting (Golub and Van Loan, section 5.4.2);
+    each row of W in turn is replaced by its reflector.
     """
     rows, Q, scales, N = 6 + m, problem.reflections, problem.reflection_scales, problem.N
     rank, first = 0, 0.0
@@ -75,7 +75,7 @@ def null_space(m: Int, problem: WholeBody) -> Int:
         first = max(first, norm)
         if norm <= _RANK * first or norm == 0.0:
             break
-        # the reflection 1 - v v^T scale brings the row to -+norm e_step; v stands in its place
+        # the reflection 1 - v v^T scale maps the row to -+norm e_step; v replaces the row
         v = part(Q, step * m)
         head = v[step]
         v[step] = head + norm if head >= 0.0 else head - norm
@@ -95,7 +95,7 @@ def null_space(m: Int, problem: WholeBody) -> Int:
 
 @routine
 def bring_longest(Q: Numbers, rows: Int, m: Int, step: Int) -> Number:
-    """Exchange the row of this step with the longest from there on, from a column on; its length."""
+    """Exchange the row of this step with the longest remaining one, from column `step` on; its length."""
     best, largest = step, -1.0
     for r in range(step, rows):
         norm = 0.0
@@ -110,7 +110,7 @@ def bring_longest(Q: Numbers, rows: Int, m: Int, step: Int) -> Number:
 
 @routine
 def reflect(v: Numbers, scale: Number, x: Numbers, first: Int, m: Int) -> None:
-    """x -= v (v^T x) scale, from a component on."""
+    """x -= v (v^T x) scale, from component `first` on."""
     total = 0.0
     for j in range(first, m):
         total += v[j] * x[j]

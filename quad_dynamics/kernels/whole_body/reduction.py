@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel that makes the problem of whole-body control (see `records`)."""
+"""The kernel that sets up the problem of whole-body control (see `records`)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def whole_body(robot: Robot, n: Int, terms: Object, memory: Object) -> Int:
     Args:
         robot: its memory.
         n: number of legs.
-        terms: of `controller_terms`, with the feet as frames.
-        memory: of `WholeBody`, with all that the robot and its legs are to do.
+        terms: result of `controller_terms`, with the feet as frames.
+        memory: of `WholeBody`, with the tasks of the robot and its legs.
 
     Returns:
-        Rows of C in use; -1 if the equations of the base cannot be solved.
+        The number of rows of C in use; -1 if the equations of the base are singular.
     """
     problem, mass, h = whole_body_at(data(memory), 0), data(item(terms, M)), data(item(terms, H))
     begin_base(robot, problem, mass, h)

@@ -21,7 +21,7 @@ _HELD = 1e4  # weight of the rows of planar legs
 
 @routine
 def write_torques(robot: Robot, problem: WholeBody, M: Address, h: Address) -> None:
-    """tau = T z + t into the upper rows of C; bounds of T z."""
+    """Write tau = T z + t to the first rows of C, and the bounds of T z."""
     nv, nj, m, unit = robot.nv, robot.nj, 3 * problem.legs, problem.body.unit
     C, D, d = problem.C, problem.D, problem.d
     fill_zero(C, 0, nj * m)
@@ -43,7 +43,7 @@ def write_torques(robot: Robot, problem: WholeBody, M: Address, h: Address) -> N
 
 @routine
 def write_pyramids(robot: Robot, problem: WholeBody) -> Int:
-    """Rows of the friction pyramids, inside the cones, and of the normal forces; the number of all rows."""
+    """Rows of the friction pyramids, inscribed in the cones, and of normal forces; the number of all rows."""
     m, body, rows = 3 * problem.legs, problem.body, robot.nj
     mu = body.mu / square_root(2.0)
     x, y, up = columns(body.axes)
@@ -68,7 +68,7 @@ def write_pyramids(robot: Robot, problem: WholeBody) -> Int:
 
 @routine
 def write_block(C: Address, at: Int, a: Vec3) -> None:
-    """Write three numbers of a row."""
+    """Write three consecutive numbers of a row."""
     C[at], C[at + 1], C[at + 2] = a
 
 
@@ -77,7 +77,7 @@ def write_block(C: Address, at: Int, a: Vec3) -> None:
 
 @routine
 def hold_planar_legs(robot: Robot, problem: WholeBody) -> None:
-    """Rows of W z = b by which planar legs whose feet are down hold the base; zero elsewhere."""
+    """Rows of W z = b for planar legs in stance, which constrain the base; zero elsewhere."""
     m, W, D = 3 * problem.legs, problem.W, problem.D
     fill_zero(W, 0, (6 + m) * m)
     fill_zero(problem.b, 6, m)
@@ -133,7 +133,7 @@ def component(a: Vec3, i: Int) -> Number:
 
 @routine
 def write_leg_tasks(problem: WholeBody) -> None:
-    """Rows of the feet that swing, and the z of the forces' level."""
+    """Rows of the swing feet, and z0 of the forces' level."""
     m, unit, weight = 3 * problem.legs, problem.body.unit, square_root(problem.body.swing_weight)
     for k in range(problem.legs):
         leg = problem.leg[k]
@@ -148,7 +148,7 @@ def write_leg_tasks(problem: WholeBody) -> None:
 
 @routine
 def write_tasks(robot: Robot, problem: WholeBody, terms: Object) -> None:
-    """The weighted tasks W z = b, and the z of the forces' level."""
+    """The weighted tasks W z = b, and z0 of the forces' level."""
     x, y, up = columns(problem.body.axes)
     hold_planar_legs(robot, problem)
     write_com_task(robot, problem, terms, 0, x)
@@ -162,7 +162,7 @@ def write_tasks(robot: Robot, problem: WholeBody, terms: Object) -> None:
 
 @routine
 def write_cost(problem: WholeBody) -> None:
-    """The cost that all tasks make: H = W^T W + r 1, c = -W^T b - r z0."""
+    """The cost of all tasks: H = W^T W + r 1, c = -W^T b - r z0."""
     m, regular, W, H, c = 3 * problem.legs, problem.body.regular, problem.W, problem.H, problem.c
     fill_zero(H, 0, m * m)
     for j in range(m):
