@@ -274,7 +274,7 @@ class MotionPlanner:
         )
 
     def _way(self, request: PlanRequest, velocity: Vec2, time: float) -> Vec2:
-        """Displacement of the body until a time, as its velocity converges to the command, in the world [m]."""
+        """World displacement of the body until a time, as its velocity converges to the command [m]."""
         dx, dy = arc(velocity, request.command[2], 0.0, time, request.yaw)
         wanted = turned(velocity, request.yaw)
         tau = _SETTLING * self._geometry.pendulum
