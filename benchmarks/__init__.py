@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed, measured against the tools that people use today."""
+"""Benchmarks against widely used tools."""
 
 import sys
 from pathlib import Path
 
-# Generated logs are those of the tests.
+# Generated logs come from the helpers of the tests.
 sys.path.append(str(Path(__file__).parents[1] / 'test' / 'helpers'))

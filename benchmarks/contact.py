@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contact against MuJoCo as it comes and MuJoCo tuned for speed: means, and the worst hundred steps.
+"""Contact against MuJoCo with default settings and tuned for speed: means, and the slowest hundred steps.
 
-Robots stand, are pushed, fall limply and lie limply among boxes, in time steps of 1 ms and in one thread.
-Each motion is timed in one call, and in blocks of a hundred steps; the best of several rounds counts. Both
-sides start in the same state. What happens then differs, as MuJoCo's contact is soft.
+Robots stand, are pushed, and fall limp on flat ground and among boxes, in time steps of 1 ms and in one
+thread. Each motion is timed in one call, and in blocks of a hundred steps; the best of several rounds is
+reported. Both sides start in the same state. The motions then differ, because MuJoCo's contact is soft.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ FILES = {
     'hyq': ROBOTS / 'hyq_description' / 'robots' / 'hyq_no_sensors.urdf',
 }
 CASES = ('stand', 'stand_spring', 'push', 'fall', 'boxes')
-BLOCK, BLOCKS = 100, 20  # steps that are timed at once, and how often in a row
-SEEDS = 4  # of falls
-SETTLE = 1000  # steps until it stands
-KP, KD = 7.0, 0.2  # for each kg of the robot [N m/rad, N m s/rad]
+BLOCK, BLOCKS = 100, 20  # steps that are timed at once, and number of consecutive blocks
+SEEDS = 4  # number of falls
+SETTLE = 1000  # steps until the robot stands
+KP, KD = 7.0, 0.2  # per kg of the robot [N m/rad, N m s/rad]
 
 
 @dataclass
 class Case:
-    """One robot in one situation, beside MuJoCo as it comes and tuned.
+    """One robot in one situation, with MuJoCo as default and tuned.
 
     Attributes:
         name: of the robot and the situation.
-        runs: ours, MuJoCo as it comes, MuJoCo tuned: each starts anew, and advances by so many steps.
-        means: (3,) best times so far of all steps in one call, for one step [us].
-        blocks: (3, blocks) the same of blocks in a row.
+        runs: ours, MuJoCo default, MuJoCo tuned: functions that restart, and that advance by a number of
+            steps.
+        means: (3,) best times so far of all steps in one call, per step [us].
+        blocks: (3, blocks) the same of consecutive blocks.
         unconverged: share of our steps above the tolerance.
     """
 
@@ -62,14 +63,14 @@ class Case:
 
 
 def _time(advance: Callable[[int], object], steps: int) -> float:
-    """Time for one of so many steps [us]."""
+    """Mean time of one step [us]."""
     begin = time.perf_counter_ns()
     advance(steps)
     return (time.perf_counter_ns() - begin) * 1e-3 / steps
 
 
 def cases(robot: str, kind: str) -> list[Case]:
-    """A situation of a robot, several times with other seeds where it falls."""
+    """A situation of a robot; for falls, several times with different seeds."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', qd.ModelWarning)
         model = qd.load_model(FILES[robot])
@@ -140,7 +141,7 @@ def _peer_run(peer: Peer, control: np.ndarray) -> tuple[Callable[[], object], Ca
 
 
 def measure(rounds: int, tell: Callable[[str], object]) -> dict[str, float]:
-    """All robots and situations; results by name, ratios to MuJoCo as it comes, and to the tuned one."""
+    """All robots and situations; results by name, ratios to MuJoCo default and tuned."""
     results: dict[str, float] = {}
     for robot in FILES:
         for kind in CASES:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller calls beside plain dynamics, against the same put together from Pinocchio's functions.
+"""Calls of a controller beyond plain dynamics, against the same calls composed of Pinocchio's functions.
 
-Pinocchio gets what suits it: external forces in the frames of its joints, contact models and frame indices
-are made beforehand, and its results are left in `data`.
+Pinocchio gets favourable conditions: external forces in the frames of its joints, contact models and frame
+indices are prepared beforehand, and its results stay in `data`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORLD = pin.LOCAL_WORLD_ALIGNED
 
 
 class Peer:
-    """The calls, put together from Pinocchio's functions.
+    """The calls, composed of Pinocchio's functions.
 
     Attributes:
         model: Pinocchio's model of the robot.
@@ -42,7 +42,7 @@ class Peer:
             self._contact_data.append(contact.createData())
 
     def forces(self, wrenches: Floats) -> Any:
-        """Forces on all joints, of wrenches (feet, 6) in the frames of the feet."""
+        """Forces on all joints, from wrenches (feet, 6) in the frames of the feet."""
         forces = pin.StdVec_Force()
         forces.extend([pin.Force.Zero()] * self.model.njoints)
         for foot, wrench in zip(self.feet, wrenches, strict=True):
@@ -51,11 +51,11 @@ class Peer:
         return forces
 
     def inverse_dynamics(self, q: Floats, u: Floats, du: Floats, forces: Any) -> None:
-        """Recursive Newton-Euler with external forces."""
+        """Recursive Newton-Euler algorithm with external forces."""
         pin.rnea(self.model, self._data, q, u, du, forces)
 
     def forward_dynamics(self, q: Floats, u: Floats, tau: Floats, forces: Any) -> None:
-        """Articulated bodies with external forces."""
+        """Articulated-body algorithm with external forces."""
         pin.aba(self.model, self._data, q, u, tau, forces)
 
     def factored_dynamics(self, q: Floats, u: Floats, tau: Floats) -> None:
@@ -84,7 +84,7 @@ class Peer:
         pin.updateFramePlacement(self.model, self._data, self.feet[0])
 
     def controller_terms(self, q: Floats, u: Floats) -> None:
-        """Everything at one state; of several ways this was the fastest."""
+        """All terms at one state; the fastest of several variants."""
         model, data = self.model, self._data
         pin.computeAllTerms(model, data, q, u)
         pin.computeCentroidalMomentumTimeVariation(model, data, q, u, self._zero)

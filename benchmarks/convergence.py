@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether impulse contact converges, digs in or adds energy: drops, random torques, fields of boxes.
+"""Whether impulse contact converges, penetrates or adds energy: drops, random torques, fields of boxes.
 
     python -m benchmarks.convergence --seed 3
 
-Fourteen robots fall limply from 0.5 m at random orientation; four have random torques up to their limits;
-five stand, trot in place and tumble on fields of boxes of random height. Every step of 1 ms is looked at: its
+Fourteen robots fall limp from 0.5 m at random orientation; four get random torques up to their limits; five
+stand, trot in place and tumble on fields of boxes of random height. Every step of 1 ms is checked: its
 residual, the depth of all contact points after it, and the energy that its impulses add.
 """
 
@@ -42,24 +42,24 @@ FILES: dict[str, str | Path] = {
 }
 PARTS = ['drops', 'torques', 'standing', 'trotting', 'tumbling']
 DROPS, DROP_STEPS, HEIGHT = 20, 2000, 0.5
-TORQUE_ROBOTS, TORQUE_STEPS, TORQUE_EVERY = 4, 100_000, 20  # the first robots; steps between two torques
+TORQUE_ROBOTS, TORQUE_STEPS, TORQUE_EVERY = 4, 100_000, 20  # robots; steps; steps between two torques
 BOX_ROBOTS, FIELDS, BOX_STEPS = 5, 20, 1000
 TOLERANCE, LARGEST, DEEPEST = 1e-6, 1e-4, 1e-3  # residuals [m/s], depth [m]
 
 
 @dataclass
 class Findings:
-    """What was seen in many steps.
+    """Results of many steps.
 
     Attributes:
-        steps: how many.
+        steps: their number.
         above: those with a residual above TOLERANCE.
-        far_above: above LARGEST.
+        far_above: those above LARGEST.
         residual: the largest [m/s].
-        depth: the deepest contact point after a step [m].
-        deep: steps after which one was deeper than DEEPEST.
-        gain: the most energy that contact added in a step, over m g times the height of standing.
-        notes: where the worst were.
+        depth: of the deepest contact point after a step [m].
+        deep: steps after which a point was deeper than DEEPEST.
+        gain: largest energy that contact added in a step, relative to m g times the standing height.
+        notes: where the worst results were.
     """
 
     steps: int = 0
@@ -80,7 +80,7 @@ class Findings:
 
 
 def watch(sim: qd.Simulator, findings: Findings, steps: int, act: Callable[[int], object], name: str) -> None:
-    """Advance by so many steps, and look at each."""
+    """Advance by a number of steps, and check each."""
     model, g = sim.model, float(np.linalg.norm(sim.model.gravity))
     scale = model.total_mass * g * float(sim.standing()[2])
     q, u = sim.q, sim.u
@@ -92,7 +92,7 @@ def watch(sim: qd.Simulator, findings: Findings, steps: int, act: Callable[[int]
         findings.above += residual > TOLERANCE
         findings.far_above += residual > LARGEST
         findings.residual = max(findings.residual, residual)
-        # distances are those before the last step: after the one before it
+        # distances are those before the last step, that is, after the previous one
         depth = -float(sim.contact_distances.min(initial=0.0))
         if depth > DEEPEST:
             findings.deep += 1
@@ -101,7 +101,7 @@ def watch(sim: qd.Simulator, findings: Findings, steps: int, act: Callable[[int]
             findings.notes.append(f'{name}, step {k}: {residual:.1e} m/s')
         findings.depth = max(findings.depth, depth)
         after_q, after_u = sim.q, sim.u
-        # where no contact pushes, the step is one of flight, whose energy is that of the integrator
+        # without contact forces, the step is in flight, and its energy change is due to the integrator
         if np.any(np.einsum('ij,ij->i', sim.contact_forces, sim.contact_normals) > 0.0):
             gain = added_energy(model, q, u, sim.tau, after_u, sim.settings.dt) / scale
             if gain > 1e-6:
@@ -113,18 +113,18 @@ def watch(sim: qd.Simulator, findings: Findings, steps: int, act: Callable[[int]
 def added_energy(
     model: qd.Model, q: np.ndarray, u: np.ndarray, tau: np.ndarray, after: np.ndarray, dt: float
 ) -> float:
-    """Kinetic energy after a step, less that without contact, joint limits and joint friction [J]."""
+    """Kinetic energy after a step, minus that without contact, joint limits and joint friction [J]."""
     M = qd.mass_matrix(model, q)
     free = u + dt * qd.forward_dynamics(model, q, u, tau)
     return 0.5 * float(after @ M @ after - free @ M @ free)
 
 
 def nothing(_: int) -> None:
-    """Let the robot be limp."""
+    """Leave the robot limp."""
 
 
 def drop(sim: qd.Simulator, rng: np.random.Generator) -> None:
-    """Put the robot above the ground at random orientation."""
+    """Place the robot above the ground at random orientation."""
     q = sim.standing()
     q[3:7] = rng.normal(size=4)
     q[3:7] /= np.linalg.norm(q[3:7])
@@ -134,7 +134,7 @@ def drop(sim: qd.Simulator, rng: np.random.Generator) -> None:
 
 
 def stand(sim: qd.Simulator) -> None:
-    """Let the robot stand on the highest of the boxes below its feet."""
+    """Make the robot stand on the highest of the boxes below its feet."""
     q = sim.standing()
     q[2] += 1.0
     q[2] -= sim.distances(q)[0].min()
@@ -142,7 +142,7 @@ def stand(sim: qd.Simulator) -> None:
 
 
 def take(sim: qd.Simulator, command: qd.JointCommand) -> None:
-    """Let a command be that of the drives."""
+    """Apply a command to the drives."""
     sim.command(command.tau, command.q, command.qd, command.kp, command.kd)
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our dynamics against Pinocchio's, both called from Python; the main functions against its C++, too.
+"""Our dynamics against Pinocchio's, both called from Python; the main functions also against its C++.
 
-The go2 is a quadruped; the B1 with a Z1 on its back is one whose seven joints of the arm are in no leg."""
+The go2 is a quadruped; the B1 has a Z1 on its back, an arm with seven joints that belong to no leg.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +23,17 @@ ROBOTS = Path(pin.__file__).parents[4] / 'share' / 'example-robot-data' / 'robot
 GO2 = ROBOTS / 'go2_description' / 'urdf' / 'go2.urdf'
 B1_Z1 = ROBOTS / 'b1_description' / 'urdf' / 'b1-z1.urdf'
 
-# Both sides walk through the same states, so that neither computes what it has just computed.
+# Both sides iterate over the same states, so that no call repeats the previous one.
 STATES = 200
 
 
 def controller_contests() -> list[Contest]:
-    """What a controller calls; timed apart, for more data would leave less of the caches to each function."""
+    """Calls of a controller; timed separately, because more data would compete for the caches."""
     return controller_calls.contests(*load())
 
 
 def contests() -> list[Contest]:
-    """Every function that Pinocchio has too: one state a call, then batches."""
+    """Every function that Pinocchio has too: one state per call, then batches."""
     model, peer, (q, u, x) = load()
     data, foot = peer.createData(), peer.getFrameId('FL_foot')
     contest = contest_maker(model, peer)
@@ -76,7 +77,7 @@ def arm_contests() -> list[Contest]:
 
 
 def contest_maker(model: qd.Model, peer: Any) -> Callable[..., Contest]:
-    """What makes contests of (name, our function, Pinocchio's, arrays of arguments) on one robot."""
+    """A function that makes contests from (name, our function, Pinocchio's, arrays of arguments)."""
     data = peer.createData()
 
     def contest(name: str, ours: Callable[..., Any], theirs: Callable[..., Any], *arrays: Any) -> Contest:
@@ -106,7 +107,7 @@ def cpp_times(rounds: int) -> dict[str, float]:
 
 
 def load(urdf: Path = GO2) -> tuple[qd.Model, Any, tuple[Floats, Floats, Floats]]:
-    """The robot, the same in Pinocchio, and states: q, u, and accelerations or forces."""
+    """The robot, its Pinocchio model, and states: q, u, and accelerations or forces."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', qd.ModelWarning)
         model = qd.load_model(urdf)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The foothold planner on the go2: median and 99th percentile of one plan, and a change of gait.
+"""The foothold planner on the go2: median and 99th percentile of one plan, and a gait transition.
 
 python -m benchmarks.foothold_planner
 """
@@ -24,7 +24,7 @@ QUERIES = 500
 
 
 def queries(geometry: StanceGeometry, count: int = QUERIES) -> list[FootholdQuery]:
-    """Robots that trot and turn on slopes; some of them were pushed, so that inequalities matter."""
+    """Robots that trot and turn on slopes; some were pushed, so that inequalities are active."""
     rng, made = np.random.default_rng(0), []
     stance = 1.15 / geometry.rate
     for _ in range(count):
@@ -69,7 +69,7 @@ def quantiles(call: Callable[[Any], object], arguments: Sequence[Any], rounds: i
 
 
 def measure(rounds: int = 5) -> dict[str, tuple[float, float]]:
-    """Median and 99th percentile of a plan, of a schedule with its polygons, and of a change of gait [us]."""
+    """Median and 99th percentile of a plan, a schedule with its polygons, and a gait transition [us]."""
     model = qd.load_model('go2')
     geometry = stance_geometry(model)
     order = [LEG_ORDER.index(leg.name) for leg in model.legs]
@@ -102,7 +102,7 @@ def measure(rounds: int = 5) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the results."""
     print('Foothold planner, go2, trotting on slopes, with pushes: median and 99th percentile [us]')
     for name, (median, slow) in measure().items():
         print(f'  {name:20} {median:8.1f} {slow:8.1f}')

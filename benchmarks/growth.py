@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the cost of a time step grows with contacts and with joints, on quadrupeds that are made for it.
+"""How the cost of a time step grows with the number of contacts and joints, on generated quadrupeds.
 
 Legs are straight, with joints about x, y, y, x, y, y, ... at equal distances. Feet are flat, with all their
 points on the ground, so that every contact carries load.
@@ -29,7 +29,7 @@ _FOOT = 0.03  # radius of the ring of points below a foot [m]
 
 
 def quadruped(joints: int, contacts: int) -> qd.Model:
-    """A robot with so many joints and points on the ground, both multiples of four."""
+    """A robot with a number of joints and contacts, both multiples of four."""
     each, points = joints // 4, contacts // 4
     text = ['<robot name="growing">', _link('base', 8.0, (0.05, 0.09, 0.12))]
     listed: list[dict[str, Any]] = []
@@ -71,16 +71,16 @@ def _link(name: str, mass: float, inertia: tuple[float, ...], z: float = 0.0) ->
 
 
 class Growth:
-    """One of these robots, which stands in one of our contact models and in MuJoCo.
+    """One of these robots, standing with one of our contact models and in MuJoCo.
 
     Attributes:
-        name: contact model, what is varied, and how many.
+        name: contact model, varied quantity, and number.
         sim: ours.
         peer: MuJoCo.
     """
 
     def __init__(self, kind: str, varied: str, count: int) -> None:
-        """Let it stand."""
+        """Make it stand."""
         model = quadruped(*((12, count) if varied == 'contacts' else (count, 4)))
         self.name = f'growth_{kind}_{varied}_{count}'
         self.sim, self._command = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations of a long log, summed and solved: speed against a loop over Pinocchio's regressor, and memory.
+"""Normal equations of a long log, accumulated and solved: speed against Pinocchio's regressor, and memory.
 
 Everything runs in new processes, so that memory is that of the job alone.
 """
@@ -37,7 +37,7 @@ _PRIOR = 1e-2  # weight
 
 
 def measure() -> dict[str, float]:
-    """Ratio of samples per second, samples per second of both, and how much memory grows (ratio)."""
+    """Ratio of samples per second, samples per second of both, and growth of memory (ratio)."""
     few, many = (_in_a_process('ours', count) for count in SAMPLES)
     peer = _in_a_process('peer', PEER_SAMPLES)
     return {
@@ -57,7 +57,7 @@ def _in_a_process(who: str, count: int) -> dict[str, float]:
 
 
 def _states(model: Any, count: int, seed: int) -> tuple[Any, ...]:
-    """Configurations, velocities, accelerations and torques: any will do."""
+    """Random configurations, velocities, accelerations and torques."""
     rng = np.random.default_rng(seed)
     q = np.tile(model.neutral, (count, 1))
     q[:, 3:7] = rng.normal(size=(count, 4))
@@ -68,7 +68,7 @@ def _states(model: Any, count: int, seed: int) -> tuple[Any, ...]:
 
 
 def _equations(count: int, kinds: Sequence[str] | None) -> Equations:
-    """Of a flying robot with 13 links."""
+    """Equations of a flying robot with 13 links."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', qd.ModelWarning)
         model = qd.load_model('mini_cheetah')
@@ -96,9 +96,9 @@ def _equations(count: int, kinds: Sequence[str] | None) -> Equations:
 
 
 def run_whole(count: int) -> float:
-    """Seconds for all that comes after the sums: cross-validation, the solution and its intervals.
+    """Seconds for everything after the sums: cross-validation, the solution and its intervals.
 
-    As in `qd.identify`, BLAS has one thread: its matrices are small.
+    As in `qd.identify`, BLAS uses one thread, because its matrices are small.
     """
     equations = _equations(count, None)
     folds = equations.accumulate(FOLDS)
@@ -120,7 +120,7 @@ def run_ours(count: int) -> float:
 
 
 def run_peer(count: int) -> float:
-    """Seconds for such sums, without friction, in a loop over Pinocchio's regressor, and least squares."""
+    """Seconds for the same sums without friction, in a loop over Pinocchio's regressor, and least squares."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', qd.ModelWarning)
         model = qd.load_model('mini_cheetah')
@@ -140,7 +140,7 @@ def run_peer(count: int) -> float:
 
 
 def main() -> None:
-    """One job, and what it took, as JSON."""
+    """Run one job, and print its measurements as JSON."""
     who, count = sys.argv[1], int(sys.argv[2])
     run = {'ours': run_ours, 'peer': run_peer, 'whole': run_whole}[who]
     run(1000)  # compiles, and loads libraries

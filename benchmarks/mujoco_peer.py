@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot of a simulator in MuJoCo, with the same numbers and set up as MuJoCo's users would.
+"""The robot of a simulator in MuJoCo, with the same parameters, as MuJoCo's users would set it up.
 
-Set up as it comes, or *tuned* as an expert would for speed: no implicit damping in the Euler integrator, a
-looser tolerance of the solver, no islands, midphase and sensors, and no geometry that never touches."""
+Either with default settings, or *tuned* as an expert would for speed: no implicit damping in the Euler
+integrator, a looser tolerance of the solver, no islands, midphase and sensors, and no geometry that never
+makes contact.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ import numpy as np
 import quad_dynamics as qd
 from quad_dynamics.terrain.terrain import Box
 
-POINT_RADIUS = 1e-5  # of a contact point that has none: MuJoCo's spheres need one [m]
+POINT_RADIUS = 1e-5  # of contact points without a radius: MuJoCo's spheres need one [m]
 _FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS
 
 
 class Peer:
-    """A robot that stands on a plane under joint-space PD.
+    """A robot that stands on a plane with joint-space PD control.
 
     Time step, friction, bodies, joints, their damping, friction and limits, rotors (as armature) and contact
     points (as spheres, the only geometry) are those of the simulator. Everything else is MuJoCo's default.
@@ -45,9 +47,9 @@ class Peer:
             sim: a robot with a floating base on level ground, with boxes on it or without.
             kp: [N m/rad].
             kd: [N m s/rad].
-            drives: whether MuJoCo's position actuators compute the torques; else the controls are torques.
-            tuned: set up for speed.
-            feet_only: leave out the contact points that are not on feet.
+            drives: whether MuJoCo's position actuators compute the torques; if not, controls are torques.
+            tuned: configure for speed.
+            feet_only: omit the contact points that are not on feet.
         """
         self._robot = sim.model
         self._spec = mujoco.MjSpec()
@@ -135,7 +137,7 @@ class Peer:
                 actuator.forcerange, actuator.forcelimited = [-effort, effort], True
 
     def put(self, q: np.ndarray) -> None:
-        """Put the robot to rest at q, in the order of our model."""
+        """Place the robot at rest at q, in the order of our model."""
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:3] = q[:3]
         self.data.qpos[3:7] = q[[6, 3, 4, 5]]
@@ -145,8 +147,8 @@ class Peer:
         """Advance in MuJoCo's own loop in C, in this thread.
 
         Args:
-            control: (nj,), or (steps, nj) for one in each step.
-            steps: how many.
+            control: (nj,), or (steps, nj) for one per step.
+            steps: number of steps.
 
         Returns:
             (steps, nstate) full states.
@@ -164,7 +166,7 @@ class Peer:
         return state
 
     def set_state(self, state: np.ndarray) -> None:
-        """Go back to a state."""
+        """Restore a state."""
         mujoco.mj_setState(self.model, self.data, state, _FULL)
 
     def foot_forces(self) -> np.ndarray:
@@ -182,10 +184,10 @@ class Peer:
 
 
 def _inertial(pi: np.ndarray) -> tuple[float, np.ndarray, list[float]]:
-    """Mass, centre of mass, and inertia about it as MuJoCo orders and accepts it.
+    """Mass, centre of mass, and inertia about it in MuJoCo's order and accepted by it.
 
-    It refuses inertias with a principal moment above the sum of the others, which some published robots
-    have: a multiple of the identity repairs them.
+    MuJoCo rejects inertias with a principal moment above the sum of the others, which some published robots
+    have: a multiple of the identity is added to repair them.
     """
     mass, com = float(pi[0]), pi[1:4] / pi[0]
     xx, xy, yy, xz, yz, zz = pi[4:]

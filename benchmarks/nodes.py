@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the graph of nodes keeps its pace: `make nodes`. Rates, jitter, latency, CPU time, memory.
+"""How well the graph of nodes keeps its rates: `make nodes`. Rates, jitter, latency, CPU time, memory.
 
-Everything runs as a user runs it: `quad_dynamics sim`, and with --page a browser that shows the page.
+Everything runs as for a user: `quad_dynamics sim`, and with --page a browser that shows the page.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ RESULTS = Path(__file__).parent / 'node_results.json'
 BROWSER = ('chromium', 'chromium-browser', 'google-chrome')
 FLAGS = ('--headless=new', '--no-sandbox', '--use-angle=swiftshader', '--enable-unsafe-swiftshader')
 _PAGE = re.compile(r'open (http://\S+) in a browser')
-_SETTLE = 5.0  # after the robot stands, before anything is measured [s]
+_SETTLE = 5.0  # delay from standing to the start of the measurement [s]
 
 
 class Graph:
-    """`quad_dynamics sim` as a process, and a page that is open."""
+    """`quad_dynamics sim` as a process, and an open page."""
 
     def __init__(self, arguments: list[str], page: bool) -> None:
         self.process = subprocess.Popen(
@@ -79,7 +79,7 @@ class Graph:
         return found
 
     def close(self) -> None:
-        """End everything."""
+        """Terminate all processes."""
         for process in filter(None, (self._browser, self.process)):
             process.send_signal(signal.SIGTERM)
             process.wait(20.0)
@@ -87,7 +87,7 @@ class Graph:
 
 
 class Listener:
-    """Notes when joint_states come, and what the simulator says of itself."""
+    """Records arrival times of joint_states, and the diagnostics of the simulator."""
 
     def __init__(self) -> None:
         stay_on_this_machine()
@@ -116,7 +116,7 @@ class Listener:
 
     def _odom(self, raw: bytes, info: dict[str, int]) -> None:
         self._count += 1
-        if self._count % 100 == 0:  # what measures must not disturb
+        if self._count % 100 == 0:  # the measurement must not disturb
             p = deserialize_message(raw, Odometry).pose.pose.position
             self.places.append((p.x, p.y, p.z))
 
@@ -129,33 +129,33 @@ class Listener:
                 self.latencies.append((float(values['latency_p50_ms']), float(values['latency_p90_ms'])))
 
     def listen(self, seconds: float) -> None:
-        """Take what comes for so long."""
+        """Listen for a duration."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self.box.wait(min(0.1, max(0.0, deadline - time.monotonic())))
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used."""
+    """CPU time of a process [s]."""
     words = (Path('/proc') / str(pid) / 'stat').read_text().rsplit(')', 1)[1].split()
     return (int(words[11]) + int(words[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def memory(pid: int) -> float:
-    """Memory of a process that is in RAM [MiB]."""
+    """Resident memory of a process [MiB]."""
     return (
         int((Path('/proc') / str(pid) / 'statm').read_text().split()[1]) * os.sysconf('SC_PAGE_SIZE') / 2**20
     )
 
 
 def steal() -> tuple[float, float]:
-    """Time that the host has taken away, and all time, of all cores."""
+    """Time stolen by the host, and total time, of all cores."""
     words = [int(word) for word in Path('/proc/stat').read_text().split('\n', 1)[0].split()[1:9]]
     return float(words[7]), float(sum(words))
 
 
 def measure(graph: Graph, ear: Listener, seconds: float) -> dict[str, float]:
-    """Measure the running graph for so long."""
+    """Measure the running graph for a duration."""
     pids = graph.pids()
     for kept in (ear.states, ear.places, ear.latencies):
         kept.clear()
@@ -216,7 +216,7 @@ def main() -> None:
             if time.monotonic() > deadline:
                 raise SystemExit('the robot did not stand within 60 s')
         ear.listen(_SETTLE)
-        come_first()  # what is measured is when messages come, not when this process has its turn
+        come_first()  # measures when messages arrive, not when this process is scheduled
         results = measure(graph, ear, arguments.seconds)
     finally:
         graph.close()

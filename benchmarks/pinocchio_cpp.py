@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pinocchio's functions called from C++, where the machine has what it takes to compile such a program.
+"""Pinocchio's functions called from C++, if such a program can be compiled on this machine.
 
-The wheels of Pinocchio have its headers, those of Boost and the libraries, but not those of Eigen: they come
-with the wheel cmeel-eigen or with Debian's libeigen3-dev, or EIGEN3_INCLUDE_DIR says where they are. The
+The wheels of Pinocchio contain its headers, those of Boost and the libraries, but not those of Eigen. These
+come with the wheel cmeel-eigen or with Debian's libeigen3-dev, or EIGEN3_INCLUDE_DIR is their location. The
 program, pinocchio_cpp.cpp, is compiled twice: with the functions of the wheel's own library, and with all of
-them compiled for this processor; the better time counts. Each takes three minutes and 3.5 GB of memory, once:
-they are kept in benchmarks/build.
+them compiled for this processor; the better time is reported. Each build takes three minutes and 3.5 GB of
+memory, once: the programs are kept in benchmarks/build.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PREFIX = Path(pin.__file__).parents[4]
 _EIGEN = [_PREFIX / 'include' / 'eigen3', Path('/usr/include/eigen3'), Path('/usr/local/include/eigen3')]
 if 'EIGEN3_INCLUDE_DIR' in os.environ:
     _EIGEN.insert(0, Path(os.environ['EIGEN3_INCLUDE_DIR']))
-# As the CMake files of the wheel have it.
+# As in the CMake files of the wheel.
 _FLAGS = [
     '-std=c++17',
     '-O3',
@@ -44,13 +44,13 @@ _FLAGS = [
 ]
 _BUILDS = {
     'library': ['-DPINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION'],
-    # The library was compiled for any x86-64: what is handed to it must be aligned as it expects.
+    # The library was compiled for generic x86-64: arguments must be aligned as it expects.
     'native': ['-march=native', '-DEIGEN_MAX_ALIGN_BYTES=16'],
 }
 
 
 class NotMeasuredError(Exception):
-    """Why there are no times."""
+    """The reason why there are no measurements."""
 
 
 class Programs:
@@ -61,7 +61,7 @@ class Programs:
     """
 
     def __init__(self) -> None:
-        """Compile them, or find them.
+        """Compile the programs, or find existing ones.
 
         Raises:
             NotMeasuredError: something is missing, or the compiler fails.
@@ -89,7 +89,7 @@ class Programs:
         }
 
     def measure(self, model: Any, states: Sequence[Floats], rounds: int) -> dict[str, float]:
-        """Least time of a call of each function [ns].
+        """Best time of a call of each function [ns].
 
         Args:
             model: Pinocchio's.
@@ -97,7 +97,7 @@ class Programs:
             rounds: passes through the states.
 
         Raises:
-            NotMeasuredError: a program fails, or computes something else than Pinocchio from Python.
+            NotMeasuredError: a program fails, or its results differ from those of Pinocchio in Python.
         """
         expected = _sums(model, *(one[-1] for one in states))
         best = dict.fromkeys(FUNCTIONS, float('inf'))
@@ -121,7 +121,7 @@ class Programs:
 
 
 def _compiled(command: list[str]) -> Path:
-    """The program that a command makes."""
+    """The program that a command builds."""
     content = _SOURCE.read_bytes() + '\0'.join([*command, pin.__version__]).encode()
     path = _BUILD / f'pinocchio_cpp_{hashlib.sha256(content).hexdigest()[:16]}'
     if not path.exists():
@@ -136,7 +136,7 @@ def _compiled(command: list[str]) -> Path:
 
 
 def _description(model: Any) -> str:
-    """A model as pinocchio_cpp.cpp reads it."""
+    """A model in the format of pinocchio_cpp.cpp."""
     rows: list[Any] = [[model.njoints - 1]]
     for i in range(1, model.njoints):
         joint, placement, inertia = model.joints[i], model.jointPlacements[i], model.inertias[i]
@@ -155,7 +155,7 @@ def _description(model: Any) -> str:
 
 
 def _word(word: Any) -> str:
-    """A word of that text; numbers with all their digits."""
+    """A token of that text; numbers with all digits."""
     return word if isinstance(word, str) else repr(word)
 
 

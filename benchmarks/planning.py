@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motion optimisation of the centre of mass against the same without elimination: two iterations each.
 
-The peer is what one writes first: the unknowns are all coefficients of all quintics in normalised time, with
-equality rows for the start, the junctions and flight, and daqp solves the quadratic programs. Cost,
-inequalities, settings, iterations and line search are the same, and so are the motions; that is checked
-before anything is timed. The peer gets the list of inequalities and the warm start ready-made.
+The peer is the straightforward implementation: the unknowns are all coefficients of all quintics in
+normalised time, with equality rows for the start, the junctions and flight, and daqp solves the quadratic
+programs. Cost, inequalities, settings, iterations and line search are the same, and so are the motions, which
+is checked before the timing. The inequalities and the warm start of the peer are prepared beforehand.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from quad_dynamics.planning.motion_plan import HERMITE, ComSpline
 # Gaits and horizons in strides, with up to 8 segments.
 HORIZONS = {'trot': 1.0, 'crawl': 0.8, 'flying_trot': 1.5}
 WALKS, UPDATES, PERIOD = 5, 8, 0.02  # for each gait: walks, updates of each, and time between them [s]
-SETTINGS = ComSettings(tolerance=0.0, time_limit=1.0)  # both iterations, always
-_AGREE = 1e-3  # of positions of both [m]
+SETTINGS = ComSettings(tolerance=0.0, time_limit=1.0)  # always both iterations
+_AGREE = 1e-3  # tolerance between the positions of both [m]
 _EQUALITY = 5  # sense of a row of daqp
 _FAR = 1e30
 
 
 def problems(gait: str, strides: float) -> list[tuple[ComProblem, ComSpline | None]]:
-    """Problems of robots that walk and are pushed, each with the motion planned before it."""
+    """Problems of walking robots that are pushed, each with the previously planned motion."""
     rng, planner = np.random.default_rng(1), ComPlanner(SETTINGS)
     found: list[tuple[ComProblem, ComSpline | None]] = []
     for _ in range(WALKS):
@@ -68,11 +68,11 @@ class Peer:
         self._a[:, 2:] = self._p[:, :4] * np.array([2.0, 6.0, 12.0, 20.0])
 
     def solve(self, problem: ComProblem, program: Program, at: Floats | None) -> Floats:
-        """(3, 6 n) coefficients in the frame of the ground and its units.
+        """(3, 6 n) coefficients in the ground frame and its units.
 
         Args:
-            problem: what is wanted.
-            program: of which the frame, the inequalities and what is known are used.
+            problem: the problem.
+            program: provides the frame, the inequalities and the known values.
             at: (3, 6 n) warm start.
         """
         n, S = len(problem.phases), SETTINGS.samples
@@ -247,7 +247,7 @@ def contests() -> list[Contest]:
 
 
 def quantiles(contest: Contest, rounds: int) -> tuple[float, float]:
-    """Median and 99th percentile of our calls [us]. Every call counts: a plan that is late is late."""
+    """Median and 99th percentile of our calls [us]. Every call counts, because a late plan matters."""
     times = []
     for _ in range(rounds):
         for arguments in contest.ours.arguments:

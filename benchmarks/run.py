@@ -2,13 +2,14 @@
 """Run all benchmarks: `make bench`. Prints tables and writes results.json, a flat map of names to numbers.
 
 A name without one of these endings is a ratio: how many times as fast as the peer, measured in the same run.
-`..._s` are seconds, `..._us` microseconds of a call, `..._p99_us` what 1 % of the calls exceed, `..._ns`
-nanoseconds for one time step, `..._realtime` simulated seconds in one second, `..._force_std` the largest
-standard deviation of a component of a foot's force [N]. `..._substeps` and `..._sweeps` are means over time
-steps, `..._unconverged` is the share of time steps that did not converge, `..._growth` is memory for a
-hundred times the samples, over that for few. `..._tuned` is the ratio to MuJoCo tuned for speed,
-`..._worst_ns` is of the worst hundred steps in a row, `..._two_threads` is the ratio to one thread, `..._cpp`
-that to Pinocchio called from C++, ours being called from Python."""
+`..._s` are seconds, `..._us` microseconds per call, `..._p99_us` the 99th percentile of the calls, `..._ns`
+nanoseconds per time step, `..._realtime` simulated seconds per second, `..._force_std` the largest standard
+deviation of a component of a foot force [N]. `..._substeps` and `..._sweeps` are means over time steps,
+`..._unconverged` is the share of time steps that did not converge, `..._growth` is the memory for a hundred
+times the samples, relative to that for few. `..._tuned` is the ratio to MuJoCo tuned for speed,
+`..._worst_ns` is the mean of the slowest hundred consecutive steps, `..._two_threads` is the ratio to one
+thread, `..._cpp` that to Pinocchio called from C++, while ours is called from Python.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ LIMITS |= {
 }
 LIMITS |= {'aba_two_threads': 1.7, 'sim_two_threads': 1.7}
 LIMITS_S = {'import_s': 1.0, 'first_call_s': 1.5, 'cold_compile_s': 60.0}
-LIMIT_FORCE_STD = 1.0  # of a foot's force, standing [N]
+LIMIT_FORCE_STD = 1.0  # of a foot force while standing [N]
 
 
 def main() -> None:
@@ -86,7 +87,7 @@ def main() -> None:
 
 
 def measure_startup() -> dict[str, float]:
-    """Seconds that a user waits."""
+    """Start-up times of a user [s]."""
     print('Starting up in new processes ...')
     results = startup.measure()
     for name, seconds in results.items():
@@ -95,7 +96,7 @@ def measure_startup() -> dict[str, float]:
 
 
 def measure_dynamics(rounds: int) -> dict[str, float]:
-    """Functions against Pinocchio's."""
+    """Our functions against Pinocchio's."""
     timed: list[Contest] = []
     for what, contests in (
         ('Dynamics, go2', dynamics.contests()),
@@ -126,7 +127,7 @@ def measure_cpp(contests: Sequence[Contest], rounds: int) -> dict[str, float]:
 
 
 def measure_whole_body(rounds: int) -> dict[str, float]:
-    """Whole-body control against the same of Pinocchio, numpy and daqp; and the whole walker."""
+    """Whole-body control against the same with Pinocchio, numpy and daqp; and the complete walker."""
     contests, walk = whole_body.contests()
     run(contests, rounds, 'whole-body control')
     print('\nWhole-body control, go2, trotting; the peer is the same of Pinocchio, numpy and daqp')
@@ -185,7 +186,7 @@ def measure_simulation(rounds: int) -> dict[str, float]:
 
 
 def measure_contact(rounds: int) -> dict[str, float]:
-    """Contact of four robots against MuJoCo as it comes and tuned for speed."""
+    """Contact of four robots against MuJoCo with default settings and tuned for speed."""
     print(
         '\nContact, one time step of 1 ms [us]: ours, MuJoCo, tuned; ratios; worst 100 steps; unconverged [%]'
     )
@@ -193,7 +194,7 @@ def measure_contact(rounds: int) -> dict[str, float]:
 
 
 def measure_growth(rounds: int) -> dict[str, float]:
-    """Time steps of robots with more and more contacts and joints."""
+    """Time steps of robots with increasing numbers of contacts and joints."""
     robots = growth.robots()
     contests = [robot.contest() for robot in robots]
     run(contests, rounds, 'growth')
@@ -233,13 +234,13 @@ def measure_identification() -> dict[str, float]:
 
 
 def run(contests: Sequence[Contest], rounds: int, what: str) -> None:
-    """Time contests and show how far it is."""
+    """Time contests and show the progress."""
     with tqdm(total=rounds, desc=what, unit='round') as bar:
         run_contests(contests, rounds, bar.update)
 
 
 def print_table(contests: Sequence[Contest]) -> None:
-    """One line for each contest."""
+    """Print one line per contest."""
     print(f'{"":40} {"ours [ns]":>10} {"peer [ns]":>10} {"ratio":>7}   wanted')
     for contest in contests:
         times = f'{contest.ours_ns:10.0f} {contest.peer_ns:10.0f} {contest.ratio:7.2f}'

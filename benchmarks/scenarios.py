@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make scenarios`: the scenarios of config/scenarios with six robots, as their files say.
+"""`make scenarios`: the scenarios of config/scenarios with six robots.
 
-Scenarios of GAITS run with six robots, and with two of them also on springs and dampers; all others run with
-mini_cheetah and go2. The files name a robot, which is replaced by others, whose URDFs are installed with
-Pinocchio (example-robot-data). Nothing is written for them, and all walk with the same settings.
+Scenarios of GAITS run with six robots, and with two of them also with spring-damper contact; all others run
+with mini_cheetah and go2. The robot named in a file is replaced by the other ones, whose URDFs are installed
+with Pinocchio (example-robot-data). They have no settings of their own: all robots walk with the same ones.
 
 By default there are three seeds for mini_cheetah and go2, and one for everything else. `--all` runs ten seeds
-of everything, and on level ground and impulse contact once for a minute. `--planner com_splines simple` runs
-everything with both planners and compares them; what is expected counts for the first one.
+of everything, and on level ground with impulse contact also one minute. `--planner com_splines simple` runs
+everything with both planners and compares them; expectations apply to the first one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ GAITS = (
     'in_place',
     'pushes',
 )
-# What is not expected: robot and scenario, and why.
+# Known violations of expectations: robot and scenario, and the reason.
 KNOWN = {
     ('anymal_c', 'bound'): 'on two legs its joints reach their limit of 80 N m, and the body sinks',
     ('mini_cheetah', 'stairs'): 'feet rise by 5.6 cm, less than a step; with 7 cm a seed of two falls, too',
@@ -70,7 +70,7 @@ COMPARED = ('v_error_mean', 'v_error_rms', 'roll_rms', 'pitch_rms')
 
 
 def main() -> int:
-    """Run the scenarios; 0 where everything is as expected."""
+    """Run the scenarios; returns 0 if all expectations are met."""
     arguments = parsed()
     files = {
         planner: [
@@ -128,7 +128,7 @@ def parsed() -> argparse.Namespace:
 
 
 def chosen(names: Sequence[str], robot: str, contact: str) -> list[Path]:
-    """Files that a robot runs on a contact model."""
+    """Files that a robot runs with a contact model."""
     if contact == 'spring_damper' and robot not in ON_SPRINGS:
         return []
     everything = robot in MAIN and contact == 'impulse'
@@ -166,7 +166,7 @@ def variants(
 
 
 def unmet(files: Sequence[ScenarioFile], rows: dict[str, list[Row]]) -> int:
-    """Print what is not as expected; the number of these, without those that are known."""
+    """Print violated expectations; returns their number, without the known ones."""
     wrong = 0
     for file in files:
         reasons = [why for (robot, name), why in KNOWN.items() if file.name.startswith(f'{robot}_{name}')]
@@ -178,7 +178,7 @@ def unmet(files: Sequence[ScenarioFile], rows: dict[str, list[Row]]) -> int:
 
 
 def worst_of(rows: Sequence[Row], name: str) -> float:
-    """Largest value of a column; NaN where no run has one."""
+    """Largest value of a column; NaN if no run has one."""
     values = [float(row[name]) for row in rows]
     return max((value for value in values if not math.isnan(value)), default=math.nan)
 
@@ -189,7 +189,7 @@ def falls(rows: Sequence[Row]) -> str:
 
 
 def print_table(files: Sequence[ScenarioFile], found: dict[str, list[Row]]) -> None:
-    """Print a line for each scenario: falls, and the worst seed in each column."""
+    """Print a line per scenario: falls, and the worst seed in each column."""
     head = ('worst seed', 'falls', *(title for title, *_ in TABLE))
     lines = []
     for file in files:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our simulator against MuJoCo: robots that stand, fall and trot, in time steps of 1 ms and in one thread.
 
-All steps in one call: our `run` and MuJoCo's `rollout`, both with the PD in the drives and with all states
-recorded. `_python`: a Python loop over time steps, with the same drives. `_python_pd`: a Python loop that
-computes the torques in NumPy. `_cholesky`: all steps in one call, standing, with the mass matrix factored in
-place of articulated bodies.
+All steps in one call: our `run` and MuJoCo's `rollout`, both with PD control in the drives and with all
+states recorded. `_python`: a Python loop over time steps, with the same drives. `_python_pd`: a Python loop
+that computes the torques in NumPy. `_cholesky`: all steps in one call, standing, with a factored mass matrix
+instead of the articulated-body algorithm.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ ROBOTS = {'go2': GO2, 'mini_cheetah': 'mini_cheetah'}
 KINDS = {'impulse': 'impulse', 'spring': 'spring_damper'}
 KP, KD = 100.0, 3.0  # [N m/rad, N m s/rad]
 STEPS = 500  # in one timing of a Python loop
-LONG = 2000  # in one timing of all steps in one call, where the call itself is not to count
-SETTLE = 4.0  # until it stands [s]
+LONG = 2000  # in one timing of all steps in one call, so that the overhead of the call is negligible
+SETTLE = 4.0  # time until the robot stands [s]
 STRIDE_HZ = 2.0
-# Where ours and the peer stand may differ by this: MuJoCo's default contact is soft, and creeps.
+# Allowed differences between the standing robots: MuJoCo's default contact is soft, and creeps.
 HEIGHT_SHARE, FORCE_SHARE = 0.03, 0.05  # of the height, and of the weight
 
 
 class Scene:
-    """One robot in one of our contact models and in MuJoCo, which have to stand alike.
+    """One robot with one of our contact models and in MuJoCo; both have to stand alike.
 
     Attributes:
         name: of the robot and the contact model.
         sim: ours.
-        peer: MuJoCo with the PD in its actuators.
+        peer: MuJoCo with PD control in its actuators.
         motors: MuJoCo with torques as controls.
         targets: (nj,) joint positions that the drives hold.
         command: the same for our drives.
-        ours_stands: snapshot of ours that stands.
-        peer_stands: state of the peer that stands.
+        ours_stands: snapshot of our standing robot.
+        peer_stands: state of the standing peer.
     """
 
     def __init__(self, robot: str, kind: str) -> None:
-        """Let both come to rest.
+        """Simulate both until they are at rest.
 
         Raises:
-            AssertionError: they do not stand alike: MuJoCo would be no peer.
+            AssertionError: they do not stand alike, so that a comparison would be meaningless.
         """
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', qd.ModelWarning)
@@ -74,7 +74,7 @@ class Scene:
         assert np.ptp(forces, axis=0).max() < FORCE_SHARE * weight, f'{self.name}: forces {forces} N'
 
     def contests(self) -> list[Contest]:
-        """Standing, called in three ways, and three motions in which contacts come and go."""
+        """Standing, called in three ways, and three motions with changing contacts."""
         still, trot = np.tile(self.targets, (STEPS, 1)), trot_targets(self.targets, self.sim.settings.dt)
         (dropped, peer_dropped), limp = self._drop(), np.zeros_like(self.targets)
         return [
@@ -124,7 +124,7 @@ class Scene:
         return stand
 
     def _limp(self) -> qd.Log:
-        """The motors give no torque: it collapses, and lies."""
+        """Motors without torque: it collapses, and lies."""
         return self._run(self.ours_stands, qd.JointCommand())
 
     @staticmethod
@@ -160,7 +160,7 @@ class Scene:
             mujoco.mj_step(model, data)
 
     def _drop(self) -> tuple[bytes, np.ndarray]:
-        """Where a fall starts: above the ground, turned about x, at rest."""
+        """Initial state of a fall: above the ground, rotated about x, at rest."""
         q = self.sim.standing()
         q[2] += 0.3
         q[3:7] = np.sin(0.6), 0.0, 0.0, np.cos(0.6)
@@ -169,7 +169,7 @@ class Scene:
         return self.sim.snapshot(), self.peer.state()
 
     def quality(self) -> dict[str, float]:
-        """What the speed is bought with."""
+        """Quality measures of the simulation."""
         logs = {'': self._stand(), '_fall': self._run(self._drop()[0], self.command), '_limp': self._limp()}
         found = {'_force_std': float(logs[''].foot_forces.std(axis=0).max())}
         for ending, log in logs.items():

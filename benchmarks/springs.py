@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far spring-damper contact with the sub-steps that the simulator chooses is from sub-steps of 1 us.
+"""Deviation of spring-damper contact with automatic sub-steps from sub-steps of 1 us.
 
     python -m benchmarks.springs
 
-Robots land on their feet, trot on the spot, and fall limply at random orientation, twice from the same state:
-once as it comes, once with 1,000 sub-steps in each time step of 1 ms, each of which solves the robot anew.
-Falls are chaotic: they are compared for some milliseconds after they hit the ground.
+Robots land on their feet, trot in place, and fall limp at random orientation, twice from the same state: once
+with default settings, once with 1,000 sub-steps in each time step of 1 ms, each of which solves the robot.
+Falls are chaotic: they are compared for a few milliseconds after the impact.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from benchmarks.contact import FILES
 from quad_dynamics.simulation.gaits import Trot, hold
 
 FINE = 1000  # sub-steps of the reference
-LANDING, TROT, FALL = 0.3, 0.6, 0.04  # how long each motion is compared [s]
+LANDING, TROT, FALL = 0.3, 0.6, 0.04  # duration of the comparison of each motion [s]
 FALLS = 10
-SPEED = 2.0  # with which a fall hits the ground [m/s]
+SPEED = 2.0  # impact speed of a fall [m/s]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Errors:
         place: of the base's position [mm].
         joints: of joint angles [mrad].
         speeds: of joint speeds [rad/s].
-        forces: of forces on feet, means over a time step, over the robot's weight.
+        forces: of forces on feet, averages over a time step, relative to the weight of the robot.
         substeps: mean number of sub-steps.
     """
 
@@ -84,7 +84,7 @@ def motion(model: qd.Model, kind: str, seed: int, **settings: object) -> qd.Log:
 
 
 def errors(model: qd.Model, kind: str) -> Errors:
-    """Errors of a motion, the mean over several falls."""
+    """Errors of a motion; averaged over several falls."""
     weight = model.total_mass * float(np.linalg.norm(model.gravity))
     found = [
         compare(motion(model, kind, seed), motion(model, kind, seed, substeps=FINE), weight)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a user waits for the import, the first call and the compiling, each in a new process."""
+"""Start-up times of a user: import, first call and compilation, each in a new process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-# The functions are imported when they are first asked for, and numba with them: ask for all.
+# Functions, and numba with them, are imported on first access: access all of them.
 _IMPORT = 'from quad_dynamics import *'
 _FIRST_CALL = """
 import quad_dynamics as qd, numpy as np, warnings
@@ -21,7 +21,7 @@ _COMPILE = 'import quad_dynamics as qd; qd.warm_up()'
 
 
 def measure() -> dict[str, float]:
-    """Seconds, the start of Python taken off; cold_compile starts with an empty cache."""
+    """Times without the start of Python [s]; cold_compile starts with an empty cache."""
     with tempfile.TemporaryDirectory() as cache:
         empty = dict(os.environ, QUAD_DYNAMICS_CACHE_DIR=cache)
         bare = min(_run('pass') for _ in range(5))

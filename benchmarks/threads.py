@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two threads against one: the same work, shared out; how many times as fast that is."""
+"""Two threads against one: speed-up for the same work, divided between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import quad_dynamics as qd
 STATES = 4000  # of one batch
 BATCHES = 8
 SIMULATORS = 4
-SECONDS = 10.0  # that each of them simulates
+SECONDS = 10.0  # simulated time of each simulator [s]
 
 Jobs = Sequence[Callable[[], object]]
 
@@ -49,7 +49,7 @@ def _run(sim: qd.Simulator, q: np.ndarray, command: qd.JointCommand) -> Callable
 
 
 def measure(rounds: int) -> dict[str, float]:
-    """Ratio of the best times of `rounds` with one thread and with two, interleaved."""
+    """Ratio of the best times of `rounds` with one and with two threads, interleaved."""
     results = {}
     for name, jobs in (('aba_two_threads', batched_aba()), ('sim_two_threads', batched_simulation())):
         times = np.array([[_time(jobs, threads) for threads in (1, 2)] for _ in range(rounds)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timing two functions against each other on a machine that is not quiet."""
+"""Timing of two functions against each other on a machine under load."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Calls:
-    """A function and the arguments it is called with, one after the other.
+    """A function and the arguments of consecutive calls.
 
     Attributes:
-        function: called as it is, without a wrapper that would cost time.
+        function: called directly, without the overhead of a wrapper.
         arguments: positional arguments of each call.
-        states: how many states one call computes.
+        states: number of states per call.
     """
 
     function: Callable[..., object]
@@ -25,7 +25,7 @@ class Calls:
     states: int = 1
 
     def time(self) -> float:
-        """Time for one state [ns], of one pass through the arguments, without collecting garbage."""
+        """Time per state [ns] of one pass through the arguments, without garbage collection."""
         function = self.function
         gc.disable()
         try:
@@ -39,13 +39,13 @@ class Calls:
 
 @dataclass
 class Contest:
-    """Two functions that compute the same; the best time of each counts.
+    """Two functions that compute the same; their best times are compared.
 
     Attributes:
         name: key of the result.
         ours: our calls.
         peer: the peer's calls.
-        ours_ns: our best time for one state so far [ns].
+        ours_ns: our best time per state so far [ns].
         peer_ns: the peer's.
     """
 
@@ -57,7 +57,7 @@ class Contest:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast ours is."""
+        """Speed-up of ours over the peer."""
         return self.peer_ns / self.ours_ns
 
     def run_round(self) -> None:
@@ -69,12 +69,12 @@ class Contest:
 def run_contests(contests: Sequence[Contest], rounds: int, progress: Callable[[], object]) -> None:
     """Time all contests, interleaved: every round times every function once.
 
-    Interleaving gives both sides the same share of a slow moment of the machine; the best round is the one
-    that was disturbed least.
+    Interleaving exposes both sides equally to a slow moment of the machine; the best round is the least
+    disturbed one.
 
     Args:
         contests: what to time.
-        rounds: how often.
+        rounds: number of rounds.
         progress: called after each round.
     """
     for _ in range(rounds):

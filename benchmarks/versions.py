@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run tests of the compiler with other versions of numba and NumPy: `python -m benchmarks.versions`.
 
-Each pair gets a virtual environment of its own, of the Python that runs this, in a temporary folder. The
-oldest pair is the oldest that this Python has wheels of. docs/running.md has the result.
+Each pair gets its own virtual environment, with the Python that runs this, in a temporary folder. The oldest
+pair is the oldest with wheels for this Python. docs/running.md lists the results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TESTS = ('test_trace.py', 'test_entry.py', 'test_disk_cache.py', 'test_odd_calls
 
 
 def main() -> int:
-    """Run the tests with each pair; returns how many failed."""
+    """Run the tests with each pair; returns the number of failed pairs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole-body control on the go2 against the same of Pinocchio, numpy and daqp; and the whole walker.
+"""Whole-body control on the go2 against the same with Pinocchio, numpy and daqp; and the complete walker.
 
-The peer is what one writes with these: the equation of motion and the contact constraint are the rows of one
-matrix, a QR factorisation gives its null space, and two quadratic programs follow. Tasks, weights, limits and
-the solver of the programs are the same, and so are the torques; that is checked before anything is timed.
+The peer is a straightforward implementation: the equation of motion and the contact constraint are the rows
+of one matrix, a QR factorisation gives its null space, and two quadratic programs follow. Tasks, weights,
+limits and the solver of the programs are the same, and so are the torques, which is checked before the
+timing.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ SPEED, SECONDS, WARM_UP = 0.5, 4.0, 1.0  # of the walk that is timed [m/s, s, s]
 STATES = 200
 _WORLD = pin.LOCAL_WORLD_ALIGNED
 _REGULAR, _FORCE_WEIGHT = 1e-8, 1e-3
-_AGREE = 1e-3  # of torques of both controllers [N m]
+_AGREE = 1e-3  # tolerance between the torques of both controllers [N m]
 
 
 class Walk:
-    """A robot that trots, and what its controller saw and wanted.
+    """A trotting robot, with the states and tasks of its controller.
 
     Attributes:
         problems: of all updates after the warm-up: (q, u, R_WB, tasks).
@@ -91,7 +92,7 @@ class Ours:
 
 
 class Peer:
-    """The same of Pinocchio, numpy and daqp."""
+    """The same with Pinocchio, numpy and daqp."""
 
     def __init__(self, model: qd.Model, peer: Any, strict: bool) -> None:
         self._model, self._data, self._strict = peer, peer.createData(), strict
@@ -187,7 +188,7 @@ class Peer:
 
 
 def contests() -> tuple[list[Contest], Walk]:
-    """Strict and weighted whole-body control at states of a walk; and the walk."""
+    """Strict and weighted whole-body control at states of a walk; and the walk itself."""
     model, peer_model, _ = load()
     walk = Walk(model)
     chosen = walk.problems[:: max(len(walk.problems) // STATES, 1)][:STATES]
@@ -214,9 +215,9 @@ def quantiles(contest: Contest, rounds: int) -> tuple[float, float]:
 
 
 def update_quantiles(walk: Walk, rounds: int) -> dict[str, tuple[float, float]]:
-    """Median and 99th percentile of `Walker.update`, which sees the same walk in each round [us].
+    """Median and 99th percentile of `Walker.update`, with the same walk in each round [us].
 
-    Of the updates that only follow a plan, as all do where planner_node plans, and of those that make one.
+    For updates that only follow a plan, as all do with planner_node, and for those that make one.
     """
     walker, states = Walker(load()[0]), walk.states
     times, plans = np.empty((rounds, len(states))), np.zeros(len(states), dtype=np.bool_)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the body should be, and the accelerations that bring it there."""
+"""The reference of the body, and the accelerations that track it."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from quad_dynamics.control.walker_settings import WalkerSettings
 from quad_dynamics.planning.ground import Ground
 from quad_dynamics.planning.stance_geometry import StanceGeometry
 
-_LEAK = 0.3  # time in which the wanted place follows the body, which may have been pushed away [s]
-_FARTHEST = 0.15  # of the wanted place from the body, in leg lengths
-_FARTHEST_YAW = 0.3  # of the wanted heading from that of the body [rad]
-_STOP = 3.0  # so long after a command of zero the velocity integral waits, in sqrt(l / g)
-_PITCH_RATE = 0.1  # at which the body pitches to where it should be, in sqrt(g / l)
-_RISE = 0.1  # velocity at which the body goes to its height, in sqrt(g l)
-# Largest accelerations of the integrals, in g and g / l, and the largest velocity, in sqrt(g l).
-# Friction of the hips that nobody knows of twists a body that walks sideways by half of _MOST_TWIST.
+_LEAK = 0.3  # time constant with which the reference follows a body that was pushed away [s]
+_FARTHEST = 0.15  # largest distance of the reference from the body, in leg lengths
+_FARTHEST_YAW = 0.3  # largest heading error [rad]
+_STOP = 3.0  # pause of the velocity integral after a zero command, in sqrt(l / g)
+_PITCH_RATE = 0.1  # rate of change of the desired pitch, in sqrt(g / l)
+_RISE = 0.1  # rate of change of the desired height, in sqrt(g l)
+# Limits of the integrals: accelerations in g and g / l, velocity in sqrt(g l).
+# Unknown friction of the hips causes half of _MOST_TWIST when walking sideways.
 _MOST_LIFT, _MOST_TWIST, _MOST_PUSH = 0.5, 1.0, 0.15
 
 
 class BodyReference:
-    """The straight way of the body at the commanded velocity.
+    """The reference of the body: straight motion at the commanded velocity, or a plan.
 
     Attributes:
-        command: (vx, vy, wz) that is followed now, after its ramp [m/s, m/s, rad/s].
-        change_rate: how fast it changes [m/s^2, m/s^2, rad/s^2].
-        yaw: heading that is wanted [rad].
-        place: (3,) wanted centre of mass in the world [m].
-        velocity: (3,) its wanted velocity in the world [m/s].
-        acceleration: (3,) its wanted acceleration in the world [m/s^2].
-        push: (2,) integral of the velocity along x and y of the heading [m/s].
-        integrals: lift [m/s^2], twist about x and y [rad/s^2].
+        command: current (vx, vy, wz) after its ramp [m/s, m/s, rad/s].
+        change_rate: its derivative [m/s^2, m/s^2, rad/s^2].
+        yaw: desired heading [rad].
+        place: (3,) desired centre of mass in the world [m].
+        velocity: (3,) its desired velocity in the world [m/s].
+        acceleration: (3,) its desired acceleration in the world [m/s^2].
+        push: (2,) velocity integral along x and y of the heading frame [m/s].
+        integrals: of height [m/s^2], of tilt about x and y [rad/s^2].
     """
 
     def __init__(self, geometry: StanceGeometry, settings: WalkerSettings) -> None:
@@ -46,7 +46,7 @@ class BodyReference:
         self.reset(np.zeros(3), 0.0)
 
     def change(self, settings: WalkerSettings) -> None:
-        """Take other settings."""
+        """Change settings."""
         self._lift, self._wanted_pitch = settings.body_height * self._geometry.length, settings.body_pitch
         rate, g = self._geometry.rate, self._geometry.g
         self._com_gains = (
@@ -65,7 +65,7 @@ class BodyReference:
         self._most_stop = (stop * g, stop * g, stop * g / self._geometry.length)
 
     def reset(self, place: Floats, yaw: float) -> None:
-        """Begin at rest."""
+        """Restart at rest."""
         self.command, self.yaw, self._high = [0.0, 0.0, 0.0], yaw, 0.0
         self.place, self.velocity, self.acceleration = place.copy(), np.zeros(3), np.zeros(3)
         self.push, self.integrals, self._is_planned = [0.0, 0.0], np.zeros(3), False
@@ -73,9 +73,9 @@ class BodyReference:
         self._target, self._pitch = (0.0, 0.0, 0.0), 0.0
 
     def follow(self, target: tuple[float, float, float], dt: float) -> None:
-        """Bring the command nearer to what was asked for, within its largest acceleration.
+        """Move the command towards the target with limited acceleration.
 
-        Zero asks for a stop, which may be faster than any other change.
+        A target of zero is a stop, which may be faster than other changes.
         """
         self._target = target
         self._stopped_for = 0.0 if any(target) else self._stopped_for + dt
@@ -85,7 +85,7 @@ class BodyReference:
             self.change_rate[i] = step / dt if dt > 0.0 else 0.0
 
     def command_after(self, time: float) -> tuple[float, float, float]:
-        """The command after some time of its ramp [s]."""
+        """The command after a time of its ramp [s]."""
         vx, vy, wz = (
             now + min(max(target - now, -abs(rate) * time), abs(rate) * time)
             for now, target, rate in zip(self.command, self._target, self.change_rate, strict=True)
@@ -93,13 +93,13 @@ class BodyReference:
         return vx, vy, wz
 
     def com_velocity(self, yaw: float) -> tuple[float, float]:
-        """Velocity of the centre of mass along x and y of the world at which the base has that commanded."""
+        """Velocity of the centre of mass along x and y of the world for the commanded base velocity."""
         vx, vy = self._geometry.com_velocity(*self.command)
         c, s = math.cos(yaw), math.sin(yaw)
         return c * vx - s * vy, s * vx + c * vy
 
     def base_velocity(self, R_WB: Floats) -> Floats:
-        """(6,) velocity of the base that is commanded, in its own convention [m/s, rad/s].
+        """(6,) commanded velocity of the base, in its own convention [m/s, rad/s].
 
         Args:
             R_WB: (3, 3) orientation of the base.
@@ -111,14 +111,14 @@ class BodyReference:
     def move(
         self, place: Floats, yaw: float, ground: Ground, dt: float, sway: tuple[float, float] | None
     ) -> None:
-        """Let time pass.
+        """Advance the reference by a time step.
 
         Args:
             place: (3,) the centre of mass [m].
             yaw: heading of the body [rad].
             ground: below the feet.
             dt: [s].
-            sway: where the body should be held or should sway to, in the world [m]; None: it goes straight.
+            sway: where the body should be held or sway to, in the world [m]; None: it moves straight.
         """
         turned = math.remainder(self.yaw + self.command[2] * dt - yaw, 2.0 * math.pi)
         self.yaw = yaw + min(max(turned, -_FARTHEST_YAW), _FARTHEST_YAW)
@@ -143,23 +143,23 @@ class BodyReference:
         self._is_planned = False
 
     def track(self, place: Floats, velocity: Floats, acceleration: Floats) -> None:
-        """Take the way of the centre of mass from a plan."""
+        """Take the motion of the centre of mass from a plan."""
         self.place, self.velocity, self.acceleration = place, velocity, acceleration
         self._is_planned = True
 
     @property
     def brakes(self) -> bool:
-        """Whether zero has been asked for a moment ago."""
+        """Whether zero was commanded recently."""
         return 0.0 < self._stopped_for < _STOP / self._geometry.rate
 
     def adapt(self, velocity: Floats, dt: float) -> None:
-        """Let the integral of the velocity grow by what the body lacks.
+        """Integrate the velocity error of the body.
 
         Args:
             velocity: (3,) of the centre of mass [m/s].
             dt: [s].
         """
-        if self.brakes:  # on two feet it is off for a while, but not because of an unknown load
+        if self.brakes:  # an error on two feet is not caused by an unknown load
             return
         c, s = math.cos(self.yaw), math.sin(self.yaw)
         wanted, most, gain = self.com_velocity(self.yaw), self._most_push, dt * self._push_gain
@@ -168,7 +168,7 @@ class BodyReference:
         self.push[1] = min(max(self.push[1] + gain * (c * dy - s * dx), -most), most)
 
     def _climb(self, height: float, dt: float) -> None:
-        """Bring the wanted height nearer to where it should be, beginning at the height now [m]."""
+        """Move the desired height towards `com_height`, starting at the current height [m]."""
         if self._high <= 0.0:
             self._high = height
         most = _RISE * self._geometry.speed * dt
@@ -176,16 +176,16 @@ class BodyReference:
 
     @property
     def com_height(self) -> float:
-        """Height of the centre of mass above the ground that is wanted [m]."""
+        """Desired height of the centre of mass above the ground [m]."""
         return self._geometry.com_height + self._lift
 
     @property
     def high(self) -> float:
-        """The height that is wanted now, on the way to `com_height` [m]."""
+        """Current desired height, on the way to `com_height` [m]."""
         return self._high if self._high > 0.0 else self.com_height
 
     def orientation(self, R_WC: Floats) -> Floats:
-        """(3, 3) orientation of the base that is wanted: the control frame, pitched."""
+        """(3, 3) desired orientation of the base: the control frame, pitched."""
         if not self._pitch:
             return R_WC
         c, s = math.cos(self._pitch), math.sin(self._pitch)
@@ -200,7 +200,7 @@ class BodyReference:
         R_WC: Floats,
         dt: float,
     ) -> tuple[Floats, Floats]:
-        """Wanted accelerations of the centre of mass [m/s^2] and of the base [rad/s^2], in world axes.
+        """Desired accelerations of the centre of mass [m/s^2] and of the base [rad/s^2], in world axes.
 
         Args:
             place: (3,) the centre of mass [m].
@@ -208,7 +208,7 @@ class BodyReference:
             R_WB: (3, 3) orientation of the base.
             w_WB: (3,) angular velocity of the base, in world axes [rad/s].
             R_WC: (3, 3) the control frame.
-            dt: since the last call [s].
+            dt: time since the last call [s].
         """
         c, s = math.cos(self.yaw), math.sin(self.yaw)
         R_WH = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])  # heading frame
@@ -219,7 +219,7 @@ class BodyReference:
         errors = np.array([missing[2], turn[0], turn[1]])
         total = self.integrals + dt * self._integral_gains * errors
         self.integrals = more = np.minimum(np.maximum(total, -self._most), self._most)
-        if self._is_planned:  # plans have taken both into account
+        if self._is_planned:  # plans already include both
             ahead = self.acceleration @ R_WH
         else:
             slow[:2] += self.push

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computed torque: inverse dynamics makes every joint follow as a spring and damper of its own would.
+"""Computed torque: by inverse dynamics, every joint behaves like an independent spring-damper.
 
-With a fixed base, the accelerations that the joints are to have,
+With a fixed base, the desired accelerations of the joints,
 
     qdd = qdd_r + omega^2 (q_r - q_j) + 2 zeta omega (qd_r - qd_j),
 
-go through the equation of motion. On feet, the equation of motion gets those of the trajectory alone, qdd_r.
-The base follows from the feet, which stay where they are: J_c du = -dJ_c/dt u, by least squares; the forces
-on the feet then balance it (`contact_forces`). What is fed back goes through the inertia of the legs alone,
-M_jj, and through the springs and dampers of the drives. Feedback through the inertia of the whole robot
-would be right on rigid ground only: where the ground gives way, a joint at first moves no more than its
-shank, and gains that are right for the robot shake it.
+are inserted into the equation of motion. On feet, the equation of motion uses only those of the trajectory,
+qdd_r. The motion of the base follows from the feet, which stay in place: J_c du = -dJ_c/dt u, by least
+squares; the forces on the feet then balance it (`contact_forces`). Feedback acts only through the inertia of
+the legs, M_jj, and through the stiffness and damping of the drives. Feedback through the inertia of the whole
+robot would be correct only on rigid ground: on compliant ground a joint at first moves only its shank, and
+gains that are right for the whole robot make it oscillate.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.control.trajectory import JointTrajectory
 from quad_dynamics.model.model import Model
 
-# Below this speed that a joint is to have, Coulomb friction fades to zero [rad/s or m/s].
+# Desired joint speed below which Coulomb friction fades to zero [rad/s or m/s].
 _SLOW = 0.05
-# Singular values below this share of the largest are motions of the base that the feet leave free.
+# Singular values below this share of the largest are motions of the base that the feet do not determine.
 _RANK = 1e-6
-# A new trajectory that begins elsewhere, or has begun already, is joined within this time [s].
+# Time within which a trajectory that starts elsewhere, or has already started, is joined [s].
 _BLEND = 0.5
 
 
 class ComputedTorque:
-    """Follows joint trajectories; without one it holds the posture in which it began.
+    """Tracks joint trajectories; without one it holds its initial posture.
 
-    With a fixed base, the setpoints are torques alone: the drives' own springs and dampers are not used.
+    With a fixed base, the setpoints contain torques only: stiffness and damping of the drives are not used.
 
     Attributes:
         settings: omega, zeta, mu and contact_threshold.
@@ -54,7 +54,7 @@ class ComputedTorque:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the trajectory and the posture; the next state is the beginning."""
+        """Discard trajectory and posture; it starts at the next state."""
         self._hold: Floats | None = None
         self._trajectory: JointTrajectory | None = None
         self._start = self._time = 0.0
@@ -64,7 +64,7 @@ class ComputedTorque:
         self._waiting = None
 
     def start(self, state: RobotState) -> None:
-        """Begin at a state: hold the joints where they are."""
+        """Start at a state: hold the joints in place."""
         self.reset()
 
     @property
@@ -85,29 +85,29 @@ class ComputedTorque:
         qdd: npt.ArrayLike | None = None,
         start_time: float = 0.0,
     ) -> None:
-        """Follow a trajectory from now on, instead of the one before.
+        """Follow a trajectory from now on, instead of the previous one.
 
         Args:
             times: (n,) since the start, increasing, the first at least 0 [s].
             q: (n, nj) positions [rad or m].
             qd: (n, nj) velocities, None if they are not given.
-            qdd: (n, nj) accelerations, likewise; they need velocities.
-            start_time: time of the states at which it starts; one that has passed is joined on its way [s].
+            qdd: (n, nj) accelerations, likewise; they require velocities.
+            start_time: start in the time of the states; if it has passed, it is joined midway [s].
 
         Raises:
-            ArgumentError: what is wrong with the points; the trajectory before goes on.
+            ArgumentError: the points are invalid; the previous trajectory continues.
         """
         q_now, qd_now = self._now or (np.zeros(self._model.nj), np.zeros(self._model.nj))
         passed = max(self._time - start_time, 0.0)
         made = JointTrajectory(times, q, qd, qdd, q_now, qd_now, _BLEND, passed)
         self._start = float(start_time)
-        if self._now is None:  # the state in which it begins is not known yet
+        if self._now is None:  # the initial state is not known yet
             self._waiting = (times, q, qd, qdd)
         else:
             self._trajectory, self._waiting = made, None
 
     def update(self, state: RobotState) -> Setpoint:
-        """Torques for a state; on feet also the positions and velocities that the drives are to follow."""
+        """Torques for a state; on feet, also positions and velocities that the drives track."""
         model, settings = self._model, self.settings
         skip = model.nv - model.nj
         q_j, qd_j = state.q[model.nq - model.nj :], state.u[skip:]
@@ -123,13 +123,13 @@ class ComputedTorque:
         return Setpoint(tau + friction, q_r.copy(), qd_r.copy(), down)
 
     def change(self, settings: ControlSettings) -> None:
-        """Take other frequency, damping, friction and threshold, without beginning anew."""
+        """Change frequency, damping, friction and threshold without a restart."""
         self.settings = settings
 
     def _on_feet(self, state: RobotState, qdd: Floats, feet: tuple[int, ...]) -> Floats:
-        """Torques (nj,) for accelerations of the joints, with some feet on the ground.
+        """Torques (nj,) for accelerations of the joints, with some feet in contact.
 
-        A base without feet on the ground counts as carried by something else.
+        Without feet in contact, the base is assumed to be supported by something else.
         """
         model, points = self._model, self._points
         assert points is not None
@@ -138,14 +138,14 @@ class ComputedTorque:
             return inverse_dynamics(model, state.q, state.u, du)[6:]
         J = points.jacobian(state.q, feet)
         left = -points.bias(state.q, state.u, feet) - J[:, 6:] @ qdd
-        # turning counts by the way that it is at the length of a leg
+        # rotations are multiplied by the leg length
         du[:6] = np.linalg.lstsq(J[:, :6] * points.row_scale, left, rcond=_RANK)[0] * points.row_scale
         wanted = inverse_dynamics(model, state.q, state.u, du)
         forces = forces_for(points, J, feet, wanted, self.settings.mu)
         return np.asarray((wanted - forces[list(feet)].ravel() @ J)[6:])
 
     def _reference(self, state: RobotState, q_j: Floats, qd_j: Floats) -> tuple[Floats, Floats, Floats]:
-        """Positions, velocities and accelerations to follow now."""
+        """Current reference positions, velocities and accelerations."""
         if self._hold is None:
             self._hold = np.clip(q_j, self._model.q_min, self._model.q_max)
         if self._waiting is not None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which feet carry, from measured forces that answer to our own torques.
+"""Which feet carry load, from measured forces that react to our own torques.
 
-A foot that is not counted on gets no load, so that its force falls, and rises again when it is counted on: a
-threshold alone makes feet chatter. Forces are therefore smoothed, and a foot that carries is given up at half
-of the threshold only.
+A foot that is assumed not to carry gets no load, so its force drops; it rises again when the foot is assumed
+to carry. A plain threshold would make the contact state chatter. Forces are therefore smoothed, and a foot
+stops carrying only below half of the threshold.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
 
 _SMOOTHING = 0.03  # time constant [s]
-_LONGEST_GAP = 1.0  # between two states; after more, or back in time, it begins anew [s]
+_LONGEST_GAP = 1.0  # between two states; after a longer gap, or if time goes back, it restarts [s]
 
 
 class ContactDetector:
-    """The feet that carry; in the beginning, and where nobody measures forces, all of them."""
+    """The feet that carry load; all of them at the start and if forces are not measured."""
 
     def __init__(self, model: Model) -> None:
         self._points = foot_points(model)
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Restart."""
         count = self._points.count
         self._time = math.nan
         self._share = np.ones(count)
         self._carries = np.ones(count, dtype=np.bool_)
 
     def update(self, state: RobotState, threshold: float) -> tuple[int, ...]:
-        """Indices into foot_names of the feet that carry.
+        """Indices into foot_names of the feet that carry load.
 
         Args:
             state: measured state.
-            threshold: share of a foot's part of the weight, from which on it carries.
+            threshold: force at which a foot carries, relative to its share of the weight.
         """
         points = self._points
         if state.foot_forces is None or not points.count:

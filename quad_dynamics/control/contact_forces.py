@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forces on the feet that give the base the acceleration that it is to have, within friction.
+"""Forces on the feet that give the base its desired acceleration, within friction.
 
-The base has no motor: the six upper rows of
+The base is not actuated: the six upper rows of
 
     M du + h = S^T tau + sum_i J_i^T f_i
 
-must hold by the forces f_i alone, the rows of the joints then give the torques. With three feet or more there
-are many such forces, and the smallest are taken. Where these leave a friction cone, the nearest balance
-within pyramids inside the cones is found by non-negative least squares on their edges (Lawson and Hanson
-1974, chapter 23).
+must be satisfied by the forces f_i alone; the rows of the joints then give the torques. With three or more
+feet there are many such forces, and the minimum-norm solution is used. If it leaves a friction cone, the
+nearest solution within pyramids inside the cones is found by non-negative least squares on their edges
+(Lawson and Hanson 1974, chapter 23).
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from quad_dynamics.model.model import Model
 
 # Singular values below this share of the largest are directions in which the feet cannot push.
 _RANK = 1e-6
-# Share of a wrench that a solution may miss.
+# Relative error of the wrench that is allowed.
 _EXACT = 1e-9
-# Weight of the smallness of forces against balance, where forces are at the edges of their pyramids.
+# Weight of the norm of the forces relative to balance, if forces are at the edges of their pyramids.
 _SMALL = 1e-6
 
 
 class FootPoints:
-    """The points with which the feet of a robot touch the ground.
+    """The contact points of the feet of a robot.
 
     Attributes:
         count: number of feet.
-        up: (3,) away from gravity, in world axes.
+        up: (3,) opposite to gravity, in world axes.
         weight: of the robot [N].
         length: of the legs, which makes moments comparable with forces [m].
     """
@@ -62,15 +62,15 @@ class FootPoints:
         ]
         self._levers = [_cross_matrix(-radius * self.up) for _, radius in balls]
         self._jacobian = np.empty((6, model.nv))
-        # compiled now, and not at the first tick of a controller
+        # compiles now, and not at the first update of a controller
         inverse_dynamics(model, model.neutral, np.zeros(model.nv), np.zeros(model.nv))
-        # moments count by the force that they are at the length of a leg
+        # moments are divided by the leg length
         self.row_scale = np.array([1.0, 1.0, 1.0, *(3 * [1.0 / self.length])])
 
     def jacobian(self, q: Floats, feet: Sequence[int]) -> Floats:
         """(3 k, nv) Jacobian of the points of k feet: their velocities in world axes are J u.
 
-        A round foot touches with the point of its surface that is lowest, which is what rolls.
+        A round foot touches the ground with its lowest point, so it rolls.
 
         Args:
             q: (nq,) configuration.
@@ -84,10 +84,10 @@ class FootPoints:
         return J
 
     def bias(self, q: Floats, u: Floats, feet: Sequence[int]) -> Floats:
-        """(3 k,) dJ/dt u of the points of k feet that roll on the ground: J du = -bias keeps them on it.
+        """(3 k,) dJ/dt u of the points of k feet that roll on the ground: J du = -bias keeps them in contact.
 
-        A foot of radius R on a ground with the normal n rolls with v = w x R n, so that its centre's
-        acceleration is dw/dt x R n, and nothing quadratic in w is left.
+        A foot of radius R on ground with the normal n rolls with v = w x R n, so the acceleration of its
+        centre is dw/dt x R n, without terms quadratic in w.
         """
         motion, found = np.empty(12), np.empty(3 * len(feet))
         for row, foot in enumerate(feet):
@@ -139,12 +139,12 @@ def torques_and_forces(
         q: (nq,) configuration.
         u: (nv,) velocity.
         du: (nv,) acceleration.
-        feet: indices of the feet that carry.
-        mu: friction; forces stay within the cone about the direction against gravity.
+        feet: indices of the feet that carry load.
+        mu: friction; forces stay within the cone about the direction opposite to gravity.
 
     Returns:
         (nj,) torques M du + h - J^T f of the joints' rows [N m or N], and (feet, 3) forces in world axes [N]
-        of all feet in the order of foot_names; zero for those that do not carry.
+        of all feet in the order of foot_names; zero for those without load.
     """
     points = foot_points(model)
     wanted = inverse_dynamics(model, q, u, du)
@@ -158,11 +158,11 @@ def torques_and_forces(
 
 
 def forces_for(points: FootPoints, J: Floats, feet: Sequence[int], wanted: Floats, mu: float) -> Floats:
-    """Forces (feet, 3) whose effect on the base is nearest to the wanted one.
+    """Forces (feet, 3) whose effect on the base is closest to the desired one.
 
     Args:
         points: of the robot.
-        J: (3 k, nv) Jacobian of the feet that carry.
+        J: (3 k, nv) Jacobian of the feet that carry load.
         feet: their indices.
         wanted: (nv,) M du + h.
         mu: friction.
@@ -180,12 +180,12 @@ def forces_for(points: FootPoints, J: Floats, feet: Sequence[int], wanted: Float
 
 
 def _smallest(A: Floats, b: Floats) -> Floats:
-    """The smallest x with A x = b, or nearest to it: by Cholesky of A A^T where three feet or more carry."""
+    """Minimum-norm solution of A x = b, or least squares: by Cholesky of A A^T with three or more feet."""
     if A.shape[1] > 6:
         _, y, info = dposv(A @ A.T, b)
         x = y @ A
         missed = A @ x - b
-        # Feet in a line may pass Cholesky with a useless result; what it misses tells.
+        # With feet in a line, Cholesky may succeed with a useless result; its residual tells.
         if info == 0 and missed @ missed < _EXACT**2 * (1.0 + b @ b):
             return np.asarray(x)
     return np.asarray(np.linalg.lstsq(A, b, rcond=_RANK)[0])
@@ -194,12 +194,12 @@ def _smallest(A: Floats, b: Floats) -> Floats:
 def _in_cones(f: Floats, up: Floats, mu: float) -> bool:
     normal = f @ up
     squares = np.einsum('ij,ij->i', f, f)
-    # |f|^2 <= (1 + mu^2) f_n^2, with a little for rounding
+    # |f|^2 <= (1 + mu^2) f_n^2, with a tolerance for rounding
     return bool((normal >= 0.0).all() and (squares <= (1.0 + mu * mu) * (1.0 + 1e-9) * normal * normal).all())
 
 
 def _within_pyramids(A: Floats, b: Floats, points: FootPoints, mu: float, k: int) -> Floats:
-    """(k, 3) forces as non-negative sums of the edges of pyramids that lie in the cones."""
+    """(k, 3) forces as non-negative sums of the edges of pyramids inside the cones."""
     edges = pyramid_edges(points.up, mu)
     AE = np.concatenate([A[:, 3 * i : 3 * i + 3] @ edges.T for i in range(k)], axis=1)
     columns = AE.shape[1]
@@ -207,13 +207,13 @@ def _within_pyramids(A: Floats, b: Floats, points: FootPoints, mu: float, k: int
     stacked = np.concatenate([AE, small * np.eye(columns)])
     try:
         share = nnls(stacked, np.concatenate([b, np.zeros(columns)]))[0]
-    except RuntimeError:  # too many iterations: the part of the smallest forces that pushes upward
+    except RuntimeError:  # too many iterations: the upward part of the minimum-norm forces
         share = np.maximum(np.linalg.lstsq(AE, b, rcond=_RANK)[0], 0.0)
     return np.asarray(share.reshape(k, -1) @ edges)
 
 
 def pyramid_edges(up: Floats, mu: float) -> Floats:
-    """(4, 3) edges of the pyramid that touches the cone about `up` from within, each of height one."""
+    """(4, 3) edges of the pyramid inscribed in the cone about `up`, each of height one."""
     side = np.cross(up, [0.0, 1.0, 0.0] if abs(up[1]) < 0.9 else [1.0, 0.0, 0.0])
     side /= np.linalg.norm(side)
     other = np.cross(up, side)

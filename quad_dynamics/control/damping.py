@@ -12,7 +12,7 @@ from quad_dynamics.model.model import Model
 
 
 class Damping:
-    """A robot that stands sinks to the ground with it, slowly enough not to break."""
+    """Damps all joints; a standing robot sinks slowly to the ground."""
 
     phase = ''
 
@@ -20,11 +20,11 @@ class Damping:
         self._nj = model.nj
 
     def start(self, state: RobotState) -> None:
-        """Nothing to remember."""
+        """No state to store."""
 
     def update(self, state: RobotState | None) -> Setpoint:
-        """No torque, zero velocity, for any state and for none: this must work when nothing else does."""
+        """Zero torque and zero velocity, with or without a state: this must work when nothing else does."""
         return Setpoint(np.zeros(self._nj), None, np.zeros(self._nj))
 
     def change(self, settings: ControlSettings) -> None:
-        """Nothing to change: the drives have the gains."""
+        """Nothing to change: the gains belong to the drives."""

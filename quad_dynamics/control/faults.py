@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What went wrong, and whether somebody has to look at it before the robot moves again."""
+"""Faults, and whether they latch until someone has checked the robot."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from collections.abc import Callable
 
 FaultHandler = Callable[[str, str], None]
 
-# So many exceptions in this time of the states latch [s].
+# Number of exceptions that latch, and the time in which they must occur [s].
 _MOST_EXCEPTIONS, _WINDOW = 3, 1.0
 
 
 class Faults:
-    """Hands faults on, and remembers the one that latches.
+    """Reports faults, and stores the one that latches.
 
     Attributes:
-        latched: what was wrong, '' if nothing is.
-        kind: of what latched.
+        latched: the latched fault, '' if there is none.
+        kind: of the latched fault.
     """
 
     def __init__(self, on_fault: FaultHandler | None = None) -> None:
-        """Begin without faults.
+        """Start without faults.
 
         Args:
-            on_fault: gets kind and text of each.
+            on_fault: called with kind and text of each fault.
         """
         self._on_fault = on_fault or (lambda kind, text: None)
         self._times: deque[float] = deque(maxlen=_MOST_EXCEPTIONS)
         self.latched = self.kind = ''
 
     def note(self, kind: str, text: str) -> None:
-        """A fault that passes by itself."""
+        """Report a transient fault."""
         self._on_fault(kind, text)
 
     def latch(self, kind: str, text: str) -> None:
-        """A fault that stays until `recover`."""
+        """Report a fault that persists until `recover`."""
         self._on_fault(kind, text)
         if not self.latched:
             self.latched, self.kind = text, kind
 
     def exception(self, error: Exception, time: float) -> None:
-        """An exception of a control law at the time of a state [s]; several within a second latch."""
+        """Report an exception of a control law at the time of a state [s]; several within a second latch."""
         text = f'{type(error).__name__}: {error}'
         self._times.append(time)
-        # Times that differ by less than the window in either direction: time may have begun anew.
+        # Times that differ by less than the window in either direction: time may have been reset.
         if len(self._times) == _MOST_EXCEPTIONS and abs(time - self._times[0]) <= _WINDOW:
             self.latch('exception', text)
         else:
             self.note('exception', text)
 
     def recover(self) -> str:
-        """Forget what has latched, and return it."""
+        """Clear the latched fault, and return it."""
         was, self.latched, self.kind = self.latched, '', ''
         self._times.clear()
         return was

@@ -11,14 +11,14 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
 
 _SHORTEST_STEP = 1e-4  # between two states of the observer [s]
-_LONGEST_WAIT = 8e-3  # for a base that moves: one at rest stays the same to the last digit [s]
+_LONGEST_WAIT = 8e-3  # for a moving base: the state of one at rest does not change at all [s]
 
 
 class FootForceEstimator:
-    """The momentum observer, fed with states as they come.
+    """The momentum observer, updated with incoming states.
 
-    Odometry comes less often than joint states. A momentum of old base and new joint velocities would be
-    none; so the observer waits for the base, with the mean of the torques since.
+    Odometry is less frequent than joint states. Momentum computed from old base velocities and new joint
+    velocities would be wrong, so the observer waits for the base, and uses the mean of the torques since.
     """
 
     def __init__(self, model: Model, gain: float) -> None:
@@ -27,7 +27,7 @@ class FootForceEstimator:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew with the next state."""
+        """Restart with the next state."""
         self.observer.reset()
         self._before: RobotState | None = None
         self._tau, self._count = np.zeros(self._model.nj), 0
@@ -52,7 +52,7 @@ class FootForceEstimator:
         return self._model.floating_base and before[:7].tobytes() == now[:7].tobytes()
 
     def forces(self) -> Floats:
-        """(feet, 3) in world axes [N]; zero before there is anything to tell."""
+        """(feet, 3) in world axes [N]; zero before the first estimate."""
         if self._before is None or not self._model.foot_names:
             return np.zeros((len(self._model.foot_names), 3))
         return self.observer.foot_forces(self._before.q, self.observer.residual)

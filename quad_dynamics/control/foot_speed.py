@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a robot can walk before its joints are too slow for the way of its feet.
+"""How fast a robot can walk before its joints are too slow for the motion of its feet.
 
-The way of a foot from its hip is that of `swing.py` less the way of the body: at a duty factor of one half, a
-foot passes its hip 2.75 times as fast as the body goes, and rises meanwhile. It is followed by inverse
-kinematics at many velocities; the joint speeds that it asks for are compared with the limits.
+The motion of a foot relative to its hip is that of `swing.py` minus the motion of the body: at a duty factor
+of one half, a foot passes its hip 2.75 times as fast as the body moves, and rises at the same time. It is
+evaluated by inverse kinematics at many velocities, and the joint speeds are compared with the limits.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from quad_dynamics.planning.stance_geometry import StanceGeometry
 Vec3 = tuple[float, float, float]
 
 _DIRECTIONS = 8
-_LEAST, _MOST, _COUNT = 0.05, 1.6, 12  # velocities that are tried, over the fastest, and how many
-_SAMPLES = 7  # of a swing
+_LEAST, _MOST, _COUNT = 0.05, 1.6, 12  # tested velocities relative to the fastest, and their number
+_SAMPLES = 7  # samples of a swing
 _ITERATIONS = 5  # of the inverse kinematics
 _DAMPING = 0.02  # of the inverse of a leg, in leg lengths
-# Joint speeds over the limits: at most so much for lifting a foot on the spot, and so much in all. Peaks are
-# short, and a foot that falls behind for a moment comes down in time nevertheless.
+# Largest ratios of joint speeds to their limits: for lifting a foot in place, and in total. Peaks are short,
+# and a foot that lags behind for a moment still touches down in time.
 _LIFT, _PEAK = 0.5, 1.1
-# The same above which feet swing evenly: the joints would not even lift them as high as asked for.
+# Ratio for lifting above which feet swing evenly, because the joints cannot reach the step height.
 _EVEN = 1.0
 
 
@@ -43,10 +43,10 @@ class FootSpeeds:
     """Largest velocities at which the body may pass over each foot.
 
     Attributes:
-        step_height: that the joints can follow, at most the one asked for, over the length of the legs.
-        even: whether feet swing evenly, because joints are too slow for the usual way.
-        places: (legs, 2) of the feet of a robot that stands, from its base [m].
-        most: (legs, directions) velocities in evenly spaced directions, from ahead to the left; may be
+        step_height: that the joints can follow, at most the desired one, in leg lengths.
+        even: whether feet swing evenly, because joints are too slow for the usual motion.
+        places: (legs, 2) positions of the feet of a standing robot, from its base [m].
+        most: (legs, directions) velocities in evenly spaced directions, from forward to the left; may be
             infinite [m/s].
     """
 
@@ -57,12 +57,12 @@ class FootSpeeds:
 
     @cached_property
     def alone(self) -> Vec3:
-        """Largest velocities of the base forward, sideways and of turning, each alone [m/s, m/s, rad/s]."""
+        """Largest velocities of the base forward, sideways and turning, each alone [m/s, m/s, rad/s]."""
         x, y, turn = (max(self.share(*axis), self.share(*-axis)) for axis in np.eye(3))
         return _inverse(x), _inverse(y), _inverse(turn)
 
     def share(self, vx: float, vy: float, wz: float) -> float:
-        """How much of what the joints can follow is needed; above 1 they are too slow.
+        """Ratio of a velocity to the largest one that the joints can follow; above 1 they are too slow.
 
         Args:
             vx: of the base, forward [m/s].
@@ -88,15 +88,15 @@ def foot_speeds(
     fastest: float,
     pace: Callable[[float], float],
 ) -> FootSpeeds:
-    """Follow the way of the feet at many velocities, and see which the joints can follow.
+    """Evaluate the motion of the feet at many velocities, and find which ones the joints can follow.
 
     Args:
         model: a robot with legs and a standing pose.
-        geometry: of the robot that stands.
-        gait: whose swing and stance times count.
-        step_height: that is asked for, over the length of the legs.
-        fastest: velocity at which legs reach far enough [m/s].
-        pace: rate of the clock of the gait at a velocity [m/s].
+        geometry: of the standing robot.
+        gait: determines swing and stance times.
+        step_height: desired, in leg lengths.
+        fastest: velocity at which the reach of the legs suffices [m/s].
+        pace: rate of the gait clock at a velocity [m/s].
     """
     on_the_spot = _needed_speeds(model, geometry, [_way(gait, geometry, 0.0, 0.0, step_height, 1.0, False)])
     slow = float(on_the_spot.max())
@@ -116,7 +116,7 @@ def foot_speeds(
 def _way(
     gait: Gait, geometry: StanceGeometry, vx: float, vy: float, step_height: float, rate: float, even: bool
 ) -> list[tuple[Vec3, Vec3]]:
-    """Positions and velocities of a foot, from where it stands, in axes of the base [m, m/s]."""
+    """Positions and velocities of a foot relative to its standing position, in base axes [m, m/s]."""
     period = gait.period / (geometry.rate * rate)
     stance, swing = gait.duty * period, (1.0 - gait.duty) * period
     way: list[tuple[Vec3, Vec3]] = []
@@ -133,7 +133,7 @@ def _way(
 
 
 def _needed_speeds(model: Model, geometry: StanceGeometry, ways: list[list[tuple[Vec3, Vec3]]]) -> Floats:
-    """(ways, legs) speed of the fastest joint over its limit, if the foot of a leg goes a way."""
+    """(ways, legs) speed of the fastest joint over its limit, if the foot of a leg follows a path."""
     p, v = np.moveaxis(np.array(ways).reshape(-1, 2, 3), 1, 0)
     _, stall, slope = motor_limits(model)
     with np.errstate(divide='ignore', invalid='ignore'):
@@ -149,7 +149,7 @@ def _needed_speeds(model: Model, geometry: StanceGeometry, ways: list[list[tuple
 
 
 def _joint_speeds(model: Model, leg: Leg, geometry: StanceGeometry, p: Floats, v: Floats) -> Floats:
-    """(N, joints) speeds of a leg, of whose foot N positions p and velocities v from the base are given."""
+    """(N, joints) speeds of a leg for N positions p and velocities v of its foot relative to the base."""
     q = np.zeros((len(p), model.nq))
     q[:, 6], q[:, 7:] = 1.0, geometry.posture
     joints, damping = np.array(leg.joint_indices), (_DAMPING * geometry.length) ** 2 * np.eye(3)
@@ -166,10 +166,10 @@ def _joint_speeds(model: Model, leg: Leg, geometry: StanceGeometry, p: Floats, v
 
 
 def _crossing(speeds: Floats, needed: Floats) -> float:
-    """The first velocity at which a joint is as fast as it may be [m/s]."""
+    """The first velocity at which a joint reaches its allowed speed [m/s]."""
     above = np.flatnonzero(needed > _PEAK)
     i = int(above[0]) if len(above) else len(speeds) - 1
-    if i == 0 or not len(above):  # outside of what was tried
+    if i == 0 or not len(above):  # outside the tested range
         return _PEAK * float(speeds[i]) * _inverse(float(needed[i]))
     part = (_PEAK - needed[i - 1]) / (needed[i] - needed[i - 1])
     return float(speeds[i - 1] + part * (speeds[i] - speeds[i - 1]))

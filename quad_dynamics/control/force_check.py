@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether force sensors of the feet are good enough to tell which feet are down.
+"""Whether the force sensors of the feet are accurate enough to detect contact.
 
-The error of a load cell is some newtons, whatever the robot weighs. A sensor that is off by as much as a
-foot carries says nothing, and a robot that believes it falls. The ground only pushes: if a foot seems to be
-pulled by half of what it should carry, or all feet together seem to carry half as much again as the robot
-weighs while it stands, sensors are off by that much. Then all of them are left out, and schedule and
-kinematics decide.
+The error of a load cell is a few newtons, whatever the weight of the robot. A sensor whose error is as large
+as the load of a foot is useless, and a robot that relies on it falls. The ground can only push. If a foot
+seems to be pulled by half of its share of the weight, or if all feet together seem to carry 1.5 times the
+weight of the robot while it stands, the sensors have an error of that size. All of them are then ignored, and
+schedule and kinematics decide.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-_FILTER = 0.05  # time constant of the forces that are looked at [s]
-_PULL = 0.5  # of a foot's part of the weight, at which it seems to be pulled
-_TOO_MUCH = 1.5  # weights that all feet together seem to carry
+_FILTER = 0.05  # time constant of the filtered forces [s]
+_PULL = 0.5  # pulling force that is implausible, relative to a foot's share of the weight
+_TOO_MUCH = 1.5  # total force that is implausible, relative to the weight
 
 
 class ForceCheck:
-    """Looks for forces that cannot be.
+    """Detects implausible forces.
 
     Attributes:
-        is_good: whether none was seen since the reset.
+        is_good: whether no implausible force has been detected since the reset.
     """
 
     def __init__(self, weight: float, feet: int) -> None:
-        """Begin anew.
+        """Prepare the check.
 
         Args:
             weight: of the robot [N].
-            feet: number of them.
+            feet: number of feet.
         """
         self._weight, self._share, self._feet = weight, weight / feet, feet
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Restart."""
         self.is_good, self._forces = True, [self._share] * self._feet
 
     def look(self, forces: Sequence[float], stands: bool, dt: float) -> None:
@@ -44,8 +44,8 @@ class ForceCheck:
 
         Args:
             forces: of the ground on each foot [N].
-            stands: whether the robot stands on all feet, and has no reason to push harder.
-            dt: since the last ones [s].
+            stands: whether the robot stands on all feet without a reason to push harder.
+            dt: time since the previous call [s].
         """
         keep = math.exp(-dt / _FILTER)
         self._forces = [f + keep * (old - f) for old, f in zip(self._forces, forces, strict=True)]

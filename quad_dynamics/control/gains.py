@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gains of the joint drives: as the settings say, or those that suit the robot."""
+"""Gains of the joint drives: from the settings, or default gains for the robot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def drive_gains(model: Model, settings: ControlSettings, dt: float = 1e-3) -> tu
         dt: time step of the drives [s].
 
     Raises:
-        ArgumentError: another number of gains.
+        ArgumentError: wrong number of gains.
     """
     by_weight = default_gains(model, dt)
     kp = _for_joints(model, 'kp', settings.kp, by_weight[0])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything between a command and what whole-body control follows.
+"""Everything between a velocity command and the references of whole-body control.
 
-It ramps the command, decides when to walk and when to stand, runs the clock of the gait, finds which feet are
-down, and plans. `Walker` has one, and so has planner_node, which sends its plans to another process.
+It ramps the command, decides when to walk and when to stand, runs the gait clock, determines which feet are
+in contact, and plans. `Walker` has one, and so has planner_node, which sends its plans to another process.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from quad_dynamics.planning.stance_geometry import stance_geometry
 
 Vec3 = tuple[float, float, float]
 
-_LONGEST_GAP = 0.2  # between two states; time beyond it is not counted [s]
-_COMMAND_ZERO = 0.01  # commands below this are none, in sqrt(g l) and sqrt(g / l)
-_CALM = 0.08  # velocity below which the body may stop walking, in sqrt(g l)
-_CAPTURED = 0.25  # distance of the capture point from the middle of the feet that makes it walk, in l
-_APPROACH, _APPROACH_STRIDES = 'trot', 1.0  # gait and number of the first steps of some gaits
-_LEAD = 0.25  # strides for which the body prepares for the first lift-off; longer, and it leaves feet behind
-_QUICKER = 2.0  # how much more a velocity that the body lacks shortens steps than one that is commanded
-_FIRST_STEPS = 1.0  # strides that it walks at least
-# A robot whose joints are within this of the standing pose, and whose base is tilted by less than this, need
-# not get up first [rad or m, rad].
+_LONGEST_GAP = 0.2  # between two states; longer gaps count as this [s]
+_COMMAND_ZERO = 0.01  # commands below this count as zero, in sqrt(g l) and sqrt(g / l)
+_CALM = 0.08  # velocity below which the robot may stop walking, in sqrt(g l)
+_CAPTURED = 0.25  # distance of the capture point from the centre of the feet at which it starts to walk, in l
+_APPROACH, _APPROACH_STRIDES = 'trot', 1.0  # gait of the first steps of some gaits, and number of strides
+_LEAD = 0.25  # strides before the first lift-off; with more, the body leaves the feet behind
+_QUICKER = 2.0  # weight of a velocity error relative to a command when steps are shortened
+_FIRST_STEPS = 1.0  # minimum number of strides
+# A robot whose joints are within this distance of the standing pose, and whose base is tilted by less than
+# this, does not need to get up first [rad or m, rad].
 _AT_HOME, _LEVEL = 0.25, 0.28
 
 
@@ -54,9 +54,9 @@ class GaitPlanner:
     Attributes:
         geometry: lengths of the robot.
         steps: the legs.
-        body: where the body should be.
+        body: reference of the body.
         ground: the plane below the feet.
-        counts: what happened since the reset.
+        counts: events since the reset.
         phase: 'stand', 'walk' or 'stop'.
         axes: (3, 3) orientation R_WC of the control frame.
     """
@@ -65,7 +65,7 @@ class GaitPlanner:
         """Prepare everything for a robot.
 
         Raises:
-            ArgumentError: the robot has not four legs, or no standing pose.
+            ArgumentError: the robot does not have four legs, or has no standing pose.
         """
         names = [leg.name for leg in model.legs]
         if not model.floating_base or model.standing is None or sorted(names) != sorted(LEG_ORDER):
@@ -96,7 +96,7 @@ class GaitPlanner:
         self.reset(RobotState(0.0, np.zeros(model.nq), np.zeros(model.nv), None, np.zeros(model.nj)))
 
     def _find_foot_speeds(self, step_height: float) -> None:
-        """What the joints can follow in each gait."""
+        """Compute what the joints can follow in each gait."""
         steps = self.steps
         self._foot_speeds = {
             name: foot_speeds(
@@ -112,15 +112,15 @@ class GaitPlanner:
         self._set_swing()
 
     def _set_swing(self) -> None:
-        """Let feet swing as the joints can follow in the gait."""
+        """Set the swing motion that the joints can follow in the current gait."""
         found = self._foot_speeds[self._gait]
         self.steps.step_height, self.steps.even = found.step_height, found.even
 
-    # ---------------------------------------------------------------- what is asked of it
+    # ---------------------------------------------------------------- commands
 
     @property
     def gait(self) -> str:
-        """Name of the gait; legs go over to another one without being pulled out of their strides."""
+        """Name of the gait; a change does not interrupt the stride of any leg."""
         return self._gait
 
     @gait.setter
@@ -146,7 +146,7 @@ class GaitPlanner:
         skid = self.steps.skid
         if skid is None:
             return most
-        # feet that are down hold the base against going sideways; it turns while they slide
+        # stance feet prevent lateral motion of the base; it turns while they slide
         turn = min(most[2], skid.fastest)
         return (most[0], 0.0, turn) if abs(skid.along) < 0.25 * math.pi else (0.0, most[1], turn)
 
@@ -164,11 +164,11 @@ class GaitPlanner:
             wz: turning to the left [rad/s].
 
         Returns:
-            Whether it is within `largest_command`, and the joints are fast enough for all of it at once; else
-            the robot goes slower.
+            Whether it is within `largest_command`, and the joints are fast enough for the combination;
+            otherwise the robot walks more slowly.
 
         Raises:
-            ArgumentError: a value that is not finite; the command is as before then.
+            ArgumentError: a value is not finite; the command is unchanged.
         """
         wanted = (float(vx), float(vy), float(wz))
         for name, value in zip(('vx', 'vy', 'wz'), wanted, strict=True):
@@ -189,7 +189,7 @@ class GaitPlanner:
         return self.phase == 'walk' and self._now >= self._lead_until
 
     def change(self, settings: WalkerSettings) -> None:
-        """Take other settings, without beginning anew; the height stays as it is."""
+        """Change settings without a restart; the height is kept."""
         if settings.gait != self._settings.gait:
             self.gait = settings.gait
         if settings.step_height != self._settings.step_height:
@@ -201,7 +201,7 @@ class GaitPlanner:
     # ---------------------------------------------------------------- states
 
     def reset(self, state: RobotState) -> None:
-        """Begin anew at the time of a state; where it begins, the next view says."""
+        """Restart at the time of a state; the next view gives the initial pose."""
         self.counts = Counts()
         self._force_check.reset()
         self.phase = 'stand'
@@ -214,24 +214,24 @@ class GaitPlanner:
         self._obeys = self._is_up = self._waits = False
 
     def stands(self, state: RobotState) -> bool:
-        """Whether the joints are about where they are when standing, and the base is level."""
+        """Whether the joints are close to the standing pose, and the base is level."""
         near = np.abs(state.q[7:] - self.geometry.posture)[self._legs].max() < _AT_HOME
         return bool(near and 2.0 * math.hypot(state.q[3], state.q[4]) < _LEVEL)
 
     def view(self, state: RobotState) -> RobotView:
-        """What follows from a state; one view is valid at a time.
+        """Quantities derived from a state; only one view is valid at a time.
 
         Raises:
-            ArgumentError: a state that is not finite, or of a wrong shape.
+            ArgumentError: the state is not finite, or has a wrong shape.
         """
         return self._viewer.view(state)
 
     def advance(self, view: RobotView, asked: list[float]) -> float:
-        """Go on to a view: command, phase, clock, contacts, ground, and the place of the body.
+        """Advance to a view: command, phase, clock, contacts, ground, and reference of the body.
 
         Args:
-            view: now.
-            asked: normal forces that the feet should carry [N].
+            view: current view.
+            asked: normal forces that were commanded for the feet [N].
 
         Returns:
             Time that has passed [s].
@@ -267,12 +267,12 @@ class GaitPlanner:
         return None
 
     def _keep_time(self, view: RobotView, dt: float) -> bool:
-        """Follow the command, decide what to do, advance the clock; whether the first lift-off is to come."""
+        """Follow the command, decide the phase, advance the clock; whether the first lift-off is pending."""
         steps, body = self.steps, self.body
         if self._obeys:
             return False
         body.follow(self._wanted(view.time), dt)
-        if steps.schedule is not None:  # feet come down as somebody else has planned
+        if steps.schedule is not None:  # touch-downs follow the external plan
             return False
         self._decide(view)
         steps.set_pace(self._pace(view), view)
@@ -283,7 +283,7 @@ class GaitPlanner:
         return leads
 
     def _pace(self, view: RobotView) -> list[float]:
-        """The command, made faster by what the body lacks to it: steps after a push are quicker."""
+        """The command plus the weighted velocity error, so that steps are quicker after a push."""
         pace = list(self.body.command)
         if self._settings.planner != 'simple' and not self.body.brakes:
             vx, vy = self.body.com_velocity(view.yaw)
@@ -292,7 +292,7 @@ class GaitPlanner:
         return pace
 
     def _begin(self, view: RobotView) -> None:
-        """Begin with all feet on the ground."""
+        """Start with all feet on the ground."""
         self.steps.reset(view.time, view.motions)
         self.ground.reset(self.steps.soles)
         self.body.reset(view.com, view.yaw)
@@ -302,27 +302,27 @@ class GaitPlanner:
 
     @property
     def motion_plan(self) -> MotionPlan | None:
-        """The plan that is followed; None if there is none."""
+        """The current plan; None if there is none."""
         return self._plans.plan
 
     def update(self, state: RobotState) -> MotionPlan | None:
-        """The plan for a state where one is due, for somebody else to follow; else None.
+        """The plan for a state if one is due, to be followed by another process; else None.
 
         Raises:
-            ArgumentError: a state that is not finite, or of a wrong shape.
+            ArgumentError: the state is not finite, or has a wrong shape.
         """
         self._made = None
         view = self.view(state)
         if state.time - self._now > _LONGEST_GAP and not self._must_begin:
             self.reset(state)
-            self._waits = True  # until who follows has let the robot stop
+            self._waits = True  # until the follower has stopped the robot
         calm = math.hypot(view.velocity[0], view.velocity[1]) < _CALM * self.geometry.speed
         if self._waits and not calm:
             return None
         self._waits, self._is_up = False, self._is_up or self.stands(state)
         if self._is_up:
             self.advance(view, [0.0] * len(self._foot_of_leg))
-            self.steps.targets(view, self.body, self.ground)  # where the feet go: what balance is judged by
+            self.steps.targets(view, self.body, self.ground)  # foot targets, which the balance check uses
             return self._made
         self._begin(view)
         if not self._planning.is_due(view.time, self._settings.plan_period):
@@ -330,7 +330,7 @@ class GaitPlanner:
         return self._make(view)
 
     def follow(self, plan: MotionPlan) -> None:
-        """Follow a plan of somebody else from now on; with `planner` 'external' only."""
+        """Follow an external plan from now on; only with `planner` 'external'."""
         self._plans.take(plan)
 
     def _make(self, view: RobotView) -> MotionPlan | None:
@@ -341,7 +341,7 @@ class GaitPlanner:
         )
 
     def _plan(self, view: RobotView) -> None:
-        """Make plans, and take the way of the body and footholds from them."""
+        """Make plans, and take the reference of the body and the footholds from them."""
         settings, plans = self._settings, self._plans
         self.steps.planned = None
         if settings.planner == 'simple':
@@ -364,16 +364,16 @@ class GaitPlanner:
         self.steps.surprise = plans.surprise()
 
     def _lacks_plans(self, time: float) -> bool:
-        """Whether plans of its own have failed for so long that it must stop, with simple steps."""
+        """Whether its own plans have failed for so long that it must stop, with simple steps."""
         if self._settings.planner != 'com_splines' or self.phase == 'stand' or self._plans.plan is None:
             return False
         return self._plans.age(time) > self._planning.hold
 
     def _obey(self, view: RobotView) -> None:
-        """Take phase, command and contacts from a plan of somebody else, while it is not too old.
+        """Take phase, command and contacts from an external plan, unless it is too old.
 
-        Where it is, feet in the air come down as it has planned, and then this planner goes on: it stops,
-        with steps of its own where it must.
+        If it is, swing feet touch down as planned, and then this planner takes over: it stops, with its own
+        steps if necessary.
         """
         plans, body, steps = self._plans, self.body, self.steps
         plans.advance(view.time, 0.0, view.com, view.velocity)
@@ -393,14 +393,14 @@ class GaitPlanner:
         if steps.schedule is not None and steps.down.all():
             steps.schedule = None
 
-    # ---------------------------------------------------------------- to walk or to stand
+    # ---------------------------------------------------------------- walking or standing
 
     def _wanted(self, time: float) -> Vec3:
-        """The command, or none where there are no plans to follow it with."""
+        """The command, or zero if there are no plans to follow it."""
         return (0.0, 0.0, 0.0) if self._lacks_plans(time) else self._target
 
     def _decide(self, view: RobotView) -> None:
-        """Whether to walk, to stop, or to stand."""
+        """Decide whether to walk, to stop, or to stand."""
         geometry, com, velocity = self.geometry, view.com, view.velocity
         x, y, turn = self._wanted(view.time)
         moving = max(math.hypot(x, y) / geometry.speed, abs(turn) / geometry.rate) > _COMMAND_ZERO
@@ -421,7 +421,7 @@ class GaitPlanner:
             self.phase = 'stand'
 
     def _set_out(self) -> None:
-        """Begin to walk. Gaits with feet nearer to each other begin with steps of a trot to get there."""
+        """Start to walk. Gaits with a narrower stance start with steps of a trot."""
         clock, gait = self.steps.clock, GAITS[self._gait]
         if gait.duty < 1.0 and gait != clock.gait:
             clock.gait = gait
@@ -430,7 +430,7 @@ class GaitPlanner:
         clock.stride = 0.0
 
     def _go_over(self, time: float) -> None:
-        """Go over from the first steps to the gait, and back to them where plans fail."""
+        """Change from the first steps to the gait, and back to them if plans fail."""
         clock, gait = self.steps.clock, GAITS[self._gait]
         if gait.duty == 1.0:
             return
@@ -440,7 +440,7 @@ class GaitPlanner:
             clock.change(gait)
 
     def _is_disturbed(self, com: Floats, velocity: Floats) -> bool:
-        """Whether the capture point has left the middle of the feet, so that only a step helps."""
+        """Whether the capture point has left the centre of the feet, so that a step is needed."""
         wanted = self.steps.support(self.body.yaw, 'stand')
         assert wanted is not None
         pendulum = self.geometry.pendulum

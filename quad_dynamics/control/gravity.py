@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gravity compensation: the feet that touch the ground carry the weight, and nothing else is asked for."""
+"""Gravity compensation: the feet in contact carry the weight, and no motion is commanded."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from quad_dynamics.model.model import Model
 
 
 class GravityCompensation:
-    """Torques that hold a robot still, wherever it is; the drives damp it, and nothing pulls it back.
+    """Torques that hold a robot in place; the drives damp it, but there is no stiffness.
 
-    A robot that stands can be moved by hand. With no foot on the ground, the base counts as carried: the
+    A standing robot can be moved by hand. With no foot in contact, the base is assumed to be supported: the
     torques hold the legs of a robot that lies, or that hangs from a stand.
 
     Attributes:
-        mu: friction that the feet may count on.
-        threshold: share of a foot's part of the weight, from which on it carries.
+        mu: assumed friction of the feet.
+        threshold: force at which a foot carries load, relative to its share of the weight.
     """
 
     phase = ''
@@ -33,7 +33,7 @@ class GravityCompensation:
         self._contacts = ContactDetector(model) if model.floating_base else None
 
     def start(self, state: RobotState) -> None:
-        """Nothing to remember."""
+        """No state to store."""
 
     def update(self, state: RobotState) -> Setpoint:
         """The torques for a state, and velocity targets of zero."""
@@ -45,5 +45,5 @@ class GravityCompensation:
         return Setpoint(tau, None, np.zeros(model.nj), down)
 
     def change(self, settings: ControlSettings) -> None:
-        """Take other friction and threshold."""
+        """Change friction and threshold."""
         self.mu, self.threshold = settings.mu, settings.contact_threshold

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last check before setpoints go out: what is not safe does not pass."""
+"""The last check before setpoints are sent: unsafe setpoints are limited or rejected."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
-# Torques, positions and velocities beyond this are asked for by nobody, limit or not [N m, rad, rad/s]: sums
-# of them stay finite, and exact enough.
+# Bound of torques, positions and velocities without a limit [N m, rad, rad/s]: their sums stay finite and
+# accurate.
 _LARGE = 1e6
 
 
 class Guard:
-    """Checks measured states, and limits setpoints to what the robot may get.
+    """Checks measured states, and limits setpoints to what is allowed for the robot.
 
     Attributes:
         settings: margins, and the share of the torques that may be used.
@@ -34,14 +34,14 @@ class Guard:
         Args:
             model: robot.
             settings: None for the defaults.
-            dt: time step of the drives, which `default_gains` need [s].
+            dt: time step of the drives, for `default_gains` [s].
         """
         self._model, self.settings = model, settings or ControlSettings()
         self._kp, self._kd = drive_gains(model, self.settings, dt)
         effort, self._stall, self._slope = motor_limits(model)
         self._effort = np.minimum(effort, _LARGE) * self.settings.torque_share
         self._low, self._high = model.q_min, model.q_max
-        # so narrow a range that the fades from both ends would meet has narrower ones
+        # fades are narrower if those of both ends of a range would overlap
         self._fade = np.minimum(self.settings.fade_angle, 0.25 * (self._high - self._low) + 1e-12)
         self._top = model.velocity_limit
         with np.errstate(invalid='ignore'):
@@ -56,7 +56,7 @@ class Guard:
     # ---------------------------------------------------------------- states
 
     def check_state(self, state: RobotState) -> str:
-        """'' for a state to go on with, else what is wrong with it."""
+        """'' for a valid state, else what is wrong with it."""
         for name in ('q', 'u', 'foot_forces', 'tau'):
             values = getattr(state, name)
             if values is not None and not np.isfinite(values).all():
@@ -100,17 +100,17 @@ class Guard:
     ) -> Setpoint:
         """The nearest setpoint that is safe in a state.
 
-        What the drives give in this state, tau + kp (q - q_j) + kd (qd - qd_j), is brought within the limits
-        by changing tau; position targets come within the range of their joints. N setpoints for N states, all
-        with a leading axis, are limited at once.
+        The torque of the drives in this state, tau + kp (q - q_j) + kd (qd - qd_j), is brought within the
+        limits by changing tau; position targets are clipped to the range of their joints. N setpoints for N
+        states, all with a leading axis, are limited at once.
 
         Args:
-            setpoint: what is wanted.
-            state: where the robot is.
-            torques: `torque_range` in this state, where it is known already.
+            setpoint: desired setpoint.
+            state: of the robot.
+            torques: `torque_range` in this state, if it is already known.
 
         Raises:
-            ArgumentError: a setpoint that is not finite; the message names the joint.
+            ArgumentError: the setpoint is not finite; the message names the joint.
         """
         model = self._model
         for name in ('tau', 'q', 'qd'):
@@ -140,8 +140,8 @@ class Guard:
     def torque_range(self, q_j: Floats, qd_j: Floats) -> tuple[Floats, Floats]:
         """Smallest and largest torques in a state, each (nj,), or (N, nj) for N states.
 
-        Beyond a range, and within the fade before it, less torque may push outward, none at its end; likewise
-        for torque that makes a joint faster near its largest velocity.
+        Within the fade at the end of a joint's range, torque that pushes outward is reduced, to zero at the
+        end and beyond; so is torque that accelerates a joint near its largest velocity.
         """
         back = self._slope * qd_j
         # beyond the no-load speed a motor can only brake
@@ -155,20 +155,20 @@ class Guard:
 
 
 def _clipped(values: Floats, low: Floats | float, high: Floats | float) -> Floats:
-    """np.clip of few numbers, in a third of its time."""
+    """np.clip for small arrays, three times as fast."""
     return np.minimum(np.maximum(values, low), high)
 
 
 def _bump_speeds(model: Model) -> Floats:
     """(nj,) speeds that joints reach whenever a robot is bumped or sinks, however slow their drives are.
 
-    They are those of a pendulum as long as the legs, sqrt(g / l), or sqrt(g l) of a prismatic joint.
+    They are those of a pendulum as long as the legs, sqrt(g / l), or sqrt(g l) for a prismatic joint.
     """
     length, g = leg_length(model), gravity_norm(model)
     return np.where(model.is_prismatic, math.sqrt(g * length), math.sqrt(g / length))
 
 
 def base_tilt(q: Floats) -> float:
-    """Angle between the base's z axis and the world's [rad]."""
+    """Angle between the z axes of base and world [rad]."""
     x, y = float(q[3]), float(q[4])
     return math.acos(min(1.0, max(-1.0, 1.0 - 2.0 * (x * x + y * y))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds states that cannot follow from the one before: the robot was put elsewhere, or time began anew."""
+"""Detects states that cannot follow from the previous one: the robot was teleported, or time was reset."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
 
 LONGEST_GAP = 0.25  # between two states [s]
-# What a joint may move by whatever its speed, for noise; and its speed where the model has no limit.
+# Tolerance of joint positions for noise, and the speed limit of joints without one in the model.
 _JOINT_SLACK, _JOINT_SPEED = 0.05, 100.0
-# Faster than its limit a joint may be when it is thrown about.
+# Factor by which a joint may exceed its speed limit, for example in a fall.
 _FASTER = 1.5
-# The base moves in larger steps, for odometry comes less often than joint states [m], [m/s], [rad], [rad/s].
+# The base moves in larger steps, because odometry is less frequent than joint states [m, m/s, rad, rad/s].
 _BASE_SLACK, _BASE_SPEED = 0.05, 10.0
 _TURN_SLACK, _TURN_SPEED = 0.3, 30.0
 
 
 class JumpDetector:
-    """Compares a state with the one before."""
+    """Compares a state with the previous one."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -30,7 +30,7 @@ class JumpDetector:
         self._speed = _FASTER * np.maximum(limit, 1.0)
 
     def check(self, before: RobotState, state: RobotState) -> str:
-        """'' if one can follow from the other, else what has jumped."""
+        """'' if the second state can follow from the first, else what has jumped."""
         dt = state.time - before.time
         if dt < 0.0:
             return f'time went back by {-dt:.3g} s'

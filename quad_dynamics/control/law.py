@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every control law has."""
+"""The interface of control laws."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 
 class Law(Protocol):
-    """A control law: it begins at a state, then gives a setpoint for each state.
+    """A control law: it starts at a state, and then returns a setpoint for each state.
 
-    It has no clock; states come with their times. All laws of `quad_dynamics.control` are such laws.
+    It has no clock; states come with their times. All laws of `quad_dynamics.control` implement this.
     """
 
     def start(self, state: RobotState) -> None:
-        """Begin at a state."""
+        """Start at a state."""
 
     def update(self, state: RobotState) -> Setpoint:
         """The setpoint for a state."""
 
 
 class ModeLaw(Law, Protocol):
-    """The law of a mode: it says what it is doing, and its settings may change while it runs."""
+    """The law of a mode: it reports its phase, and its settings can be changed while it runs."""
 
     @property
     def phase(self) -> str:
-        """What it is doing, '' if it always does the same."""
+        """Current phase, '' if it has only one."""
 
     def change(self, settings: ModeSettings) -> None:
-        """Take other settings, without beginning anew."""
+        """Change settings without a restart."""

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which feet are down: from the schedule of the gait, measured forces, and what the feet do.
+"""Contact states of the feet, from the schedule of the gait, measured forces, and the motion of the feet.
 
-| state | the schedule | the foot |
+| state | schedule | foot |
 |---|---|---|
-| stance | down | is down |
-| swing | in the air | is in the air |
-| early | in the air | came down before its time; it carries |
-| late | down | has not come down yet; it goes on downwards |
-| lost | down | has lost the ground; it goes downwards as well |
+| stance | stance | in contact |
+| swing | swing | in the air |
+| early | swing | touched down before its time; it carries load |
+| late | stance | has not touched down yet; it keeps moving down |
+| lost | stance | has lost contact; it also moves down |
 """
 
 from __future__ import annotations
 
 STATES = ('stance', 'swing', 'early', 'late', 'lost')
 
-_EARLY = 0.6  # of a swing, from which on a foot may come down
-_TARE = (0.25, 0.55)  # of a swing, in which a foot's force sensor is known to read zero
-_TARE_SHARE = 0.05  # by which one sample moves the zero of a sensor
-_SAMPLES = 2  # in a row that must agree
-_LOST = 0.3  # of the force that was asked for: a foot that carries less of it may have lost the ground
-_BLOCKED = 0.2  # of the downward velocity that it should have: a foot that is slower has hit something
-_SETTLE = 0.03  # after touch-down, in which a foot cannot be lost [s]
+_EARLY = 0.6  # progress of a swing from which on an early touch-down is possible
+_TARE = (0.25, 0.55)  # progress of a swing in which the force on a foot is known to be zero
+_TARE_SHARE = 0.05  # weight of one sample in the zero offset of a sensor
+_SAMPLES = 2  # consecutive samples that must agree
+_LOST = 0.3  # of the commanded force: a foot that carries less may have lost contact
+_BLOCKED = 0.2  # of the desired downward velocity: a foot that is slower has hit something
+_SETTLE = 0.03  # time after touch-down in which a foot cannot be lost [s]
 
 
 class LegContact:
@@ -28,27 +28,27 @@ class LegContact:
 
     Attributes:
         state: one of STATES.
-        since: when that began [s].
+        since: start time of the state [s].
     """
 
     def __init__(self, threshold: float) -> None:
-        """Begin on the ground.
+        """Start in contact.
 
         Args:
-            threshold: force from which on a foot is down [N].
+            threshold: force from which on a foot is in contact [N].
         """
         self._threshold = threshold
         self._zero = 0.0
         self.reset(0.0)
 
     def reset(self, time: float) -> None:
-        """Begin on the ground, at a time."""
+        """Restart in contact, at a time [s]."""
         self.state, self.since = 'stance', time
         self._touches = self._misses = self._blocked = 0
 
     @property
     def is_down(self) -> bool:
-        """Whether the foot can carry."""
+        """Whether the foot can carry load."""
         return self.state in ('stance', 'early')
 
     def measure(self, force: float, asked: float, progress: float) -> None:
@@ -56,7 +56,7 @@ class LegContact:
 
         Args:
             force: of the ground on the foot.
-            asked: what it was asked to carry.
+            asked: commanded force.
             progress: of its swing.
         """
         if self.state == 'swing' and _TARE[0] < progress < _TARE[1] and abs(force) < 2.0 * self._threshold:
@@ -67,23 +67,23 @@ class LegContact:
         self._misses = self._misses + 1 if missing and asked > 2.0 * self._threshold else 0
 
     def guess(self, wanted: float, velocity: float) -> None:
-        """Take the foot's vertical velocity where nobody measures forces [m/s].
+        """Take the vertical velocity of the foot if forces are not measured [m/s].
 
         Args:
-            wanted: that it should have.
-            velocity: that it has.
+            wanted: desired velocity.
+            velocity: measured velocity.
         """
         self._misses = 0
         hit = wanted < 0.0 and velocity > _BLOCKED * wanted
         self._touches = self._touches + 1 if hit else 0
 
     def update(self, time: float, scheduled: bool, progress: float, is_measured: bool) -> str:
-        """Decide; returns the new state if it has changed, else ''.
+        """Update the state; returns the new state if it has changed, else ''.
 
         Args:
-            time: now [s].
-            scheduled: whether the foot should be down.
-            progress: of its swing, 1 where it should be down.
+            time: current time [s].
+            scheduled: whether the foot should be in contact.
+            progress: of its swing, 1 if it should be in contact.
             is_measured: whether forces are measured.
         """
         touches = self._touches >= _SAMPLES

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint positions along a straight way of all feet, from one pose to another, by inverse kinematics."""
+"""Joint positions along straight paths of all feet, from one pose to another, by inverse kinematics."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from quad_dynamics.model.model import Model
 
 _KNOTS = 25
 _SWEEPS = 30
-_DAMPING = 1e-6  # of the trace of J J^T
-_LONGEST_STEP = 0.2  # of a joint in one sweep [rad or m]
+_DAMPING = 1e-6  # relative to the trace of J J^T
+_LONGEST_STEP = 0.2  # largest motion of a joint in one sweep [rad or m]
 _CROUCH_STEP, _DEEPEST_CROUCH = 0.04, 0.8  # of a leg's length
-_LARGEST_BEND = 0.5  # of a joint in one such step; more is the other knee [rad or m]
-_MISS = 5e-3  # of a leg's length: feet that are farther off their way did not get there
+_LARGEST_BEND = 0.5  # of a joint in one such step; more is the other knee configuration [rad or m]
+_MISS = 5e-3  # in leg lengths: feet with a larger error cannot follow their path
 
 
 class LegPath:
-    """The way s = 0 ... 1 from joint positions to others; feet go straight in the base's frame.
+    """The path s = 0 ... 1 between two sets of joint positions; feet move straight in the base frame.
 
-    Where a leg cannot follow, all joints go straight instead.
+    If a leg cannot follow, all joints move straight instead.
 
     Attributes:
-        straight: whether the feet do.
+        straight: whether the feet move straight.
     """
 
     def __init__(self, model: Model, start: Floats, end: Floats) -> None:
         share = np.linspace(0.0, 1.0, _KNOTS)
         points = foot_points(model)
         feet_0, feet_1 = (points.positions(_with_base(joints)) for joints in (start, end))
-        # from the end, where legs are far from singular
+        # from the end, where the legs are far from singularities
         knots = [np.array(end)]
         self.straight = True
         for s in share[-2::-1]:
@@ -43,7 +43,7 @@ class LegPath:
             self.straight = self.straight and miss < _MISS * points.length
             knots.append(joints)
         way = np.array(knots[::-1])
-        # the other knee, or a joint at its limit: it would jump from the start
+        # the other knee configuration, or a joint at its limit: it would jump at the start
         self.straight = self.straight and bool(np.abs(way[0] - start).max() < 0.1)
         if self.straight:
             bend = (way[0] - start)[None] * (1.0 - share[:, None])
@@ -54,14 +54,14 @@ class LegPath:
         self._slope = self._spline.derivative()
 
     def __call__(self, s: float) -> tuple[Floats, Floats]:
-        """Joint positions (nj,) at s, and their derivative by s."""
+        """Joint positions (nj,) at s, and their derivative with respect to s."""
         return self._spline(s), self._slope(s)
 
 
 def lowest_crouch(model: Model, standing: Floats) -> Floats:
-    """(nj,) joint positions with the base as low as the legs let it go straight down from a standing pose.
+    """(nj,) joint positions with the base as low as the legs allow, straight down from a standing pose.
 
-    The feet stay where they stand, and nothing but them touches the ground.
+    The feet stay in place, and nothing else touches the ground.
 
     Args:
         model: robot.
@@ -91,16 +91,16 @@ def _lowest_height(model: Model, joints: Floats, links: Sequence[str] | None = N
 
 
 def solve_legs(model: Model, points: FootPoints, joints: Floats, feet: Floats) -> tuple[Floats, float]:
-    """Joint positions with the feet at their places in the base's frame, by damped least squares.
+    """Joint positions for given positions of the feet in the base frame, by damped least squares.
 
     Args:
         model: robot.
         points: of its feet.
-        joints: (nj,) where to start.
-        feet: (feet, 3) places of the feet in the base's frame [m].
+        joints: (nj,) initial guess.
+        feet: (feet, 3) positions of the feet in the base frame [m].
 
     Returns:
-        (nj,) positions within the limits, and by how much the worst foot misses its place [m].
+        (nj,) positions within the limits, and the largest position error of a foot [m].
     """
     q = _with_base(joints)
     index = [np.array(leg.joint_indices) for leg in model.legs]

@@ -2,7 +2,7 @@
 """The pose in which a robot lies on its belly with its legs folded, ready to get up.
 
 The last two joints of each leg, hip and knee, are searched on a grid: no point of the leg may be below the
-belly, and the foot is to touch the ground as near as it can to where it stands.
+belly, and the foot should touch the ground as close as possible to its standing position.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
 _CELLS = 33  # of the grid, in each direction
-_ROUNDS = 4  # grids, each a good cell of the one before
+_ROUNDS = 4  # number of grids, each slightly larger than a cell of the previous one
 _HIP_RANGE = 2.2  # to both sides of the standing pose [rad]
 _KNEE_RANGE = 3.0  # beyond the standing pose [rad]
-_TIGHTEST = 0.2  # distance from hip to foot over its largest: what shins and thighs leave room for
-# What it costs if a foot is above the ground or beside its place, or the com of a leg high up, each
-# by one metre; and a leg below the belly, which is made cheaper until there is a pose to rise from.
+_TIGHTEST = 0.2  # smallest distance from hip to foot relative to the largest, limited by shin and thigh
+# Costs per metre of a foot above the ground or away from its standing position, and of a high centre of mass
+# of a leg; and of a leg below the belly, which is reduced until there is a pose from which to rise.
 _ABOVE, _BESIDE, _HIGH = 3.0, 1.0, 0.3
 _BELOW = (20.0, 2.0, 0.5)
-_BALANCED = 0.3  # of the margin of balance when standing, that a folded robot must have to rise
+_BALANCED = 0.3  # required balance margin of the folded robot, relative to that of standing
 
 
 def lying_pose(model: Model) -> Floats:
     """(nq,) the base level, the legs folded, the lowest contact points on the ground z = 0.
 
     Raises:
-        ArgumentError: the base is fixed, or nothing of the robot can touch the ground.
+        ArgumentError: the base is fixed, or the robot has no contact points.
     """
     q = resting_pose(model)
     if not model.floating_base or not model._find_points().points:
@@ -55,9 +55,9 @@ def lying_pose(model: Model) -> Floats:
 def folded_joints(model: Model) -> Floats:
     """(nj,) joint positions with all legs folded, from which the robot can rise.
 
-    Its feet can go straight to where they stand, and its centre of mass is above them. Legs that cannot fold
-    so far with the belly on the ground may be lower than the belly; else the robot crouches. A leg of fewer
-    than two joints stays as it stands.
+    The feet can move straight to their standing positions, with the centre of mass above them. Legs that
+    cannot fold that far with the belly on the ground may be lower than the belly; otherwise the robot
+    crouches. A leg with fewer than two joints stays in its standing pose.
     """
     standing = resting_pose(model)[7:]
     if not model.floating_base or not model.legs:
@@ -70,7 +70,7 @@ def folded_joints(model: Model) -> Floats:
 
 
 def can_rise(model: Model, joints: Floats, standing: Floats) -> bool:
-    """Whether the feet can go straight from joint positions to those of standing, with the robot in balance.
+    """Whether the feet can move straight from joint positions to the standing pose, with the robot balanced.
 
     Args:
         model: robot.
@@ -82,13 +82,13 @@ def can_rise(model: Model, joints: Floats, standing: Floats) -> bool:
 
 
 def _balance(model: Model, joints: Floats) -> float:
-    """Distance of the centre of mass to the edge of the feet's polygon [m], negative outside."""
+    """Distance of the centre of mass to the edge of the support polygon [m], negative outside."""
     q = np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], joints])
     return support_margin(center_of_mass(model, q)[:2], foot_points(model).positions(q)[:, :2])
 
 
 def _search(model: Model, below: float) -> Floats:
-    """(nj,) the cheapest joint positions, at a cost of a leg below the belly."""
+    """(nj,) joint positions with the lowest cost, for a given cost of a leg below the belly."""
     q = resting_pose(model)
     q[:7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     searches = [_Search.of(model, q, leg, below) for leg in model.legs if len(moving_joints(model, leg)) > 1]
@@ -138,7 +138,7 @@ class _Search:
         return _Search(leg, own, joints, low, high, bottom, place, stand, below)
 
     def narrow(self, model: Model, q: Floats) -> None:
-        """Search the grid, and make it a cell's size about the best angles."""
+        """Search the grid, and shrink it to the size of a cell around the best angles."""
         axes = [np.linspace(self.low[i], self.high[i], _CELLS) for i in range(2)]
         hip, knee = (x.ravel() for x in np.meshgrid(*axes, indexing='ij'))
         trial = np.repeat(q[None], hip.size, axis=0)
@@ -162,7 +162,7 @@ class _Search:
 
 
 def _knee_turns(model: Model, q: Floats, leg: Leg) -> float:
-    """How far the knee turns from the standing pose until its leg is as tight as may be [rad]."""
+    """How far the knee turns from the standing pose until its leg is folded as far as allowed [rad]."""
     hip, knee = moving_joints(model, leg)[-2:]
     turns = np.linspace(-_KNEE_RANGE, _KNEE_RANGE, 601)
     trial = np.repeat(q[None], turns.size, axis=0)

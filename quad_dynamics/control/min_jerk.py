@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The motion from 0 to 1 with the least jerk (Flash and Hogan 1985): at rest at both ends."""
+"""The minimum-jerk motion from 0 to 1 (Flash and Hogan 1985), at rest at both ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 def min_jerk(t: float) -> tuple[float, float, float]:
     """Position, velocity and acceleration at the time t of a motion that lasts from 0 to 1.
 
-    Before it, the position is 0, and after it 1.
+    Before the motion, the position is 0; after it, 1.
     """
     if t <= 0.0:
         return 0.0, 0.0, 0.0

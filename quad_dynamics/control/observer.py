@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What acts on the robot from outside, from its motion and the torques of its motors.
+"""External forces on the robot, from its motion and the torques of its motors.
 
 The generalised-momentum observer (De Luca, Albu-Schaeffer, Haddadin, Hirzinger 2006) compares the momentum
-p = M u with the integral of all forces that are known. Its residual
+p = M u with the integral of all known forces. Its residual
 
     r = K (p(t) - p(0) - int (S^T tau_m + C^T u - g + r) dt)
 
-follows the generalised force of everything else, J^T f, as a first-order lag with the time constant 1 / K,
-and needs no acceleration. tau_m is the torque of the motors less the friction of the joints.
+tracks the generalised force of everything else, J^T f, as a first-order lag with the time constant 1 / K,
+and does not need accelerations. tau_m is the torque of the motors minus the friction of the joints.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
-# Below this speed of a joint, Coulomb friction fades to zero: a joint at rest may have any [rad/s or m/s].
+# Joint speed below which Coulomb friction fades to zero, because it is unknown at rest [rad/s or m/s].
 _SLOW = 0.05
-# Singular values below this share of the largest are directions that the feet do not push in.
+# Singular values below this share of the largest are directions in which the feet cannot push.
 _RANK = 1e-6
 
 
@@ -39,39 +39,39 @@ class MomentumObserver:
     """
 
     def __init__(self, model: Model, gain: float = 50.0) -> None:
-        """Begin with a residual of zero.
+        """Start with a residual of zero.
 
         Args:
             model: robot.
             gain: bandwidth [1/s].
 
         Raises:
-            ArgumentError: a gain that is not above 0.
+            ArgumentError: the gain is not above 0.
         """
         if not 0.0 < gain < np.inf:
             raise ArgumentError(f'gain is {gain!r}; expected a number above 0 [1/s]')
         self._model, self.gain = model, float(gain)
         self._viscous, self._coulomb = joint_friction(model)
         self._has_friction = bool(self._viscous.any() or self._coulomb.any())
-        for compute in (mass_matrix, gravity):  # kernels are loaded now, not at the first tick
+        for compute in (mass_matrix, gravity):  # loads the kernels now, not at the first update
             compute(model, model.neutral)
         coriolis_matrix(model, model.neutral, np.zeros(model.nv))
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; the next state is the beginning."""
+        """Reset the observer; it starts at the next state."""
         self.residual = np.zeros(self._model.nv)
         self._known: Floats | None = None  # p(0) and the integral of all known forces
 
     def update(self, state: RobotState, dt: float) -> Floats:
-        """The residual (nv,) after a step of time.
+        """The residual (nv,) after a time step.
 
-        Between two states the residual is solved for exactly as if the known forces were constant, so that
-        every dt is stable.
+        Between two states, the residual is integrated exactly for constant known forces, so every dt is
+        stable.
 
         Args:
-            state: measured state; its torques acted since the one before.
-            dt: time since the state before [s].
+            state: measured state; its torques acted since the previous one.
+            dt: time since the previous state [s].
         """
         model = self._model
         skip = model.nv - model.nj
@@ -93,12 +93,12 @@ class MomentumObserver:
     def foot_forces(
         self, q: Floats, residual: Floats, feet: Sequence[int] | Sequence[str] | None = None
     ) -> Floats:
-        """Forces on the feet that explain a residual best, by least squares over all rows.
+        """Forces on the feet that best explain a residual, by least squares over all rows.
 
         Args:
             q: (nq,) configuration.
             residual: (nv,) of `update`.
-            feet: names or indices of the feet that touch the ground; None: all.
+            feet: names or indices of the feet in contact; None: all.
 
         Returns:
             (feet, 3) in world axes [N], in the order of foot_names; zero for the others.
@@ -107,7 +107,7 @@ class MomentumObserver:
         index = list(range(points.count)) if feet is None else points.indices(feet)
         forces = np.zeros((points.count, 3))
         if index:
-            # moments count by the force that they are at the length of a leg
+            # moments are divided by the leg length
             scale = np.full(self._model.nv, 1.0 / points.length)
             if self._model.floating_base:
                 scale[:3] = 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan that is followed, and the next one, which has been made and does not count yet."""
+"""The motion plan that is followed, and the next one, which has been computed but is not in effect yet."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from quad_dynamics.planning.plan_alignment import nearest_time
 
 Vec2 = tuple[float, float]
 
-_MEMORY = 100  # states that are remembered: 0.2 s at 500 Hz
+_MEMORY = 100  # number of stored states: 0.2 s at 500 Hz
 
 
 class PlanFollower:
     """Follows one plan after the other.
 
-    A plan that is made here counts from a fixed time after its state on, however long it took to make. So
-    runs are the same bit for bit. They are not those with a planner in another process: who follows plans of
-    somebody else has contacts, heading and command from them as well, and not from a clock of its own.
+    A plan that is made in this process takes effect at a fixed time after its state, however long it took to
+    compute, so runs are bit-identical. Results differ from those with a planner in another process: external
+    plans also determine contacts, heading and command, which otherwise come from the clock of this process.
 
     Attributes:
-        plan: that is followed; None if there is none.
+        plan: the current plan; None if there is none.
     """
 
     def __init__(self, pendulum: float) -> None:
-        """Begin without a plan.
+        """Start without a plan.
 
         Args:
             pendulum: time constant sqrt(h / g) of the robot [s].
@@ -36,7 +36,7 @@ class PlanFollower:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all plans."""
+        """Discard all plans."""
         self.plan: MotionPlan | None = None
         self._next: list[MotionPlan] = []
         self._shift = 0.0
@@ -44,15 +44,15 @@ class PlanFollower:
         self._made_at: tuple[float, float, float, float, float] | None = None
 
     def take(self, plan: MotionPlan) -> None:
-        """Follow a plan from its time plus the delay of `advance` on."""
+        """Take a plan; it takes effect at its time plus the delay of `advance`."""
         self._next.append(plan)
 
     def advance(self, time: float, delay: float, com: Floats, velocity: Floats) -> None:
-        """Go over to the newest plan that counts.
+        """Switch to the newest plan that is in effect.
 
         Args:
-            time: now [s].
-            delay: from the state of a plan until it counts [s].
+            time: current time [s].
+            delay: from the state of a plan until it takes effect [s].
             com: (3,) centre of mass [m].
             velocity: (3,) its velocity [m/s].
         """
@@ -69,17 +69,17 @@ class PlanFollower:
         self._shift = nearest_time(self.plan.com, com, velocity, time, window, self._pendulum) - time
 
     def age(self, time: float) -> float:
-        """Of the plan that is followed [s]; infinity if there is none."""
+        """Age of the current plan [s]; infinity if there is none."""
         return math.inf if self.plan is None else time - self.plan.time
 
     def surprise(self) -> tuple[Vec2, Vec2]:
-        """What the last state differs from the one that the plan was made for, which went on since then.
+        """Difference of the last state from the one that the plan was made for, extrapolated to now.
 
-        A plan is up to `plan_period + plan_delay` old, and its footholds are those of a body that nobody has
-        pushed since. Feet that swing need not wait for the next one.
+        A plan is up to `plan_period + plan_delay` old, and its footholds do not account for pushes since
+        then. Swing feet need not wait for the next plan.
 
         Returns:
-            Differences of the place [m] and of the velocity [m/s], each (x, y) in the world.
+            Differences of the position [m] and of the velocity [m/s], each (x, y) in the world.
         """
         if self._made_at is None:
             return (0.0, 0.0), (0.0, 0.0)
@@ -89,6 +89,6 @@ class PlanFollower:
         return (to_x - x - passed * vx, to_y - y - passed * vy), (to_vx - vx, to_vy - vy)
 
     def reference(self, time: float) -> tuple[Floats, Floats, Floats]:
-        """Position, velocity and acceleration of the centre of mass that the plan has for a time."""
+        """Planned position, velocity and acceleration of the centre of mass at a time."""
         assert self.plan is not None
         return self.plan.com.at(time + self._shift)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes plans for states: the planner, the age of the command, what goes wrong."""
+"""Makes plans for states: the planner, the age of the command, and fault handling."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class PlanMaker:
     """Plans for one state after the other.
 
     Attributes:
-        plan: the last one; None before the first, and after the robot was put elsewhere.
-        plans: how many were made.
-        jumps: how often the robot was put elsewhere, or time began anew.
-        last_jump: in words.
+        plan: the last one; None before the first, and after the robot was teleported.
+        plans: number of plans.
+        jumps: how often the robot was teleported, or time was reset.
+        last_jump: description.
     """
 
     def __init__(self, model: Model, settings: CommandedSettings, on_fault: FaultHandler) -> None:
         """Prepare everything.
 
         Args:
-            model: a quadruped that can stand.
-            settings: all that can be set.
-            on_fault: gets kind and text of each fault.
+            model: a quadruped with a standing pose.
+            settings: all settings.
+            on_fault: called with kind and text of each fault.
 
         Raises:
-            ArgumentError: settings that do not suit the robot.
+            ArgumentError: the settings are invalid for the robot.
         """
         self._planner = GaitPlanner(model, settings)
         self._velocity = VelocityCommand(self._planner, settings.cmd_timeout)
@@ -51,7 +51,7 @@ class PlanMaker:
         self._velocity.stop()
 
     def _warm_up(self, model: Model, period: float) -> None:
-        """Stand and walk once, so that the first plan takes no longer than the others."""
+        """Stand and walk once, so that the first plan takes no longer than later ones."""
         at_rest = _at_rest(model)
         self._planner.reset(at_rest)
         for number, velocity in enumerate((0.0, 0.1 * self._planner.largest_command[0])):
@@ -60,25 +60,25 @@ class PlanMaker:
         self._planner.reset(at_rest)
 
     def lacks_states(self) -> None:
-        """There are no states; commands that were meant for another time are forgotten."""
+        """Note that no states arrive; commands for an earlier time are discarded."""
         self.plan = None
         self._velocity.stop()
 
     def update(self, state: RobotState) -> MotionPlan | None:
-        """A plan if one is due; whatever goes wrong is counted, and the planner begins anew."""
+        """A plan if one is due; errors are counted, and the planner restarts."""
         before, self._before = self._before, state
         jump = '' if before is None else self._jumps.check(before, state)
         if jump:
             self.jumps, self.last_jump = self.jumps + 1, jump
             self._velocity.stop()
-        # After a gap the planner itself waits until the robot has come to rest.
+        # After a gap, the planner itself waits until the robot has come to rest.
         if before is None or (jump and state.time - before.time <= LONGEST_GAP):
             self.plan = None
             self._planner.reset(state)
         self._velocity.watch(state.time)
         try:
             plan = self._planner.update(state)
-        except Exception as error:  # whatever it is: the next state may be a better one
+        except Exception as error:  # any error: the next state may work
             self._on_fault('exception', f'{type(error).__name__}: {error}')
             self._before = None
             return None
@@ -88,20 +88,20 @@ class PlanMaker:
         return plan
 
     def velocity(self, vx: float, vy: float, wz: float) -> None:
-        """Take a velocity to walk at [m/s, m/s, rad/s].
+        """Take a walking velocity [m/s, m/s, rad/s].
 
         Raises:
-            ArgumentError: a value that is not finite.
+            ArgumentError: a value is not finite.
         """
         limited = self._velocity.take(vx, vy, wz)
         if limited:
             self._on_fault('limited_cmd_vel', limited)
 
     def change(self, settings: CommandedSettings) -> None:
-        """Take other settings.
+        """Change settings.
 
         Raises:
-            ArgumentError: they do not suit the robot; nothing has changed then.
+            ArgumentError: the settings are invalid for the robot; nothing has changed.
         """
         self._planner.change(settings)
         self._velocity.timeout = settings.cmd_timeout
@@ -117,7 +117,7 @@ class PlanMaker:
         return self._planner.phase
 
     def details(self) -> dict[str, Any]:
-        """What a user wants to know about planning, by name."""
+        """Diagnostic values of planning, by name."""
         planner, plan = self._planner, self.plan
         command = (0.0, 0.0, 0.0) if plan is None else plan.command
         return {

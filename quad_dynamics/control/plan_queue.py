@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion plans of another process: which of them count, and from when on."""
+"""Motion plans of another process: which of them are valid, and when they take effect."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from collections import deque
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.planning.motion_plan import MotionPlan
 
-_FARTHEST = 250_000_000  # by which a plan may be ahead of the newest state [ns]
+_FARTHEST = 250_000_000  # maximum lead of a plan over the newest state [ns]
 
 
 class PlanQueue:
     """Plans by the stamps of the states that they were made for.
 
-    A plan counts as soon as it comes. In lock-step it counts from `delay` after its state on, whenever it
-    comes: a plan is due for the first state of each period, and a state is not answered before the plan that
-    counts there has come. So races between processes do not change the answer.
+    A plan takes effect when it arrives. In lock-step it takes effect `delay` after its state, whenever it
+    arrives: a plan is due for the first state of each period, and a state is not answered before the plan
+    that is in effect there has arrived. So races between processes do not change the answer.
 
     Attributes:
         newest: stamp of the newest plan [ns], -1 before the first.
-        taken: how many were taken.
+        taken: number of accepted plans.
     """
 
     def __init__(self, lock_step: bool, period: float, delay: float) -> None:
-        """Begin without plans.
+        """Start without plans.
 
         Args:
             lock_step: wait for plans that are due.
-            period: with which plans are due [s].
-            delay: from a state on which its plan counts, in lock-step [s].
+            period: of the plans [s].
+            delay: from a state until its plan takes effect, in lock-step [s].
         """
         self._lock_step = lock_step
         self._period, self._delay = max(round(1e9 * period), 1), round(1e9 * delay)
         self.newest, self.taken = -1, 0
         self._last = -1  # stamp of the last state
-        self._due: deque[int] = deque()  # stamps of states whose plans have not come
+        self._due: deque[int] = deque()  # stamps of states whose plans have not arrived
         self._plans: deque[tuple[int, MotionPlan]] = deque()
         self._must_wait = lock_step
 
     def restart(self, stamp_ns: int) -> None:
-        """Forget all plans but that of a state at which the robot is elsewhere, or time begins anew.
+        """Discard all plans except that of a state at which the robot was teleported, or time was reset.
 
         Args:
             stamp_ns: of the state [ns].
@@ -57,7 +57,7 @@ class PlanQueue:
             now_ns: stamp of the newest state [ns].
 
         Raises:
-            ArgumentError: it is not newer than the one before, or of another time.
+            ArgumentError: it is not newer than the previous one, or too far ahead of the newest state.
         """
         if stamp_ns > now_ns + _FARTHEST:
             raise ArgumentError(
@@ -74,9 +74,9 @@ class PlanQueue:
         self._plans.append((stamp_ns, plan))
 
     def waits_for(self, stamp_ns: int) -> int | None:
-        """The stamp of the plan that must come before a state can be answered; None: none must [ns].
+        """The stamp of the plan that must arrive before a state can be answered; None if none must [ns].
 
-        It is asked for every state, once or more often.
+        It is called one or more times for every state.
 
         Args:
             stamp_ns: of the state [ns].
@@ -94,12 +94,12 @@ class PlanQueue:
         return self._due[0]
 
     def give_up(self) -> None:
-        """Wait no more until a plan comes."""
+        """Stop waiting until a plan arrives."""
         self._must_wait = False
         self._due.clear()
 
     def next(self, stamp_ns: int) -> MotionPlan | None:
-        """The plan that counts from a state on; None: no other than before.
+        """The plan that takes effect at a state; None if there is no new one.
 
         Args:
             stamp_ns: of the state [ns].

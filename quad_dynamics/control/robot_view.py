@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measured state as walking needs it: with the centre of mass, the heading, and the motion of the feet."""
+"""A measured state with derived quantities for walking: centre of mass, heading, and motion of the feet."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from quad_dynamics.model.model import Model
 
 @dataclass(frozen=True, eq=False)
 class RobotView:
-    """A state, and what follows from it. Everything is in world axes.
+    """A state, and quantities derived from it, in world axes.
 
     Attributes:
-        state: as measured.
+        state: measured state.
         terms: of the dynamics; overwritten by the next view.
         R_WB: (3, 3) orientation of the base.
         yaw: heading of the base [rad].
@@ -41,12 +41,12 @@ class RobotView:
 
     @property
     def time(self) -> float:
-        """When it was measured [s]."""
+        """Time of the measurement [s]."""
         return self.state.time
 
 
 class Viewer:
-    """Makes views of states, with arrays that are made once."""
+    """Makes views of states, with arrays that are allocated once."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -54,10 +54,10 @@ class Viewer:
         self._terms: ControllerTerms | None = None
 
     def view(self, state: RobotState) -> RobotView:
-        """What follows from a state.
+        """The view of a state.
 
         Raises:
-            ArgumentError: a state that is not finite, or of a wrong shape.
+            ArgumentError: the state is not finite, or has a wrong shape.
         """
         model = self._model
         self._terms = terms = controller_terms(model, state.q, state.u, out=self._terms)
@@ -88,5 +88,5 @@ def rotation(q: Floats) -> Floats:
 
 
 def heading(R_WB: Floats) -> float:
-    """Where the base's x axis points, seen from above [rad]."""
+    """Direction of the base's x axis, seen from above [rad]."""
     return math.atan2(R_WB[1, 0], R_WB[0, 0])

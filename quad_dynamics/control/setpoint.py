@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller asks of the joint drives."""
+"""The command of a controller to the joint drives."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from quad_dynamics.array_types import Floats
 
 @dataclass(eq=False)
 class Setpoint:
-    """Targets of the drives, which give tau + kp (q - q_j) + kd (qd - qd_j).
+    """Targets of the drives, which apply tau + kp (q - q_j) + kd (qd - qd_j).
 
     Attributes:
         tau: (nj,) feed-forward torques [N m or N].
-        q: (nj,) positions to hold [rad or m]; None: kp does not act.
-        qd: (nj,) velocities to follow [rad/s or m/s]; None: zero where q is given, else kd does not act.
-        feet_down: (feet,) bool, which feet are meant to carry; None if the law has no opinion.
+        q: (nj,) positions to hold [rad or m]; None: kp has no effect.
+        qd: (nj,) velocities to track [rad/s or m/s]; None: zero if q is given, else kd has no effect.
+        feet_down: (feet,) bool, which feet should carry load; None if the law does not determine it.
     """
 
     tau: Floats

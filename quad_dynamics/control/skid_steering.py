@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a robot turns whose legs move their feet in parallel planes only: its feet slide, like tracks.
+"""Turning of a robot whose legs move their feet only in parallel planes: the feet slide, like tracks.
 
-Two feet that stand hold such a robot against turning, for to turn at a rate w, a foot that is x ahead of the
-centre of mass has to go sideways at w x. Its joints cannot push it there. They can push lengthways: on one
-side to the rear, on the other ahead. As long as friction suffices, this does nothing: the ground answers with
-lateral forces that keep the robot from turning. With feet at (x, y) and (-x, -y) from the centre of mass, the
-forces of the ground are along the line between them then, and the feet begin to slide where they reach
+Two stance feet prevent such a robot from turning: at a yaw rate w, a foot at a distance x in front of the
+centre of mass would have to move sideways at w x, and its joints cannot push it there. But they can push
+lengthwise: backward on one side, forward on the other. As long as friction suffices, this has no effect: the
+ground reacts with lateral forces that keep the robot from turning. With feet at (x, y) and (-x, -y) from the
+centre of mass, the ground forces are then along the line between them, and the feet begin to slide when they
+reach
 
     mu N (x, y) / sqrt(x^2 + y^2).
 
-So forces of mu N x / sqrt(x^2 + y^2) lengthways are added to those of whole-body control. They are internal
-forces of the two feet as long as these stick, and so do not disturb balance. An integral of the yaw rate
-finds how much more or less it takes, for nobody knows mu. Once feet slide, friction opposes their velocity,
-and it neither turns the robot nor stops it where they slide along the same line, at the velocity
+So lengthwise forces of mu N x / sqrt(x^2 + y^2) are added to those of whole-body control. As long as the two
+feet stick, these are internal forces, and so do not disturb balance. Because mu is unknown, an integral of
+the yaw rate finds how much more or less is needed. Once feet slide, friction opposes their velocity. It
+neither turns the robot nor stops it if they slide along the same line, at the velocity
 
     (w x^2 / y, w x).
 
-Both are smaller the closer the feet are to each other lengthways. So robots turn on a shorter stance.
+Both are smaller the closer the feet are lengthwise, so robots turn with a shorter stance.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from quad_dynamics.planning.stance_geometry import StanceGeometry
 Vec2 = tuple[float, float]
 Vec3 = tuple[float, float, float]
 
-_SHARE = 0.8  # of the friction that the feet may count on, with which they begin to push
-_SMALL = 0.03  # rate up to which they push less, and the stance is longer, in sqrt(g / l)
-_LAG = 5.0  # by which the share of the load that they push with grows for each radian that is lacking
-_MOST = 0.8  # by which it grows at most
-_SHORT = 0.6  # length of the stance, over that of a robot that goes straight
-_FASTEST = 0.2  # rate, in sqrt(g / l)
-_STEEPEST = 2.0  # largest ratio of sliding lengthways to sliding sideways
-_LONGEST_STEP = 0.02  # time that counts between two calls [s]
+_SHARE = 0.8  # of the assumed friction: initial lengthwise force
+_SMALL = 0.03  # yaw rate below which forces are smaller and the stance longer, in sqrt(g / l)
+_LAG = 5.0  # integral gain: change of the force, relative to the load, per radian of yaw error
+_MOST = 0.8  # limit of that integral
+_SHORT = 0.6  # length of the stance, relative to that without turning
+_FASTEST = 0.2  # largest yaw rate, in sqrt(g / l)
+_STEEPEST = 2.0  # largest ratio of lengthwise to lateral sliding
+_LONGEST_STEP = 0.02  # limit of the time between two calls [s]
 
 
 class SkidSteering:
@@ -47,7 +48,7 @@ class SkidSteering:
 
     Attributes:
         along: direction in which the legs move their feet, from the heading [rad].
-        fastest: rate of turning that may be asked for [rad/s].
+        fastest: largest yaw rate that can be commanded [rad/s].
     """
 
     def __init__(self, geometry: StanceGeometry, along: float) -> None:
@@ -56,21 +57,21 @@ class SkidSteering:
         self.reset(0.0)
 
     def reset(self, time: float) -> None:
-        """Begin anew."""
+        """Reset the integral."""
         self._more, self._time = 0.0, time
 
     def stance(self, wz: float) -> Vec2:
-        """Factors of the distances of the feet from their middle, ahead and to the left, at a yaw rate."""
+        """Factors of the distances of the feet from their centre, forward and to the left, at a yaw rate."""
         short = 1.0 - (1.0 - _SHORT) * abs(self._effort(wz))
         return (short, 1.0) if abs(self.along) < 0.25 * math.pi else (1.0, short)
 
     def velocity(self, place: Vec2, yaw: float, wz: float) -> Vec3:
-        """With which a foot that is down should slide, in the world [m/s].
+        """Velocity at which a stance foot should slide, in the world [m/s].
 
         Args:
-            place: of the foot from the centre of mass, in the world [m].
+            place: position of the foot from the centre of mass, in the world [m].
             yaw: heading [rad].
-            wz: turning to the left [rad/s].
+            wz: yaw rate, positive to the left [rad/s].
         """
         if not wz:
             return 0.0, 0.0, 0.0
@@ -82,16 +83,16 @@ class SkidSteering:
     def forces(
         self, time: float, places: Floats, down: Bools, load: float, yaw: float, rates: Vec2, mu: float
     ) -> Floats:
-        """(legs, 3) forces of the ground that feet should cause beside those of whole-body control [N].
+        """(legs, 3) ground forces in addition to those of whole-body control [N].
 
         Args:
-            time: now [s].
-            places: (legs, 3) of the feet from the centre of mass, in the world [m].
-            down: (legs,) which feet are down.
+            time: current time [s].
+            places: (legs, 3) positions of the feet from the centre of mass, in the world [m].
+            down: (legs,) which feet are in contact.
             load: normal force of one of them [N].
             yaw: heading [rad].
-            rates: of turning to the left: commanded, and as it is [rad/s].
-            mu: friction that the feet may count on.
+            rates: commanded and measured yaw rate [rad/s].
+            mu: assumed friction of the feet.
         """
         dt, self._time = min(max(time - self._time, 0.0), _LONGEST_STEP), time
         if not rates[0]:
@@ -105,5 +106,5 @@ class SkidSteering:
         return np.outer(ahead, [c, s, 0.0])
 
     def _effort(self, wz: float) -> float:
-        """From -1 to 1: how much of what it takes to slide a yaw rate asks for."""
+        """From -1 to 1: share of the sliding force that is needed for a yaw rate."""
         return min(max(wz / self._small, -1.0), 1.0)

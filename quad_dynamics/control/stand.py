@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Getting up from lying, and standing.
 
-A robot on its belly first folds its legs, so that its feet come below its hips. Then the feet take the
-weight over and push the base up, straight in the base's frame. The torques that carry the weight are fed
-forward, the drives' springs and dampers do the rest; no state of contact is needed for it.
+A robot on its belly first folds its legs, so that its feet are below its hips. Then the feet take over the
+weight and push the base up, straight in the base frame. The torques that carry the weight are feed-forward;
+the stiffness and damping of the drives do the rest. The contact state is not needed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
 _SHORTEST_FOLD = 0.2  # [s]
-_LOAD_TIME = 0.25  # in which the feet take the weight over from the belly [s]
-_SPEED_SHARE = 0.5  # of the joints' largest velocities that folding and rising use
-_UNLIMITED_SPEED = 20.0  # where neither the file nor the motor limits a joint's velocity [rad/s or m/s]
-_LONG_WAY = 2.0  # of a joint that folds [rad]
-_PEAK = 1.875  # largest speed of a min-jerk motion over its mean
-_SLOW = 0.1  # above this velocity dry friction is fed forward wholly [rad/s or m/s]
+_LOAD_TIME = 0.25  # in which the feet take over the weight from the belly [s]
+_SPEED_SHARE = 0.5  # of the joints' velocity limits, used for folding and rising
+_UNLIMITED_SPEED = 20.0  # if neither the file nor the motor limits a joint's velocity [rad/s or m/s]
+_LONG_WAY = 2.0  # motion of a joint that takes the full `fold_time` [rad]
+_PEAK = 1.875  # ratio of largest to mean speed of a minimum-jerk motion
+_SLOW = 0.1  # velocity above which dry friction is fully compensated [rad/s or m/s]
 _SAMPLES = 101  # of the rise, at which joint velocities are compared with their limits
-# A robot rises at once if its feet are below the hips by this share of where they stand, and not farther off
-# to the side than this share of the legs' length; and if it is not tilted by more than this [rad].
+# A robot rises at once if its feet are below the hips by at least this share of their standing distance, at
+# most this share of the leg length to the side, and if its tilt is at most this [rad].
 _HIGH_ENOUGH, _NEAR_ENOUGH, _LEVEL_ENOUGH = 0.6, 0.25, 0.4
 
 
@@ -43,14 +43,14 @@ class StandUp:
     """
 
     def __init__(self, model: Model, settings: ControlSettings | None = None) -> None:
-        """Find the poses and the way between them.
+        """Compute the poses and the path between them.
 
         Args:
             model: a robot with legs and a standing pose.
             settings: None for the defaults.
 
         Raises:
-            ArgumentError: the robot has no standing pose, or its legs cannot reach the height that is set.
+            ArgumentError: the robot has no standing pose, or its legs cannot reach the configured height.
         """
         if not model.floating_base or model.standing is None or not model.foot_names:
             raise ArgumentError(
@@ -76,11 +76,11 @@ class StandUp:
 
     @property
     def finished(self) -> bool:
-        """Whether it stands."""
+        """Whether it is standing."""
         return self.phase == 'hold'
 
     def start(self, state: RobotState) -> None:
-        """Begin at a state: with folding, or with rising where the feet are in place to push."""
+        """Start at a state: with folding, or with rising if the feet are in place."""
         joints = np.array(state.q[7:])
         self._begin = state.time
         self._direct = self._can_push(state)
@@ -93,21 +93,21 @@ class StandUp:
         self.phase = 'rise' if self._direct else 'fold'
 
     def _time_to_fold(self) -> float:
-        """Time for folding from the start [s].
+        """Duration of folding from the start [s].
 
-        At a pace that the eye follows: _LONG_WAY and more takes `fold_time`, a shorter way less. It takes
-        longer where the joints' velocities ask for it.
+        A motion of _LONG_WAY or more takes `fold_time`, a shorter one less. It takes longer if the velocity
+        limits of the joints require it.
         """
         way = float(np.abs(self._folded - self._start).max())
         leisurely = self.settings.fold_time * min(way / _LONG_WAY, 1.0)
         return max(leisurely, self._shortest_move(self._folded), _SHORTEST_FOLD)
 
     def _shortest_move(self, end: Floats) -> float:
-        """Shortest time of a min-jerk motion of all joints from the start within their velocities [s]."""
+        """Shortest duration of a minimum-jerk motion from the start within the velocity limits [s]."""
         return _PEAK * float((np.abs(end - self._start) / self._speed).max(initial=0.0))
 
     def _shortest_rise(self) -> float:
-        """Shortest time of the way from the folded to the standing pose [s]."""
+        """Shortest duration of the motion from the folded to the standing pose [s]."""
         shortest = 0.0
         for t in np.linspace(0.0, 1.0, _SAMPLES):
             s, ds, _ = min_jerk(float(t))
@@ -121,14 +121,14 @@ class StandUp:
         q = state.q.copy()
         q[7:] = q_j
         tau = torques_and_forces(self._model, q, self._still, self._still, self._feet, self.settings.mu)[0]
-        if load < 1.0:  # what the belly carries yet
+        if load < 1.0:  # the share that the belly still carries
             alone = torques_and_forces(self._model, q, self._still, self._still, (), 0.0)[0]
             tau = load * tau + (1.0 - load) * alone
         tau = tau + self._viscous * qd_j + self._coulomb * np.tanh(qd_j / _SLOW)
         return Setpoint(tau, q_j, qd_j, self._down if load > 0.0 else np.zeros_like(self._down))
 
     def change(self, settings: ControlSettings) -> None:
-        """Take other times and friction, without beginning anew; the height stays as it is."""
+        """Change times and friction without a restart; the height is kept."""
         self.settings = settings
 
     def _targets(self, t: float) -> tuple[Floats, Floats, float]:
@@ -152,7 +152,7 @@ class StandUp:
         return q_j, ds / rise * slope, load
 
     def _can_push(self, state: RobotState) -> bool:
-        """Whether the feet are below the base, about where they stand."""
+        """Whether the feet are below the base, close to their standing positions."""
         q = np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], state.q[7:]])
         feet = self._points.positions(q)
         q[7:] = self._standing
@@ -168,7 +168,7 @@ class StandUp:
         )
 
     def _at_height(self, share: float) -> Floats:
-        """(nj,) joint positions with the base at a share of the height of the standing pose."""
+        """(nj,) joint positions with the base at a share of its standing height."""
         model = self._model
         standing = resting_pose(model)[7:]
         if share == 1.0:
@@ -186,7 +186,7 @@ class StandUp:
 
 
 def _largest_velocities(model: Model) -> Floats:
-    """(nj,) velocities that the file and the motors allow, and `_UNLIMITED_SPEED` where neither says."""
+    """(nj,) velocity limits of file and motors, and `_UNLIMITED_SPEED` if there is none."""
     _, stall, slope = motor_limits(model)
     no_load = np.divide(stall, slope, out=np.full(model.nj, np.inf), where=slope > 0.0)
     limit = np.minimum(model.velocity_limit, no_load)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller knows about the robot at one time."""
+"""The input of a controller at one time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RobotState:
         time: when it was measured [s].
         q: (nq,) configuration.
         u: (nv,) velocity.
-        foot_forces: (feet, 3) from the ground on the feet, in world axes [N]; None if nobody measures them.
+        foot_forces: (feet, 3) from the ground on the feet, in world axes [N]; None if they are not measured.
         tau: (nj,) torques of the motors [N m or N].
     """
 

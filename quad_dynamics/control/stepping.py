@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The legs of a robot that walks: which feet are down, where the others go, and how."""
+"""The legs of a walking robot: contact states, footholds and swing motion."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from quad_dynamics.planning.stance_geometry import StanceGeometry
 Vec2 = tuple[float, float]
 Vec3 = tuple[float, float, float]
 
-_CONTACT_SHARE = 0.25  # of a foot's part of the weight, from which on it is down
-_SEARCH_SPEED = 0.3  # with which a foot that is late goes down, in sqrt(g l)
-_SEARCH_DEPTH = 0.3  # how far it does, in leg lengths
-_SWAY_LEAD, _SWAY_RAMP = 0.14, 0.12  # before lift-off and after touch-down a foot counts less [strides]
-_SHORTEST_SWING = 0.05  # of a schedule [s]
-_MOST_LEAN = 0.1  # by which feet move for a body that leans, in leg lengths
-_EXCHANGE = 0.25  # longest step of a leg that cannot step sideways in place of one, in leg lengths
-_STROKE = 0.6  # share of the way over which a leg can stand that strides use
-_FASTEST = 1.7  # rate of the clock for commands
-# Shares of its full length from which on a leg that stands makes the clock go faster, and at which it does so
-# by this factor: its foot is lifted before it is stretched.
+_CONTACT_SHARE = 0.25  # force from which on a foot is in contact, relative to its share of the weight
+_SEARCH_SPEED = 0.3  # downward velocity of a late foot, in sqrt(g l)
+_SEARCH_DEPTH = 0.3  # maximum depth of its search, in leg lengths
+_SWAY_LEAD, _SWAY_RAMP = 0.14, 0.12  # before lift-off and after touch-down, a foot has less weight [strides]
+_SHORTEST_SWING = 0.05  # shortest swing of a schedule [s]
+_MOST_LEAN = 0.1  # largest shift of footholds for a leaning body, in leg lengths
+_EXCHANGE = 0.25  # longest step that replaces a step to the side of a planar leg, in leg lengths
+_STROKE = 0.6  # share of the stance length of a leg that strides use
+_FASTEST = 1.7  # largest rate of the clock for commands
+# Length of a stance leg, relative to its full length, from which on the clock runs faster, and at which it is
+# faster by this factor: the foot is lifted before the leg is fully extended.
 _STRETCHED, _HURRY = (0.96, 1.0), 2.0
 
 
 @dataclass(eq=False)
 class FootTargets:
-    """What the feet should do, each (legs, 3), in world axes.
+    """Targets of the feet, each (legs, 3), in world axes.
 
     Attributes:
-        accelerations: of the centres of feet that swing, of the lowest points of those that are down [m/s^2].
-        velocity_errors: what their velocities lack [m/s].
+        accelerations: of the centres of swing feet, and of the lowest points of stance feet [m/s^2].
+        velocity_errors: desired minus measured velocities [m/s].
         places: of the centres [m].
-        slides: velocities that feet that are down should have: zero, unless they must slide [m/s].
+        slides: desired velocities of stance feet: zero, unless they must slide [m/s].
     """
 
     accelerations: list[Vec3]
@@ -65,12 +65,12 @@ class _Leg:
 
     Attributes:
         contact: its state.
-        start: where its foot was lifted, or lost the ground [m].
-        sole: where its lowest point was last down [m].
-        goal: where its centre is down, or comes down [m].
-        falling: vertical velocity that it should have [m/s].
-        lifted: when it was lifted last [s].
-        lands: when it comes down, by a schedule [s].
+        start: where its foot lifted off, or lost contact [m].
+        sole: last contact position of its lowest point [m].
+        goal: position of its centre in contact, or at touch-down [m].
+        falling: desired vertical velocity [m/s].
+        lifted: time of its last lift-off [s].
+        lands: time of its touch-down, by a schedule [s].
     """
 
     contact: LegContact
@@ -89,13 +89,13 @@ class Stepping:
         legs: in the order of the model.
         clock: of the gait.
         settings: can be replaced.
-        planned: footholds of a plan, in place of the simple ones [m].
-        surprise: (x, y) of place [m] and velocity [m/s] of the body, of which that plan does not know yet.
-        schedule: contacts of a plan, in place of the clock.
-        lean: (x, y) in the heading frame by which footholds are moved, so that the body does not lean [m].
-        step_height: over the length of the legs: the one of the settings, or what the joints can follow.
-        even: whether feet swing evenly, because joints are too slow for the usual way.
-        skid: how the robot turns if all legs move their feet in parallel planes only; None if not.
+        planned: footholds of a plan, instead of the simple ones [m].
+        surprise: (x, y) differences of position [m] and velocity [m/s] of the body from the plan's state.
+        schedule: contacts of a plan, instead of the clock.
+        lean: (x, y) shift of the footholds in the heading frame, so that the body does not lean [m].
+        step_height: in leg lengths: that of the settings, or what the joints can follow.
+        even: whether feet swing evenly, because joints are too slow for the usual motion.
+        skid: how the robot turns if all legs move their feet only in parallel planes; None if not.
     """
 
     def __init__(self, geometry: StanceGeometry, clock: GaitClock, settings: WalkerSettings) -> None:
@@ -111,10 +111,10 @@ class Stepping:
         self.schedule: ContactSchedule | None = None
 
     def reset(self, time: float, motions: list[list[float]]) -> None:
-        """Begin with all feet on the ground.
+        """Start with all feet on the ground.
 
         Args:
-            time: now [s].
+            time: current time [s].
             motions: of the feet, as in a `RobotView`.
         """
         self.lean, self.clock.rate = [0.0, 0.0], 1.0
@@ -126,27 +126,27 @@ class Stepping:
 
     @property
     def down(self) -> npt.NDArray[np.bool_]:
-        """(legs,) which feet can carry."""
+        """(legs,) which feet can carry load."""
         return np.array([leg.contact.is_down for leg in self.legs])
 
     @property
     def soles(self) -> list[list[float]]:
-        """Where the lowest points of the feet were last down [m]."""
+        """Last contact positions of the lowest points of the feet [m]."""
         return [leg.sole for leg in self.legs]
 
     @property
     def footholds(self) -> Floats:
-        """(legs, 3) where the centres of the feet are down, or come down [m]."""
+        """(legs, 3) where the centres of the feet are in contact, or will touch down [m]."""
         return np.array([leg.goal for leg in self.legs])
 
     @property
     def swing_share(self) -> float:
-        """Share of the change of velocity of a free pendulum that the body has."""
+        """Velocity variation of the body, relative to that of a free pendulum."""
         return SWING_SHARE if self.skid is None else PLANAR_SWING_SHARE
 
     @property
     def fastest(self) -> float:
-        """Velocity with which the legs keep up [m/s]."""
+        """Largest velocity within the reach of the legs [m/s]."""
         return self.fastest_in(self.clock.gait)
 
     def fastest_in(self, gait: Gait) -> float:
@@ -155,17 +155,17 @@ class Stepping:
         return 2.0 * _FASTEST * _STROKE * self._geometry.stroke / stance
 
     def pace(self, gait: Gait, velocity: float) -> float:
-        """Rate of the clock with which the legs reach far enough at a velocity [m/s]."""
+        """Rate of the clock at which the reach of the legs suffices for a velocity [m/s]."""
         return min(max(_FASTEST * velocity / self.fastest_in(gait), 1.0), _FASTEST)
 
     # ---------------------------------------------------------------- time and contact
 
     def set_pace(self, command: list[float], view: RobotView) -> None:
-        """Let the clock go faster where legs would not reach far enough, or are nearly stretched.
+        """Speed up the clock if the legs would not reach far enough, or are nearly fully extended.
 
         Args:
             command: (vx, vy, wz) [m/s, m/s, rad/s].
-            view: now.
+            view: current view.
         """
         geometry = self._geometry
         velocity = math.hypot(command[0], command[1]) + abs(command[2]) * geometry.spread
@@ -187,15 +187,15 @@ class Stepping:
         asked: list[float],
         counts: Counts,
     ) -> None:
-        """Bring the contacts of all feet up to date.
+        """Update the contact states of all feet.
 
         Args:
-            time: now [s].
-            phase: of the walker: all feet are to be down in 'stand', and none is lifted in 'stop'.
+            time: current time [s].
+            phase: of the walker: all feet should be in contact in 'stand', and none is lifted in 'stop'.
             motions: of the feet, as in a `RobotView`.
-            carried: measured normal forces [N]; None if nobody measures them.
-            asked: normal forces that the feet should carry [N].
-            counts: to be brought up to date.
+            carried: measured normal forces [N]; None if they are not measured.
+            asked: commanded normal forces of the feet [N].
+            counts: to be updated.
         """
         for k, leg in enumerate(self.legs):
             contact, (x, y, z, *_) = leg.contact, motions[k]
@@ -220,7 +220,7 @@ class Stepping:
                 leg.sole = [x, y, z - self._geometry.radius[k]]
 
     def _is_stance(self, k: int, time: float) -> bool:
-        """Whether a foot should be down, by the schedule of a plan or by the clock."""
+        """Whether a foot should be in contact, by the schedule of a plan or by the clock."""
         if self.schedule is None:
             return self.clock.is_stance(k)
         down = bool(self.schedule.down[self.schedule.phase(time), k])
@@ -243,7 +243,7 @@ class Stepping:
         lasts = leg.lands - leg.lifted
         return max(lasts, _SHORTEST_SWING) if math.isfinite(lasts) else self.clock.swing_time
 
-    # ---------------------------------------------------------------- where the body should be
+    # ---------------------------------------------------------------- reference of the body
 
     def support(self, yaw: float, phase: str) -> Vec2 | None:
         """Where the centre of mass should be above the feet: when standing, and in gaits that sway [m].
@@ -253,7 +253,7 @@ class Stepping:
             phase: of the walker.
 
         Returns:
-            None where the body goes straight.
+            None if the body moves straight.
         """
         gait = self.clock.gait
         if phase == 'walk' and not gait.sway:
@@ -274,11 +274,11 @@ class Stepping:
         return x - c * mx + s * my, y - s * mx - c * my
 
     def adapt_lean(self, R_WB: Floats, upward: Floats, yaw: float, dt: float) -> None:
-        """Let the feet go where the body leans, so that it does not lean on average.
+        """Shift the footholds towards the lean of the body, so that it does not lean on average.
 
         Args:
             R_WB: (3, 3) orientation of the base.
-            upward: (3,) where its z axis should point.
+            upward: (3,) desired direction of its z axis.
             yaw: heading [rad].
             dt: [s].
         """
@@ -290,14 +290,14 @@ class Stepping:
         self.lean[0] = min(max(self.lean[0] + gain * ahead, -most), most)
         self.lean[1] = min(max(self.lean[1] + gain * aside, -most), most)
 
-    # ---------------------------------------------------------------- what the feet should do
+    # ---------------------------------------------------------------- foot targets
 
     def targets(self, view: RobotView, body: BodyReference, ground: Ground) -> FootTargets:
-        """What the feet should do now.
+        """The current targets of the feet.
 
         Args:
-            view: now.
-            body: where the body should go.
+            view: current view.
+            body: reference of the body.
             ground: below the feet.
         """
         time, yaw, motions = view.time, view.yaw, view.motions
@@ -353,7 +353,7 @@ class Stepping:
         return targets
 
     def _search(self, leg: _Leg, time: float) -> tuple[Vec3, Vec3]:
-        """Position and velocity of a foot that feels for the ground below it."""
+        """Position and velocity of a foot that searches for the ground below it."""
         speed, deepest = _SEARCH_SPEED * self._geometry.speed, _SEARCH_DEPTH * self._geometry.length
         depth = min(speed * (time - leg.contact.since), deepest)
         x, y, z = leg.start
@@ -370,7 +370,7 @@ class Stepping:
         body: BodyReference,
         ground: Ground,
     ) -> Vec3:
-        """Where the centre of a foot that swings comes down [m]."""
+        """Where the centre of a swing foot will touch down [m]."""
         settings, clock, geometry = self.settings, self.clock, self._geometry
         left = (1.0 - self._swing_progress(k, time)) * self._swing_time(k)
         stance = clock.next_stance_time(k)
@@ -409,11 +409,11 @@ class Stepping:
         yaw: float,
         ground: Ground,
     ) -> Vec3:
-        """A planned foothold, moved by what has happened to the body since the plan was made [m].
+        """A planned foothold, corrected by the deviation of the body since the plan was made [m].
 
-        It moves as the foothold program would move it: with the body, and by what the velocity differs, over
-        the time to touch-down and to the capture point. It does not leave what the leg reaches by that, and
-        the foot of a planar leg goes no farther across its plane than was planned.
+        It moves as the foothold program would move it: by the deviation of the position, and by that of the
+        velocity times the time to touch-down plus that of the capture point. It stays within the reach of the
+        leg, and the foot of a planar leg moves no farther across its plane than planned.
         """
         geometry, x, y = self._geometry, planned[0], planned[1]
         (dx, dy), (dvx, dvy) = self.surprise
@@ -432,9 +432,9 @@ class Stepping:
         return to_x, to_y, planned[2] + slope[0] * (to_x - x) + slope[1] * (to_y - y)
 
     def _slope(self, k: int, along: float) -> float:
-        """Way along a direction over way to its left between two feet that come down at the same time.
+        """Ratio of forward to lateral distance of two feet that touch down at the same time.
 
-        0 for feet that come down alone.
+        The forward direction is given. 0 for feet that touch down alone.
         """
         partner = self.clock.partner(k)
         if partner is None:
@@ -445,7 +445,7 @@ class Stepping:
 
 
 def _sliding(motion: list[float], radius: float, normal: Floats) -> Vec3:
-    """What the lowest point of a foot lacks to be at rest: its velocity, negative [m/s]."""
+    """Negative velocity of the lowest point of a foot: the velocity error of a foot at rest [m/s]."""
     nx, ny, nz = normal.tolist()
     x, y, z = -radius * nx, -radius * ny, -radius * nz
     wx, wy, wz = motion[ANGULAR_VELOCITY]

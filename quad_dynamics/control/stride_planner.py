@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes motion plans of what a robot that walks does now: what is asked of the motion planner, and when."""
+"""Makes motion plans for a walking robot: requests to the motion planner, and their timing."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from quad_dynamics.planning.planner import MotionPlanner, PlanRequest
 from quad_dynamics.planning.stance_geometry import StanceGeometry
 from quad_dynamics.planning.support_sequence import contact_schedule
 
-# Time in which plans come to begin where the robot is, not where the last plan wants it [s]; and the largest
-# difference, in l and sqrt(g l).
+# Time constant with which the initial state of plans moves from the last plan to the measured state [s]; and
+# the largest difference, in l and sqrt(g l).
 _LEAK, _FARTHEST, _FASTEST = 0.3, 0.05, 0.1
-_AHEAD = 0.3  # strides by which plans look ahead in the ramp of the command
-# Time for which the last plan is kept when no other is found: a stride, or that of a trot, in sqrt(l / g).
+_AHEAD = 0.3  # look-ahead of plans in the ramp of the command, in strides
+# Time for which the last plan is kept if no new one is found: at most a stride of a trot, in sqrt(l / g).
 _HOLD = 2.3
 
 
 class StridePlanner:
-    """Makes plans, one each period, and keeps the last one where there is no other."""
+    """Makes one plan per period, and keeps the last one if there is no new one."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class StridePlanner:
         ground: Ground,
         settings: WalkerSettings,
     ) -> None:
-        """Prepare.
+        """Prepare the motion planner.
 
         Args:
             geometry: of the robot.
             order: which leg each is: 0 front left, 1 front right, 2 rear left, 3 rear right.
             steps: its legs.
-            body: where its body should be.
+            body: reference of its body.
             ground: below it.
             settings: of walking.
         """
@@ -63,7 +63,7 @@ class StridePlanner:
         self.reset()
 
     def change(self, settings: WalkerSettings) -> None:
-        """Take other settings; plans that have been made stay as they are."""
+        """Change settings; existing plans are kept."""
         com = ComSettings(
             n_ineq=settings.n_ineq,
             lambda_lin=settings.lambda_lin,
@@ -77,16 +77,16 @@ class StridePlanner:
             self._motion, self._optimised = MotionPlanner(self._geometry, self._order, *optimised), optimised
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Restart."""
         self._number, self._solved_at = -1, -math.inf
 
     @property
     def hold(self) -> float:
-        """Time for which the last plan is kept when no other is found [s]."""
+        """Time for which the last plan is kept if no new one is found [s]."""
         return min(self._steps.clock.period, _HOLD / self._geometry.rate)
 
     def is_due(self, time: float, period: float) -> bool:
-        """Whether a time is the first in its period: the same for whoever counts."""
+        """Whether a time is the first in its period; periods are the same in all processes."""
         number = math.floor(time / period + 1e-6)
         found, self._number = number != self._number, number
         return found
@@ -104,13 +104,13 @@ class StridePlanner:
         """The plan for a view; None if none has been found for a stride.
 
         Args:
-            view: now.
+            view: current view.
             phase: 'walk', 'stop' or 'stand'.
             gait: its name.
-            lead: until the first lift-off may be [s].
+            lead: time until the first lift-off is allowed [s].
             follower: of plans.
             settings: of walking.
-            counts: to be brought up to date.
+            counts: to be updated.
         """
         counts.plans += 1
         if phase == 'stand':
@@ -127,7 +127,7 @@ class StridePlanner:
         return None
 
     def _still(self, view: RobotView, gait: str) -> MotionPlan:
-        """The plan to stay above the feet, which come down if they are not."""
+        """The plan to stay above the feet; swing feet touch down."""
         steps, body, ground = self._steps, self._body, self._ground
         contacts = contact_schedule(steps.clock, steps.down, 'stand', view.time)
         place = steps.support(body.yaw, 'stand')
@@ -156,7 +156,7 @@ class StridePlanner:
         follower: PlanFollower,
         settings: WalkerSettings,
     ) -> PlanRequest:
-        """What the motion planner is asked for."""
+        """The request to the motion planner."""
         steps, body, geometry = self._steps, self._body, self._geometry
         clock, legs = steps.clock, range(len(steps.legs))
         soles = view.feet.copy()
@@ -185,7 +185,7 @@ class StridePlanner:
         )
 
     def _stance(self, gait: str, wz: float) -> tuple[float, float]:
-        """Factors of the distances of the feet from their middle."""
+        """Factors of the distances of the feet from their centre."""
         (x, y), skid = GAITS[gait].stance, self._steps.skid
         if skid is None:
             return x, y
@@ -193,10 +193,10 @@ class StridePlanner:
         return shorter[0] * x, shorter[1] * y
 
     def _start(self, view: RobotView, follower: PlanFollower, period: float) -> ComState:
-        """Where a plan begins: near the robot, and near where the last plan wants it.
+        """Initial state of a plan: between the measured state and that of the last plan.
 
-        If all began where the robot is, nothing but the next plan would correct its errors. If all began
-        where the last one wants it, no plan would know of them.
+        If all plans started at the measured state, only the next plan would correct errors. If all started at
+        the state of the last plan, no plan would know of them.
         """
         p, v = view.com.copy(), view.velocity
         if follower.plan is None:
@@ -207,7 +207,7 @@ class StridePlanner:
         return ComState(p, v + _limited(keep * (wanted_v - v), _FASTEST * self._geometry.speed), a)
 
     def _contacts(self, time: float, phase: str, lead: float) -> ContactSchedule:
-        """Which feet will be down over a stride; all of them until the first lift-off."""
+        """Contact schedule of a stride; all feet are in contact until the first lift-off."""
         down = self._steps.down
         found = contact_schedule(self._steps.clock, down, phase, time + lead)
         if not lead:
@@ -219,6 +219,6 @@ class StridePlanner:
 
 
 def _limited(vector: Floats, most: float) -> Floats:
-    """A vector, not longer than this."""
+    """A vector, limited in length."""
     length = float(np.linalg.norm(vector))
     return vector if length <= most else vector * (most / length)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a robot safe whatever its control law does: guards, latches faults, and fades from law to law.
+"""Keeps a robot safe whatever its control law does: guards, latches faults, and blends between laws.
 
     supervision = Supervision(model, walker)
-    setpoint = supervision.update(state)     # in place of walker.update(state)
+    setpoint = supervision.update(state)     # instead of walker.update(state)
 
-It has no clock and knows nothing of ROS: states come with their times, and silence is told to it. So the same
-states give the same setpoints.
+It has no clock and does not need ROS: states come with their times, and the caller reports missing input. So
+the same states give the same setpoints.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
 
-# In this time the torque that a new law would change at once fades out [s].
+# Time in which the torque difference between two laws fades out [s].
 FADE_TIME = 0.1
-# A fade is over when so little is left of it.
+# Remaining share at which a fade ends.
 _FADED = 1e-3
 
 
 class Supervision:
-    """Asks a law for setpoints, and damps the joints when something is wrong.
+    """Runs a law, and damps the joints when something is wrong.
 
     Attributes:
-        faults: what went wrong.
-        guard: limits; another one when settings change.
-        waiting_for: what input is missing, '' if none is.
+        faults: reported faults.
+        guard: limits; replaced when settings change.
+        waiting_for: missing input, '' if there is none.
         is_damping: whether the last setpoint was the safe one.
-        jumps: how often the robot was put elsewhere, or time began anew.
-        last_jump: in words.
+        jumps: how often the robot was teleported, or time was reset.
+        last_jump: description.
     """
 
     def __init__(
@@ -50,16 +50,16 @@ class Supervision:
         settings: ControlSettings | None = None,
         on_fault: FaultHandler | None = None,
     ) -> None:
-        """Begin with damping.
+        """Start with damping.
 
         Args:
             model: robot.
-            law: begins at the first state; None: the joints are damped.
+            law: starts at the first state; None: the joints are damped.
             settings: margins and limits; None for the defaults.
-            on_fault: gets kind and text of each fault.
+            on_fault: called with kind and text of each fault.
 
         Raises:
-            ArgumentError: settings that do not suit the robot.
+            ArgumentError: the settings are invalid for the robot.
         """
         self._model = model
         self.guard = Guard(model, settings)
@@ -74,13 +74,13 @@ class Supervision:
         self._before: RobotState | None = None
         self._last = self._damping.update(None)
         self._must_start = True
-        self._fade: tuple[float, Floats] | None = None  # since when, and by which torque
+        self._fade: tuple[float, Floats] | None = None  # start time, and torque difference
         self._bad = ''
         self.waiting_for, self.is_damping = 'no state yet', True
 
     @property
     def law(self) -> Law | None:
-        """Which law controls the robot, None for damping; another one begins at the next state."""
+        """The law that controls the robot, None for damping; a new one starts at the next state."""
         return self._law
 
     @law.setter
@@ -90,10 +90,10 @@ class Supervision:
     # ---------------------------------------------------------------- states
 
     def update(self, state: RobotState) -> Setpoint:
-        """The setpoint for a state; whatever goes wrong, it is a safe one."""
+        """The setpoint for a state; it is always safe."""
         try:
             self._last = self._answer(state)
-        except Exception as error:  # of a law, whatever it is: the robot must not be left alone
+        except Exception as error:  # any error of a law: the robot must stay under control
             self.faults.exception(error, state.time)
             self._must_start = True
             self._last = self._safe(state)
@@ -101,10 +101,10 @@ class Supervision:
         return self._last
 
     def lacks(self, what: str) -> Setpoint:
-        """Damping, because input is missing; the law begins anew when it is back.
+        """Damping, because input is missing; the law restarts when it is back.
 
         Args:
-            what: is missing, in words.
+            what: description of the missing input.
         """
         if not self.waiting_for:
             self.faults.note('stale', what)
@@ -114,11 +114,11 @@ class Supervision:
         return self._last
 
     def damped(self) -> Setpoint:
-        """The safe setpoint, which needs no state."""
+        """The safe setpoint, which does not need a state."""
         return self._damping.update(None)
 
     def recover(self) -> tuple[bool, str]:
-        """Forget what has latched, unless it is still so; whether the robot goes on, and what was wrong."""
+        """Clear the latched fault, unless it persists; returns whether the robot continues, and the fault."""
         if self.waiting_for:
             return False, f'{self.faults.latched or "nothing was wrong"}; waiting: {self.waiting_for}'
         if self.faults.latched and self._bad:
@@ -137,7 +137,7 @@ class Supervision:
                 self.jumps, self.last_jump = self.jumps + 1, jump
                 self._restart()
             elif state.time == before.time:
-                return self._last  # of a simulation that is paused
+                return self._last  # the simulation is paused
         self._notice(state)
         self._bad = self.guard.check_state(state)
         if self._bad and not self.faults.latched and self._law is not None:
@@ -157,10 +157,10 @@ class Supervision:
         return setpoint
 
     def _notice(self, state: RobotState) -> None:
-        """Called with each new state, before it is checked; for classes that observe more."""
+        """Called with each new state, before it is checked; for subclasses with an observer."""
 
     def _restart(self) -> None:
-        """Begin anew: the robot is elsewhere, or time is."""
+        """Restart after the robot was teleported or time was reset."""
         self._must_start, self._fade, self._before = True, None, None
 
     def _safe(self, state: RobotState | None) -> Setpoint:
@@ -168,10 +168,10 @@ class Supervision:
         self._fade = None
         return self._damping.update(state)
 
-    # ---------------------------------------------------------------- from law to law
+    # ---------------------------------------------------------------- blending between laws
 
     def _begin_fade(self, setpoint: Setpoint, state: RobotState) -> None:
-        """Remember the difference of the torques that the last setpoint and this one cause in a state."""
+        """Store the difference between the torques of the last setpoint and of this one in a state."""
         self._fade = None
         if self._before is None:
             return
@@ -189,13 +189,13 @@ class Supervision:
         return Setpoint(setpoint.tau + share * difference, setpoint.q, setpoint.qd, setpoint.feet_down)
 
     def total_torque(self, setpoint: Setpoint, state: RobotState) -> Floats:
-        """(nj,) what drives with the gains of the settings make of a setpoint in a state."""
+        """(nj,) torque of the drives for a setpoint in a state, with the gains of the settings."""
         nj = self._model.nj
         drives = self.guard.drive_torque(setpoint.q, setpoint.qd, state.q[-nj:], state.u[-nj:])
         return setpoint.tau + drives
 
     def as_torque(self, setpoint: Setpoint, state: RobotState | None) -> Setpoint:
-        """A setpoint of torques alone; none in an unknown state, for what would damp it is unknown too."""
+        """A setpoint with torques only; zero in an unknown state, whose damping torque is unknown."""
         nj = self._model.nj
         if state is None:
             return Setpoint(np.zeros(nj))

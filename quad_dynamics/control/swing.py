@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of a foot through the air."""
+"""The swing trajectory of a foot."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from quad_dynamics.control.min_jerk import min_jerk
 
 Vec3 = tuple[float, float, float]
 
-_RAMP = 0.15  # part of an even swing in which a foot becomes as fast as it is then
+_RAMP = 0.15  # share of an even swing in which a foot accelerates to its constant velocity
 
 
 def swing_motion(
     progress: float, duration: float, start: Vec3, end: Vec3, height: float, even: bool = False
 ) -> tuple[Vec3, Vec3, Vec3]:
-    """Position, velocity and acceleration of a foot that swings.
+    """Position, velocity and acceleration of a swing foot.
 
-    It goes from start to end with the least jerk, and up and down beside that by a bump of the sixth order,
-    which has no velocity and no acceleration at both ends either.
+    It moves from start to end on a minimum-jerk profile, plus a vertical bump of sixth order, which also has
+    zero velocity and acceleration at both ends.
 
     Args:
         progress: 0 at the start, 1 at the end.
         duration: of the swing [s].
-        start: where the foot was lifted [m].
-        end: where it comes down [m].
+        start: lift-off position [m].
+        end: touch-down position [m].
         height: of the bump [m].
-        even: whether it goes at a constant velocity for most of the time. Its largest velocity is 1.18 times
-            the mean one then; with the least jerk it is 1.88 times.
+        even: whether it moves at a constant velocity most of the time. Its largest velocity is then 1.18
+            times the mean; with minimum jerk it is 1.88 times.
     """
     s, ds, dds = _even(progress) if even else min_jerk(progress)
     rate = 1.0 / duration
@@ -40,7 +40,7 @@ def swing_motion(
 
 
 def _even(t: float) -> tuple[float, float, float]:
-    """From 0 to 1 with smooth ramps of the velocity at both ends, and its first two derivatives."""
+    """From 0 to 1 with smooth velocity ramps at both ends, and its first two derivatives."""
     if not 0.0 < t < 1.0:
         return float(t >= 1.0), 0.0, 0.0
     if t > 0.5:

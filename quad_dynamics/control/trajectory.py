@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint trajectories through given points, that begin where the robot is.
+"""Joint trajectories through given points that start at the current state.
 
-With positions alone, a cubic spline whose acceleration is continuous; with velocities too, cubic pieces
-between the points; with accelerations as well, quintic ones.
+Positions alone give a cubic spline with continuous acceleration; with velocities, cubic segments between the
+points; with accelerations as well, quintic ones.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from quad_dynamics.errors import ArgumentError
 
 
 class JointTrajectory:
-    """Positions, velocities and accelerations of all joints over time; after the last point it rests there.
+    """Positions, velocities and accelerations of all joints over time; the last point is held.
 
     Attributes:
         duration: time of the last point [s].
-        blended: time from which on it goes as the points say [s].
+        blended: time from which on it follows the points [s].
     """
 
     def __init__(
@@ -38,22 +38,22 @@ class JointTrajectory:
     ) -> None:
         """Make it from n points.
 
-        The first point is reached from the present state at its own time. Where that time is 0, or where a
-        part of the trajectory has passed already, the difference to the present state fades within the time
-        `blend`: the next point may be too near to be reached in the time that is left.
+        The first point is reached from the current state at its own time. If that time is 0, or if part of
+        the trajectory has already passed, the difference to the current state fades out within the time
+        `blend`, because the next point may be too close to be reached in the remaining time.
 
         Args:
             times: (n,) since the start, increasing, the first at least 0 [s].
             q: (n, nj) positions [rad or m].
             qd: (n, nj) velocities, None if they are not given.
-            qdd: (n, nj) accelerations, likewise; they need velocities.
-            q_now: (nj,) present positions.
-            qd_now: (nj,) present velocities.
+            qdd: (n, nj) accelerations, likewise; they require velocities.
+            q_now: (nj,) current positions.
+            qd_now: (nj,) current velocities.
             blend: [s].
-            passed: time since the start at which the state is the present one, at least 0 [s].
+            passed: time since the start at the current state, at least 0 [s].
 
         Raises:
-            ArgumentError: what is wrong with the points.
+            ArgumentError: the points are invalid.
         """
         t, points = _checked(times, q, qd, qdd, q_now.size)
         self._offset: Any = None
@@ -81,7 +81,7 @@ class JointTrajectory:
         return q, qd, qdd
 
     def _planned(self, t: float) -> tuple[Floats, Floats, Floats]:
-        """As the points say, wherever the robot is."""
+        """The trajectory of the points, without the blend."""
         if t >= self.duration:
             return self._last.copy(), np.zeros(self._last.size), np.zeros(self._last.size)
         return self._piece(t), self._piece(t, 1), self._piece(t, 2)
@@ -93,8 +93,8 @@ def _pairs(first: Floats, second: Floats) -> list[Floats]:
 
 
 def _interpolant(t: Floats, points: list[Floats], first_velocity: Floats | None) -> Any:
-    """A function of time, and of the order of a derivative."""
-    if len(t) == 1:  # one point, at once
+    """A function of time and of the order of a derivative."""
+    if len(t) == 1:  # one point, immediately
         return lambda _, order=0: points[order][0] if order < len(points) else np.zeros_like(points[0][0])
     if len(points) == 1:
         begin = np.zeros(points[0].shape[1]) if first_velocity is None else first_velocity

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A commanded velocity that grows old: who commands a robot that walks has to repeat it."""
+"""A commanded velocity that expires: commands to a walking robot must be repeated."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Vec3 = tuple[float, float, float]
 
 
 class Commanded(Protocol):
-    """What walks at a velocity, or plans to. `Walker` is such a thing."""
+    """Something that walks at a velocity, or plans to, such as `Walker`."""
 
     @property
     def largest_command(self) -> Vec3:
-        """Largest velocities that can be commanded, each alone [m/s, m/s, rad/s]."""
+        """Largest velocity that can be commanded along each axis alone [m/s, m/s, rad/s]."""
 
     @property
     def target(self) -> Vec3:
@@ -24,18 +24,18 @@ class Commanded(Protocol):
 
 
 class VelocityCommand:
-    """Hands velocities on, and stops when none has come for too long. Time is that of the states.
+    """Forwards velocities, and stops if none has arrived for too long. Time is that of the states.
 
     Attributes:
-        timeout: age of a velocity at which it counts no more [s].
-        is_active: whether one counts.
+        timeout: age at which a velocity expires [s].
+        is_active: whether there is a valid velocity.
     """
 
     def __init__(self, target: Commanded, timeout: float) -> None:
-        """No command yet.
+        """Start without a command.
 
         Args:
-            target: gets the velocities.
+            target: receives the velocities.
             timeout: [s].
         """
         self._target, self.timeout = target, timeout
@@ -49,7 +49,7 @@ class VelocityCommand:
             '' for a velocity that is within limits, else what was limited.
 
         Raises:
-            ArgumentError: a value that is not finite; the command is as before then.
+            ArgumentError: a value is not finite; the command is unchanged.
         """
         within = self._target.command(vx, vy, wz)
         self._received, self.is_active = self._time, True
@@ -59,10 +59,10 @@ class VelocityCommand:
         return f'cmd_vel is ({vx:.3g}, {vy:.3g}, {wz:.3g}); limited to ({taken}) m/s, m/s, rad/s'
 
     def details(self, now: Vec3) -> dict[str, Any]:
-        """What a user wants to know about the command, by name.
+        """Diagnostic values of the command, by name.
 
         Args:
-            now: velocity that is followed, after its ramp [m/s, m/s, rad/s].
+            now: current velocity of the ramp [m/s, m/s, rad/s].
         """
         (vx, vy, wz), (most_x, most_y, most_turn) = now, self._target.largest_command
         return {
@@ -76,12 +76,12 @@ class VelocityCommand:
         }
 
     def stop(self) -> None:
-        """Command no velocity."""
+        """Command zero velocity."""
         self._target.command(0.0, 0.0, 0.0)
         self.is_active = False
 
     def watch(self, time: float) -> None:
-        """Note the time of a state [s], and stop if the command has grown too old."""
+        """Record the time of a state [s], and stop if the command is too old."""
         self._time = time
         if self.is_active and time - self._received > self.timeout:
             self.stop()

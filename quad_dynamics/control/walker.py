@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A quadruped that walks: planning, and whole-body control.
+"""A walking quadruped: planning, and whole-body control.
 
     walker = Walker(model)
     walker.reset(state)
     walker.command(0.5, 0.0, 0.0)
     setpoint = walker.update(state)     # 500 times a second
 
-It has no clock, no threads, and knows nothing of ROS: time is that of the states. It is blind: what it knows
-of the ground is where its feet have been down.
+It has no clock and no threads, and does not need ROS: time is that of the states. It is blind: it knows the
+ground only from where its feet have been in contact.
 
-| module | what it does |
+| module | content |
 |---|---|
-| `walker_settings` | everything that can be set |
+| `walker_settings` | all settings |
 | `robot_view` | a state with centre of mass, heading and motion of the feet |
-| `gait_planner` | from the command to what is followed: when to walk, contacts, plans |
-| `stepping` | the legs: contacts, footholds, and the way of the feet |
-| `leg_contact` | which feet are down, from schedule, force and velocity |
-| `swing` | how feet get to where they come down |
-| `body_reference` | where the body should be, and the accelerations that bring it there |
-| `whole_body` | joint torques for all of that |
+| `gait_planner` | from the command to the references: when to walk, contacts, plans |
+| `stepping` | the legs: contacts, footholds, and the motion of the feet |
+| `leg_contact` | contact states of the feet, from schedule, force and velocity |
+| `swing` | swing trajectories |
+| `body_reference` | reference of the body, and the accelerations that track it |
+| `whole_body` | joint torques for all of these |
 
 Gaits, plans and footholds are in `quad_dynamics.planning`.
 """
@@ -51,31 +51,31 @@ __all__ = ['Walker', 'WalkerSettings']
 
 Vec3 = tuple[float, float, float]
 
-_LARGEST_BEND = 0.3  # of a joint, from where it is to its target [rad or m]
-_SLOW = 0.3  # above this velocity dry friction is fed forward wholly [rad/s or m/s]
-_HOLD_TIME = 0.05  # after which torques that no solve renews give way to damping [s]
-_POSTURE = (4.0, 4.0)  # stiffness and damping of joints that the feet leave free, in g / l and sqrt(g / l)
+_LARGEST_BEND = 0.3  # largest distance of a joint from its target [rad or m]
+_SLOW = 0.3  # velocity above which dry friction is fully compensated [rad/s or m/s]
+_HOLD_TIME = 0.05  # for which the last torques are held after a failed solve, before damping [s]
+_POSTURE = (4.0, 4.0)  # stiffness and damping of joints that the feet do not determine, in g / l, sqrt(g / l)
 
 
 class Walker:
     """Stands up, stands, and walks at a commanded velocity.
 
     Attributes:
-        settings: all that can be set.
-        standing_height: of the base above the ground that it aims at [m].
-        times: how long the last update took.
+        settings: all settings.
+        standing_height: target height of the base above the ground [m].
+        times: computation times of the last update.
     """
 
     def __init__(self, model: Model, settings: WalkerSettings | None = None, dt: float = 1e-3) -> None:
         """Prepare everything for a robot.
 
         Args:
-            model: a quadruped that can stand.
+            model: a quadruped with a standing pose.
             settings: None for the defaults.
-            dt: time step of the drives, which their default gains depend on [s].
+            dt: time step of the drives, which determines their default gains [s].
 
         Raises:
-            ArgumentError: the robot has not four legs, or no standing pose.
+            ArgumentError: the robot does not have four legs, or has no standing pose.
         """
         self._model, self._dt, self.settings = model, dt, settings or WalkerSettings()
         self._planner = GaitPlanner(model, self.settings)
@@ -99,7 +99,7 @@ class Walker:
         return free
 
     def _warm_up(self) -> None:
-        """Run once, so that the first update takes no longer than the thousandth."""
+        """Run once, so that the first update takes no longer than later ones."""
         model = self._model
         state = RobotState(0.0, resting_pose(model), np.zeros(model.nv), None, np.zeros(model.nj))
         self.reset(state)
@@ -107,11 +107,11 @@ class Walker:
         self._rise.update(state)
         self.reset(state)
 
-    # ---------------------------------------------------------------- what is asked of it
+    # ---------------------------------------------------------------- commands
 
     @property
     def gait(self) -> str:
-        """Name of the gait; legs go over to another one without being pulled out of their strides."""
+        """Name of the gait; a change does not interrupt the stride of any leg."""
         return self._planner.gait
 
     @gait.setter
@@ -120,17 +120,17 @@ class Walker:
 
     @property
     def period(self) -> float:
-        """Of a stride of the gait now [s]."""
+        """Current period of the gait [s]."""
         return self._planner.steps.clock.period
 
     @property
     def phase(self) -> str:
-        """What it does: 'rise', 'stand', 'walk' or 'stop'."""
+        """Current phase: 'rise', 'stand', 'walk' or 'stop'."""
         return 'rise' if self._rises else self._planner.phase
 
     @property
     def counts(self) -> Counts:
-        """What happened since the reset."""
+        """Events since the reset."""
         return self._planner.counts
 
     @property
@@ -152,28 +152,28 @@ class Walker:
             wz: turning to the left [rad/s].
 
         Returns:
-            Whether it is within `largest_command`, and the joints are fast enough for all of it at once; else
-            the robot goes slower.
+            Whether it is within `largest_command`, and the joints are fast enough for the combination;
+            otherwise the robot walks more slowly.
 
         Raises:
-            ArgumentError: a value that is not finite; the command is as before then.
+            ArgumentError: a value is not finite; the command is unchanged.
         """
         return self._planner.command(vx, vy, wz)
 
     def follow(self, plan: MotionPlan) -> None:
-        """Follow a plan of somebody else from the next state on; with `planner` 'external' only."""
+        """Follow an external plan from the next state on; only with `planner` 'external'."""
         self._planner.follow(plan)
 
     @property
     def motion_plan(self) -> MotionPlan | None:
-        """The plan of the next stride that is followed; None if there is none."""
+        """The current plan of the next stride; None if there is none."""
         return self._planner.motion_plan
 
     def change(self, settings: WalkerSettings) -> None:
-        """Take other settings, without beginning anew; height and priorities stay as they are.
+        """Change settings without a restart; height and priorities are kept.
 
         Raises:
-            ArgumentError: they do not suit the robot; nothing has changed then.
+            ArgumentError: the settings are invalid for the robot; nothing has changed.
         """
         self._guard = Guard(self._model, settings, self._dt)
         self._planner.change(settings)
@@ -181,7 +181,7 @@ class Walker:
 
     @property
     def plan(self) -> Plan | None:
-        """What it wants, as of the last update; None before whole-body control has begun."""
+        """Current targets, as of the last update; None before whole-body control has started."""
         if self._targets is None:
             return None
         body, legs = self._planner.body, self._planner.steps.legs
@@ -202,7 +202,7 @@ class Walker:
     # ---------------------------------------------------------------- states
 
     def reset(self, state: RobotState) -> None:
-        """Begin at a state: with getting up, unless the robot stands."""
+        """Start at a state: with getting up, unless the robot stands."""
         self._planner.reset(state)
         self._rises = not self._planner.stands(state)
         self._rise.start(state)
@@ -211,20 +211,20 @@ class Walker:
         self._targets: FootTargets | None = None
         self._forces = np.zeros((len(self._joints), 3))
 
-    start = reset  # as all laws begin
+    start = reset  # the name in `Law`
 
     def update(self, state: RobotState) -> Setpoint:
         """The setpoint for a state.
 
         Args:
-            state: measured; its time is that of the state before, or later.
+            state: measured state; not earlier than the previous one.
 
         Returns:
-            Torques, and joint targets with which drives bridge the time until the next setpoint; within all
-            limits of the robot.
+            Torques, and joint targets with which the drives bridge the time until the next setpoint; within
+            all limits of the robot.
 
         Raises:
-            ArgumentError: a state that is not finite, or of a wrong shape.
+            ArgumentError: the state is not finite, or has a wrong shape.
         """
         begin = time.perf_counter()
         self.counts.updates += 1
@@ -279,7 +279,7 @@ class Walker:
         )
 
     def _posture_accelerations(self, state: RobotState) -> Floats:
-        """(nj,) accelerations that bring joints back to their posture where the feet leave them free."""
+        """(nj,) accelerations that return joints to their posture where the feet do not determine them."""
         if not self._free_joints.any():
             return np.zeros(self._model.nj)
         rate = self._geometry.rate
@@ -290,7 +290,7 @@ class Walker:
     # ---------------------------------------------------------------- control
 
     def _solve(self, terms: ControllerTerms, R_WB: Floats, tasks: Tasks) -> Solution | None:
-        """The solution; without the limits of torques, where there is none with them."""
+        """The solution; without torque limits if there is none with them."""
         mu = self.settings.mu
         solution = self._control.solve(terms, R_WB, tasks, mu)
         if solution is None:
@@ -303,7 +303,7 @@ class Walker:
         return solution
 
     def _hold(self) -> Setpoint:
-        """Without a solution: the last setpoint for a moment, then damping."""
+        """If there is no solution: the last setpoint for a moment, then damping."""
         if self._last is not None and self._now - self._solved_at <= _HOLD_TIME:
             return self._last
         nj = self._model.nj
@@ -311,12 +311,13 @@ class Walker:
         return Setpoint(np.zeros(nj), None, np.zeros(nj), down)
 
     def _setpoint(self, view: RobotView, solution: Solution, down: npt.NDArray[np.bool_]) -> Setpoint:
-        """Torques, and joint targets that the drives hold while they hear nothing new.
+        """Torques, and joint targets that the drives hold until the next setpoint.
 
-        Legs that stand have targets at which the body moves as commanded over feet that stay. Legs that swing
-        have targets on the way of their feet, so that the drives follow it as well. Targets look ahead by the
-        delay that is expected. Those of standing legs do so with the commanded velocity: with the measured
-        one, they would push the body on in the direction of its motion wherever the delay is shorter.
+        The targets of stance legs are those at which the body moves as commanded over fixed feet. Those of
+        swing legs are on the swing trajectories, so that the drives track them as well. Targets are predicted
+        by the expected delay. Those of stance legs use the commanded velocity for this: with the measured
+        one, they would push the body in the direction of its motion whenever the delay is shorter than
+        expected.
         """
         assert self._targets is not None
         ahead, q_j, qd_j = self.settings.delay, view.state.q[7:], view.state.u[6:]
@@ -344,7 +345,7 @@ class Walker:
         return Setpoint(tau, q, qd, self._feet_down(down))
 
     def _sliding_torques(self, view: RobotView, solution: Solution, down: Bools) -> Floats:
-        """(nj,) torques by which feet push along the ground, until they slide and the robot turns."""
+        """(nj,) torques with which feet push along the ground, until they slide and the robot turns."""
         tau, planner = np.zeros(self._model.nj), self._planner
         skid, wz = planner.steps.skid, planner.body.command[2] if planner.walks else 0.0
         if skid is None or not down.any():
@@ -364,7 +365,7 @@ class Walker:
 
 
 def joint_slice(indices: Sequence[int]) -> slice | npt.NDArray[np.int64]:
-    """Indices of joints as a slice, if they follow each other: NumPy then makes a view and no copy."""
+    """Indices of joints as a slice if they are consecutive: NumPy then returns a view instead of a copy."""
     first, count = indices[0], len(indices)
     if list(indices) == list(range(first, first + count)):
         return slice(first, first + count)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a walker tells about itself."""
+"""What a walker reports about itself."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ Vec3 = tuple[float, float, float]
 
 @dataclass
 class Counts:
-    """What happened since the reset.
+    """Events since the reset.
 
     Attributes:
         updates: calls of `update`.
         failures: solves without a result.
-        limited: solves in which the limits of the torques could not be met together with the contacts.
-        touchdowns: feet that came down.
-        early: of these, before their time.
-        late: feet that were not down in time.
-        lost: feet that lost the ground.
-        clipped: commands beyond what is allowed.
-        plans: that were made.
-        plan_failures: of these, for which the motion optimisation found nothing.
-        kept_plans: of these, where the plan before was kept.
-        stale_plans: times that no plan of somebody else came in time.
-        ignored_forces: updates with forces of the feet that are too wrong to be used.
+        limited: solves in which the torque limits were not feasible together with the contacts.
+        touchdowns: touch-downs of feet.
+        early: early touch-downs.
+        late: feet that did not touch down in time.
+        lost: feet that lost contact.
+        clipped: commands beyond the limits.
+        plans: plans that were made.
+        plan_failures: of these, those without a solution of the motion optimisation.
+        kept_plans: of these, those in which the previous plan was kept.
+        stale_plans: how often no external plan arrived in time.
+        ignored_forces: updates with foot forces too inaccurate to be used.
     """
 
     updates: int = 0
@@ -54,7 +54,7 @@ class Times:
         plan: of contacts, references and tasks.
         solve: of whole-body control.
         setpoint: of joint targets and limits.
-        total: of all.
+        total: of everything.
     """
 
     terms: float = 0.0
@@ -66,19 +66,19 @@ class Times:
 
 @dataclass(eq=False)
 class Plan:
-    """What a walker wants, in world axes.
+    """Current targets of a walker, in world axes.
 
     Attributes:
-        time: of the state that it was made for [s].
+        time: of the state that they were made for [s].
         phase: 'rise', 'stand', 'walk' or 'stop'.
-        command: (vx, vy, wz) that is followed, after its ramp [m/s, m/s, rad/s].
-        com: (3,) wanted centre of mass [m].
+        command: (vx, vy, wz) after its ramp [m/s, m/s, rad/s].
+        com: (3,) desired centre of mass [m].
         com_velocity: (3,) [m/s].
-        yaw: wanted heading [rad].
+        yaw: desired heading [rad].
         contact: of each leg: 'stance', 'swing', 'early', 'late' or 'lost'.
-        footholds: (legs, 3) where the centres of the feet are down, or will come down [m].
-        feet: (legs, 3) where they should be now [m].
-        forces: (legs, 3) that the ground should exert on the feet [N].
+        footholds: (legs, 3) where the centres of the feet are in contact, or will touch down [m].
+        feet: (legs, 3) desired positions now [m].
+        forces: (legs, 3) desired ground forces on the feet [N].
         normal: (3,) of the ground.
     """
 

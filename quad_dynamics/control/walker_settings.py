@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All settings of the walking controller, each declared once: default, unit, meaning, bounds.
 
-Where a setting has the unit of a ratio, the scale is that of the robot: lengths in leg lengths l, times in
+Settings without a unit are relative to the scale of the robot: lengths in leg lengths l, times in
 sqrt(l / g), velocities in sqrt(g l). So the same numbers suit robots of all sizes.
 """
 

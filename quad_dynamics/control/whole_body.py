@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole-body control: joint torques that move the whole robot as wanted, within all limits.
+"""Whole-body control: joint torques that move the whole robot as desired, within all limits.
 
-The unknowns are the accelerations du of the robot and the forces f of the ground on its feet. From what
-matters most to what matters least (Bellicoso, Jenelten, Gehring, Hutter 2018; Escande, Mansard, Wieber 2014):
+The unknowns are the accelerations du of the robot and the ground forces f on its feet. In decreasing order of
+priority (Bellicoso, Jenelten, Gehring, Hutter 2018; Escande, Mansard, Wieber 2014):
 
-1. the equation of motion M du + h = S^T tau + J^T f, and the feet that are down stay where they are,
-2. friction and the limits of the torques,
-3. the centre of mass, the orientation of the base and the feet that swing accelerate as wanted,
-4. forces are near those that share the weight evenly.
+1. the equation of motion M du + h = S^T tau + J^T f, and stance feet stay in place,
+2. friction and torque limits,
+3. desired accelerations of the centre of mass, the orientation of the base and the swing feet,
+4. forces close to an even distribution of the weight.
 
-The first is eliminated (`kernels/whole_body/`): three unknowns a leg remain, and torques are affine in
-them. The second are inequalities of both quadratic programs that follow. The third is the cost of the first
-program, with weights, because two point feet cannot do everything at once. The second program keeps what the
-first has reached exactly, and chooses among the forces that are left.
+The first level is eliminated (`kernels/whole_body/`): three unknowns per leg remain, and torques are affine
+in them. The second level consists of inequalities of both quadratic programs that follow. The third is the
+cost of the first program, with weights, because two point feet cannot satisfy all tasks. The second program
+keeps the result of the first exactly, and chooses among the remaining forces.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
-# Weight of the forces' level in the program of the tasks, which makes its solution unique.
+# Weight of the force level in the program of the tasks, which makes its solution unique.
 _REGULAR = 1e-8
-# Added to it where daqp cycles, or takes a program for infeasible: most often it is badly conditioned.
+# Added to it if daqp cycles, or reports an infeasible program: most often it is badly conditioned.
 _FIRM = 1e-6
 # Weight of the forces in the variant with one program.
 _FORCE_WEIGHT = 1e-3
-_PLANAR = 0.02  # a leg is planar whose foot goes less far in one direction, in leg lengths for each radian
-_PARALLEL, _UPRIGHT = 0.98, 0.3  # cosine of the angle between two planes, sine of that to the vertical
+_PLANAR = 0.02  # a leg is planar if its foot moves less in one direction, in leg lengths per radian
+_PARALLEL, _UPRIGHT = 0.98, 0.3  # cosine of the angle between two planes, sine of their angle to the vertical
 _SOLVED = 1  # exit flag of daqp
 
 
 @dataclass(eq=False)
 class Tasks:
-    """What the robot is to do. Everything is in world axes.
+    """The tasks of the robot, in world axes.
 
     Attributes:
         com: (3,) acceleration of the centre of mass [m/s^2].
         angular: (3,) angular acceleration of the base [rad/s^2].
-        feet: (legs, 3) accelerations of the feet: of the centre of one that swings, of the lowest point of
-            one that is down [m/s^2].
-        down: (legs,) which feet are down.
+        feet: (legs, 3) accelerations of the feet: of the centre of a swing foot, of the lowest point of a
+            stance foot [m/s^2].
+        down: (legs,) which feet are in contact.
         axes: (3, 3) columns: two directions along the ground, and its normal.
-        most_force: (legs,) largest normal forces of the feet that are down [N].
-        forces: (legs, 3) that the feet should have where there is a choice [N].
-        free: (nj,) accelerations of joints where the feet leave them free.
+        most_force: (legs,) largest normal forces of the stance feet [N].
+        forces: (legs, 3) desired forces of the feet, where they are not determined by the tasks [N].
+        free: (nj,) accelerations of joints that the feet do not determine.
         low: (nj,) smallest torques [N m or N].
         high: (nj,) largest torques [N m or N].
     """
@@ -75,14 +75,14 @@ class Tasks:
 
 @dataclass(eq=False)
 class Solution:
-    """What whole-body control found.
+    """The solution of whole-body control.
 
     Attributes:
         tau: (nj,) torques [N m or N].
         du: (nv,) accelerations.
         forces: (legs, 3) of the ground on the feet, in world axes [N].
-        within_limits: whether the torques are within their limits; where no solution is, they are not, and
-            are to be limited.
+        within_limits: whether the torques are within their limits; if that is infeasible, the caller has to
+            limit them.
         iterations: of both programs.
     """
 
@@ -100,7 +100,7 @@ class Weights:
     Attributes:
         com: of the centre of mass, along x, y and z of the ground.
         angular: of the base, about the same axes.
-        swing: of the feet that swing.
+        swing: of the swing feet.
     """
 
     com: tuple[float, float, float] = (3.0, 3.0, 6.0)
@@ -113,7 +113,7 @@ class WholeBodyControl:
 
     Attributes:
         legs: number of legs.
-        unit: force that one unit of an unknown means [N].
+        unit: force of one unit of an unknown [N].
     """
 
     def __init__(self, model: Model, weights: Weights | None = None, strict: bool = True) -> None:
@@ -122,7 +122,7 @@ class WholeBodyControl:
         Args:
             model: a robot with a floating base and legs.
             weights: of the tasks; None for the defaults.
-            strict: whether forces have a level of their own; else all is one program with weights.
+            strict: whether forces have their own level; otherwise everything is one program with weights.
 
         Raises:
             ArgumentError: the robot has no legs, or a leg with too many joints.
@@ -147,14 +147,14 @@ class WholeBodyControl:
     def solve(
         self, terms: ControllerTerms, R_WB: Floats, tasks: Tasks, mu: float, feet_only: bool = False
     ) -> Solution | None:
-        """Accelerations, forces and torques for some tasks.
+        """Accelerations, forces and torques for the tasks.
 
         Args:
             terms: of the model at the state, with the feet as frames.
             R_WB: (3, 3) orientation of the base.
-            tasks: what to do.
-            mu: friction that the feet may count on; forces stay within the pyramid inside its cone.
-            feet_only: leave the limits of the torques out.
+            tasks: the tasks.
+            mu: assumed friction of the feet; forces stay within the pyramid inside its cone.
+            feet_only: omit the torque limits.
 
         Returns:
             None if no solution was found.
@@ -184,19 +184,19 @@ class WholeBodyControl:
         return Solution(tau, problem.D @ z + problem.d, forces, not feet_only, iterations)
 
     def base_jacobian(self, leg: int) -> Floats:
-        """(3, 6) of the last solve: velocity of a foot for velocities of the base."""
+        """(3, 6) of the last solve: from velocities of the base to the velocity of a foot."""
         return self._base_jacobians[leg]
 
     def leg_jacobian(self, leg: int) -> Floats:
-        """(3, joints) of the last solve: velocity of a foot for joint velocities of its leg."""
+        """(3, joints) of the last solve: from joint velocities of a leg to the velocity of its foot."""
         return self._leg_jacobians[leg][:, self._joints[leg]]
 
     def leg_inverse(self, leg: int) -> Floats:
-        """(joints, 3) of the last solve: joint velocities of a leg for a velocity of its foot."""
+        """(joints, 3) of the last solve: from the velocity of a foot to joint velocities of its leg."""
         return self._problem.inverses[leg]
 
     def _choose_forces(self, z: Floats, first: int, rows: int) -> tuple[Floats, int]:
-        """The solution of the level below: z where that fails, and iterations."""
+        """The solution of the force level, or z if that fails, and the iterations."""
         problem = self._problem
         k, C = problem.next_level(z, rows)
         if not k:
@@ -219,7 +219,7 @@ class WholeBodyControl:
 def blocked_direction(model: Model, leg: Leg) -> Floats | None:
     """(3,) direction in which the joints of a leg cannot move its foot when standing; None if there is none.
 
-    It is in axes of the world, in which the robot stands level and looks along x.
+    It is in world axes, with the robot level and facing along x.
     """
     pose = resting_pose(model)
     joints = 6 + np.array(leg.joint_indices)
@@ -232,7 +232,7 @@ def blocked_direction(model: Model, leg: Leg) -> Floats | None:
 
 
 def stepping_direction(model: Model) -> float | None:
-    """Direction in which the legs move their feet, if all do so in parallel planes only, from ahead [rad].
+    """Direction from the heading in which all legs move their feet, if they are planar and parallel [rad].
 
     It is between -pi / 4 and 3 pi / 4. None if a leg can move its foot in all directions, or the planes are
     not parallel and upright.
@@ -249,6 +249,6 @@ def stepping_direction(model: Model) -> float | None:
 
 
 def even_forces(weight: float, down: Bools, normal: Floats) -> Floats:
-    """(legs, 3) forces with which the feet that are down share a weight evenly [N]."""
+    """(legs, 3) forces with which the stance feet share a weight evenly [N]."""
     share = weight / max(int(np.count_nonzero(down)), 1)
     return np.asarray(down[:, None] * (share * normal))

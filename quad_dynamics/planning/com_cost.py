@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of a motion of the centre of mass, and its factors.
+"""The cost of a motion of the centre of mass, and its factorisation.
 
-It is the sum of the integrals of squared accelerations (6) and of squared distances from the path, of what
-the end misses (7), and of how far the acceleration at the begin changes. All are quadratic in z = [known; u]
+It is the sum of the integrals of squared accelerations (6) and of squared distances from the path, of the
+deviation at the end (7), and of the change of the initial acceleration. All are quadratic in z = [known; u]
 of `com_segments.py`, with one matrix for x and y and another for z.
 """
 
@@ -32,17 +32,17 @@ class Cost:
     constant: float
 
     def value(self, z: Floats) -> float:
-        """Of z (columns, 3)."""
+        """Cost of z (columns, 3)."""
         square = sum(float(z[:, axis] @ self.H[axis] @ z[:, axis]) for axis in range(3))
         return square - 2.0 * float(np.vdot(self.f, z)) + self.constant
 
 
 @dataclass(frozen=True, eq=False)
 class FactorisedCost:
-    """The cost as half the square of y = L^T (u - best) in each axis, plus that of the best.
+    """The cost as half the square of y = L^T (u - best) in each axis, plus that of the optimum.
 
     Attributes:
-        best: (unknowns, 3) u with the least cost.
+        best: (unknowns, 3) u with the lowest cost.
         value: its cost.
         L: (3, unknowns, unknowns) lower triangular.
         inverse: (3, unknowns, unknowns) L^-T.
@@ -65,14 +65,14 @@ class FactorisedCost:
 def motion_cost(
     segments: Segments, X_path: Floats, end: Floats, acceleration: Floats, weights: ComWeights
 ) -> Cost:
-    """Sum up the cost.
+    """Assemble the cost.
 
     Args:
         segments: of the motion.
         X_path: (n, 6, 3) the path in the segments.
-        end: (2, 3) wanted position and velocity at the end.
-        acceleration: (3,) at the begin.
-        weights: of the parts.
+        end: (2, 3) desired position and velocity at the end.
+        acceleration: (3,) at the start.
+        weights: of the terms.
     """
     T, E = segments.durations, segments.E
     n, columns = len(T), E.shape[2]

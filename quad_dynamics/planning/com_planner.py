@@ -3,7 +3,7 @@
 
 Bellicoso, Jenelten, Gehring, Hutter, "Dynamic Locomotion Through Online Nonlinear Motion Optimization for
 Quadrupedal Robots" (RA-L 2018). Each iteration solves a convex model of the problem (`com_program.py`), and
-goes as far towards its solution as the merit falls.
+a line search along the step decreases the merit.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from quad_dynamics.planning.com_program import Point, Program, make_program
 from quad_dynamics.planning.com_segments import sample_tables
 from quad_dynamics.planning.motion_plan import ComSpline
 
-_STEPS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of the line search
-_ARMIJO = 1e-4  # share of the gain that the model promises
-_GAP = 1e-6  # largest gap at a knot that is accepted [m, m/s]
+_STEPS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # step lengths of the line search
+_ARMIJO = 1e-4  # required share of the decrease that the model predicts
+_GAP = 1e-6  # largest accepted gap at a knot [m, m/s]
 
 
 @dataclass(frozen=True, eq=False)
 class ComResult:
-    """What the motion optimisation found.
+    """The result of the motion optimisation.
 
     Attributes:
         spline: the motion in world axes, None if there is none.
-        accepted: whether it is finite, without gaps, and with little slack.
+        accepted: whether it is finite, without gaps, and with small slack.
         reason: why it is not accepted, else empty.
         converged: whether the last iteration changed little.
-        iterations: quadratic programs that were solved.
-        merits: after each of them; the first entry is that of the warm start where there is one.
+        iterations: number of quadratic programs.
+        merits: after each of them; the first entry is that of the warm start if there is one.
         cost: of the motion without slacks.
         zmp_slack: largest distance of the zero-moment point from its region at the samples [m].
         violation: largest violation of an inequality, in heights or in g.
         gap: largest gap of positions and velocities at knots [m, m/s].
-        solve_time: that it took [s].
+        solve_time: computation time [s].
     """
 
     spline: ComSpline | None
@@ -57,7 +57,7 @@ class ComResult:
 
 
 class ComPlanner:
-    """Optimises motions of the centre of mass. It keeps tables, and nothing of the problems.
+    """Optimises motions of the centre of mass. It stores tables, but nothing of the problems.
 
     Attributes:
         settings: of the optimisation.
@@ -67,7 +67,7 @@ class ComPlanner:
         """Prepare the tables.
 
         Raises:
-            ArgumentError: a setting makes no sense.
+            ArgumentError: a setting is invalid.
         """
         self.settings = settings or ComSettings()
         self.settings.check()
@@ -77,11 +77,11 @@ class ComPlanner:
         """Optimise a motion. A failure is a result that is not accepted, not an exception.
 
         Args:
-            problem: what is wanted.
-            previous: the motion that the last problem had, from which to go on.
+            problem: the problem.
+            previous: the motion of the previous problem, for a warm start.
 
         Raises:
-            ArgumentError: an entry of the problem is not finite, or makes no sense.
+            ArgumentError: an entry of the problem is not finite, or is invalid.
         """
         begin = time.perf_counter()
         problem.check()
@@ -95,7 +95,7 @@ class ComPlanner:
         program = make_program(problem, self.settings, self._tables)
         if not program.is_finite:
             return _failed('numbers out of range', begin)
-        if program.unknowns == 0:  # all is flight
+        if program.unknowns == 0:  # only flight phases
             point = program.evaluate(np.zeros((3, 0)))
             return self._result(problem, program, point, True, 0, (point.merit,), begin)
         at = None if previous is None else program.evaluate(warm_start(program, problem, previous))
@@ -129,7 +129,7 @@ class ComPlanner:
         merits: tuple[float, ...],
         begin: float,
     ) -> ComResult:
-        """The motion in world axes, and how good it is."""
+        """The motion in world axes, and its quality."""
         coefficients, durations = program.coefficients(at.y), _durations(problem)
         if not (np.isfinite(coefficients).all() and math.isfinite(at.merit)):
             return _failed('numbers out of range', begin)
@@ -158,7 +158,7 @@ class ComPlanner:
 
 
 def _step(program: Program, at: Point | None, y: Floats, model: float) -> Point:
-    """The motion after a step towards y along which the merit falls; where it is if there is none."""
+    """The motion after a step towards y that decreases the merit; the current one if there is none."""
     if at is None:
         return program.evaluate(y)
     gain = max(at.merit - model, 0.0)
@@ -172,12 +172,12 @@ def _step(program: Program, at: Point | None, y: Floats, model: float) -> Point:
 def warm_start(program: Program, problem: ComProblem, previous: ComSpline) -> Floats:
     """(3, unknowns) y of a motion with the accelerations of the last one.
 
-    What its position and velocity differ from those of now goes on for the whole horizon: so accelerations,
-    at which the program is linearised, do not change.
+    The current deviation of its position and velocity is extrapolated over the whole horizon, so that
+    accelerations, at which the program is linearised, do not change.
     """
     knots = problem.time + np.concatenate([[0.0], np.cumsum(_durations(problem))])
     order, knot, segment = program.segments.unknowns.T
-    # the first time is that of the start
+    # the first time is that of the initial state
     times = np.concatenate([knots[:1], knots[knot]])
     inside = 0.5 * (knots[:-1] + knots[1:])[np.concatenate([[0], segment])]
     p, v, a = sample_spline(previous, times, inside)
@@ -188,12 +188,12 @@ def warm_start(program: Program, problem: ComProblem, previous: ComSpline) -> Fl
 
 
 def sample_spline(spline: ComSpline, times: Floats, inside: Floats) -> tuple[Floats, Floats, Floats]:
-    """Positions, velocities and accelerations, each (n, 3), of a spline; straight on beyond its ends.
+    """Positions, velocities and accelerations, each (n, 3), of a spline; straight beyond its ends.
 
     Args:
         spline: the spline.
-        times: (n,) when [s].
-        inside: (n,) of which segment, by a time within it: accelerations may jump at knots [s].
+        times: (n,) sample times [s].
+        inside: (n,) times that select the segment: accelerations may jump at knots [s].
     """
     begin, end = float(spline.times[0]), float(spline.times[-1])
     k = np.searchsorted(spline.times, np.clip(inside, begin, end)) - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the motion optimisation of the centre of mass is given: phases, state, path, ground, weights."""
+"""The input of the motion optimisation of the centre of mass: phases, state, path, ground, weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 
-_STEEPEST = 0.1  # smallest z of a normal: the ground is not a wall
+_STEEPEST = 0.1  # smallest z component of a normal: the ground is not a wall
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,11 @@ class ComState:
 
 @dataclass(frozen=True, eq=False)
 class SupportPhase:
-    """A time in which the same feet are down.
+    """A period with constant feet in contact.
 
     Attributes:
         duration: [s].
-        polygon: (k, 3) where these feet are, in any order: none in flight, one, two, or more [m].
+        polygon: (k, 3) positions of these feet, in any order: none in flight, one, two, or more [m].
     """
 
     duration: float
@@ -37,17 +37,17 @@ class SupportPhase:
 
     @property
     def is_flight(self) -> bool:
-        """Whether no foot is down."""
+        """Whether no foot is in contact."""
         return len(self.polygon) == 0
 
 
 @dataclass(frozen=True, eq=False)
 class ReferencePath:
-    """The path pi about which motions are regularised: one quintic over the whole horizon.
+    """The path pi that regularises motions: one quintic over the whole horizon.
 
     Attributes:
-        start: its state at the begin: the mean centre of the feet, the commanded velocity, no acceleration.
-        end: its state at the end; `arc.arc` gives the way there (7).
+        start: its initial state: the mean centre of the feet, the commanded velocity, no acceleration.
+        end: its final state; `arc.arc` gives the displacement (7).
     """
 
     start: ComState
@@ -59,15 +59,15 @@ class ComProblem:
     """One motion optimisation, in world axes with z up.
 
     Attributes:
-        phases: which feet carry when; at least one.
-        start: of the centre of mass. Position and velocity are kept, acceleration only as far as its weight
-            says: where the ground pushes otherwise than planned, it was not what was planned.
-        path: the path pi. Its end is also the final position (7) and velocity that are wanted.
-        ground_point: (3,) a point of the ground, best below the robot [m].
+        phases: which feet carry load when; at least one.
+        start: of the centre of mass. Position and velocity are fixed, the acceleration only has a weight,
+            because ground forces may differ from the planned ones.
+        path: the path pi. Its end is also the desired final position (7) and velocity.
+        ground_point: (3,) a point of the ground, preferably below the robot [m].
         normal: (3,) of the ground.
         height: of the centre of mass above the ground, the scale of all lengths [m].
         g: gravity, along -z [m/s^2].
-        time: when the first phase begins [s].
+        time: start of the first phase [s].
     """
 
     phases: tuple[SupportPhase, ...]
@@ -81,11 +81,11 @@ class ComProblem:
 
     @property
     def horizon(self) -> float:
-        """[s]."""
+        """Duration of all phases [s]."""
         return sum(phase.duration for phase in self.phases)
 
     def check(self) -> None:
-        """Raise ArgumentError where an entry is not finite, has the wrong shape, or makes no sense."""
+        """Raise ArgumentError if an entry is not finite, has a wrong shape, or is invalid."""
         if not self.phases:
             raise ArgumentError('phases is empty; expected at least one')
         for k, phase in enumerate(self.phases):
@@ -120,7 +120,7 @@ class ComProblem:
 
 @dataclass(frozen=True)
 class ComWeights:
-    """Weights of the cost, of squares in units of the height h and of sqrt(h / g), along and off the ground.
+    """Weights of the cost, of squares in units of h and sqrt(h / g), along and normal to the ground.
 
     Attributes:
         acceleration: of the integral of squared accelerations (6).
@@ -128,8 +128,8 @@ class ComWeights:
         final_velocity: likewise for the velocity.
         path_position: of the integral of the squared distance from the path.
         path_velocity: likewise for the velocity.
-        path_height: of the integral of the squared height above the path, in place of path_position.
-        start_acceleration: of the squared change of the acceleration at the begin.
+        path_height: of the integral of the squared height above the path, instead of path_position.
+        start_acceleration: of the squared change of the initial acceleration.
     """
 
     acceleration: float = 1.0
@@ -143,32 +143,32 @@ class ComWeights:
 
 @dataclass(frozen=True)
 class ComSettings:
-    """How the optimisation is done. Lengths are in heights h, accelerations in g.
+    """Settings of the optimisation. Lengths are in heights h, accelerations in g.
 
     Attributes:
         weights: of the cost.
-        samples: per segment, its ends included, at which inequalities hold.
-        n_ineq: samples of each segment, from its first, at which the zero-moment point is softened; None for
-            all. The document softens only some at the begin of the horizon: then there may be no solution.
-        lambda_lin: cost of a slack of the zero-moment point, or of friction.
-        lambda_quad: cost of its square.
-        height_lin: cost of a slack of the height (8).
-        height_quad: cost of its square.
-        height_band: half the band about the height of the path that costs nothing.
+        samples: per segment, including its ends, at which inequalities hold.
+        n_ineq: number of initial samples of each segment with soft constraints on the zero-moment point; None
+            for all. The literature often softens only some at the start, which may be infeasible.
+        lambda_lin: linear cost of a slack of the zero-moment point, or of friction.
+        lambda_quad: its quadratic cost.
+        height_lin: linear cost of a slack of the height (8).
+        height_quad: its quadratic cost.
+        height_band: half the width of the band around the height of the path without cost.
         margin: by which support polygons are shrunk.
-        line_width: half the width of the strip that two feet give.
-        mu: friction that is counted on; accelerations stay within the pyramid inside its cone.
-        least_load: smallest force of the ground along its normal in stance, in weights; near flight it falls
-            to 0. Where it is small, the zero-moment point may be anywhere without much moment.
-        steady_load: the same where no phase is flight, over the force that carries a body at rest. A body
-            that was pushed would hop otherwise: slacks of the zero-moment point are of its moment, which is
-            small while the load is.
-        shortest: stance phases that are shorter than this, in sqrt(h / g), are cubics.
-        iterations: of the sequential quadratic program, at most.
+        line_width: half the width of the strip for two feet.
+        mu: assumed friction; accelerations stay within the pyramid inside its cone.
+        least_load: smallest normal force of the ground in stance, in weights; it decreases to 0 near flight.
+            Where it is small, the zero-moment point may be anywhere without much moment.
+        steady_load: the same if there is no flight phase, relative to the force on a body at rest. Otherwise,
+            a body that was pushed would hop: slacks of the zero-moment point are those of its moment, which
+            is small while the load is.
+        shortest: stance phases shorter than this, in sqrt(h / g), are cubics.
+        iterations: maximum number of iterations of the sequential quadratic program.
         tolerance: relative change of the merit below which it has converged.
         most_slack: of the zero-moment point, above which a motion is not accepted.
-        time_limit: after which no further iteration begins; None for none. With one, results depend on how
-            busy the machine is, and runs are not the same bit for bit [s].
+        time_limit: time after which no further iteration starts; None for no limit. With a limit, results
+            depend on the load of the machine, and runs are not bit-identical [s].
     """
 
     weights: ComWeights = field(default_factory=ComWeights)
@@ -191,7 +191,7 @@ class ComSettings:
     time_limit: float | None = None
 
     def check(self) -> None:
-        """Raise ArgumentError where a setting makes no sense."""
+        """Raise ArgumentError if a setting is invalid."""
         for owner in (self.weights, self):
             for item in fields(owner):
                 value = getattr(owner, item.name)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion optimisation as a program in the frame of the ground, its merit, and its convex models.
+"""A motion optimisation as a program in the ground frame, its merit, and its convex models.
 
 Lengths are in heights h, times in sqrt(h / g). The factor L of the cost turns it into half the square of
-y = L^T (u - best), so that the solver of quadratic programs gets the identity.
+y = L^T (u - best), so that the Hessian of the quadratic programs is the identity.
 
-The merit of a motion is its cost plus that of the smallest slacks with which it fulfils all inequalities. A
+The merit of a motion is its cost plus that of the smallest slacks with which it satisfies all inequalities. A
 quadratic program is a model of the merit: zero-moment points are linearised, and the Hessian of (17), which
-is indefinite, is left out.
+is indefinite, is omitted.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from quad_dynamics.planning.motion_plan import HERMITE
 from quad_dynamics.planning.support_region import support_edges
 
 _SOLVED = 1  # exit flag of daqp
-_QP_ITERATIONS = 500  # walking takes 20 to 100, the worst random states some 400
-_FAR = 1e30  # a bound that is none
-_NEAR = 0.1  # value below which a row is expected to matter, in heights or in g
-_MISSED = 1e-6  # violation with which a row that was left out is added
-_HARD_WEIGHT = 1e3  # of rows without slack in the merit
+_QP_ITERATIONS = 500  # walking takes 20 to 100, the worst random states about 400
+_FAR = 1e30  # no bound
+_NEAR = 0.1  # value below which a row is included initially, in heights or in g
+_MISSED = 1e-6  # violation above which an omitted row is added
+_HARD_WEIGHT = 1e3  # weight of rows without slack in the merit
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class GroundFrame:
 
     @property
     def unit(self) -> float:
-        """Of time, sqrt(h / g) [s]."""
+        """Unit of time, sqrt(h / g) [s]."""
         return math.sqrt(self.length / self.g)
 
     def state(self, p: Floats, v: Floats, a: Floats) -> Floats:
@@ -111,12 +111,12 @@ class Program:
 
     @property
     def unknowns(self) -> int:
-        """Of each axis."""
+        """Number of unknowns of each axis."""
         return len(self.cost.best)
 
     @property
     def is_finite(self) -> bool:
-        """Whether all numbers are in range."""
+        """Whether all numbers are finite."""
         arrays = (self.p_path, self.p_best, self.w_best, self.P, self.A, self.rows.r)
         return math.isfinite(self.cost.value + sum(float(array.sum()) for array in arrays))
 
@@ -129,10 +129,10 @@ class Program:
         return Point(y, p, w, c, cost, cost + penalty + _HARD_WEIGHT * hard)
 
     def solve_model(self, at: Point | None) -> tuple[Floats, float] | None:
-        """(3, unknowns) y with the least merit of the model at a motion, and that merit; None if not found.
+        """(3, unknowns) minimiser y of the model at a motion, and its merit; None if it was not found.
 
-        Without a motion, and at samples where it does not push the ground, the model is that of a body that
-        stands still on the path.
+        Without a motion, and at samples where it does not push the ground, the model is that of a body at
+        rest on the path.
         """
         stands = -self.known[2]
         if at is None:
@@ -143,8 +143,8 @@ class Program:
         c = linear.values(self.p_best, self.w_best)
         if not math.isfinite(float(c.sum()) + float(linear.on_p.sum()) + float(linear.on_w.sum())):
             return None
-        # Few rows matter. It is solved with some of them, and again with those that its solution violates:
-        # one that fulfils all of them is the solution.
+        # Few rows are active. The program is solved with some of them, and again with the violated ones
+        # added, until the solution satisfies all rows.
         chosen = c < _NEAR if at is None else np.minimum(c, at.c) < _NEAR
         while True:
             found = self._solve_rows(linear, c, np.flatnonzero(chosen))
@@ -163,7 +163,7 @@ class Program:
         Args:
             linear: all rows.
             c: (rows,) their values at best.
-            chosen: numbers of the rows to use.
+            chosen: indices of the rows to use.
         """
         rows, slack = self.rows, self.rows.slack[chosen]
         soft = np.flatnonzero(slack != HARD)
@@ -184,7 +184,7 @@ class Program:
         return x[n:].reshape(3, -1), slacks, self.cost.value + 0.5 * float(x @ x) + float(f @ x)
 
     def _samples(self, y: Floats) -> tuple[Floats, Floats]:
-        """(samples, 3) positions p and pushes w of a motion."""
+        """(samples, 3) positions p and ground forces w of a motion."""
         p = self.p_best + np.matmul(self.P, y[:, :, None])[:, :, 0].T
         return p, self.w_best + np.matmul(self.A, y[:, :, None])[:, :, 0].T
 
@@ -197,10 +197,10 @@ class Program:
 
 
 def make_program(problem: ComProblem, settings: ComSettings, tables: Tables) -> Program:
-    """Turn a problem into the frame of the ground, and factorise its cost.
+    """Transform a problem to the ground frame, and factorise its cost.
 
     Raises:
-        LinAlgError: numbers are so far apart that the cost is not convex.
+        LinAlgError: the cost is numerically not convex.
     """
     frame, phases = ground_frame(problem), problem.phases
     start = frame.state(problem.start.p, problem.start.v, problem.start.a)
@@ -229,11 +229,11 @@ def make_program(problem: ComProblem, settings: ComSettings, tables: Tables) -> 
 
 
 def ground_frame(problem: ComProblem) -> GroundFrame:
-    """The frame of the ground, with its x axis towards x of the world."""
+    """The ground frame, with its x axis towards x of the world."""
     normal = problem.normal / np.linalg.norm(problem.normal)
     a, b, c = normal.tolist()
     level = math.hypot(b, c)
-    # x of the world minus its part along the normal, and the normal crossed with that
+    # x of the world minus its normal component, and the normal crossed with that
     R = np.array([[level, -a * b / level, -a * c / level], [0.0, c / level, -b / level], [a, b, c]])
     origin = problem.start.p - normal * float(normal @ (problem.start.p - problem.ground_point))
     return GroundFrame(origin, R, problem.height, problem.g)
@@ -252,6 +252,6 @@ def _edges(problem: ComProblem, frame: GroundFrame, settings: ComSettings) -> li
 
 
 def _same_feet(phase: SupportPhase, before: SupportPhase) -> bool:
-    """Whether the same feet are down in two phases."""
+    """Whether two phases have the same feet in contact."""
     a, b = phase.polygon, before.polygon
     return a is b or (a.shape == b.shape and bool((a == b).all()))

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inequalities c >= 0 of the motion optimisation at its samples, in the frame of the ground: z is its normal.
+"""Inequalities c >= 0 of the motion optimisation at its samples, in the ground frame, whose z is the normal.
 
 | inequality | where | slack |
 |---|---|---|
-| zero-moment point within the region of the feet, (15) turned round | stance | one per segment |
+| zero-moment point within the region of the feet, (15) with opposite sign | stance | one per segment |
 | friction, the pyramid inside the cone: x, -x, y, -y | stance | one per segment |
-| force along the normal of the ground | stance | none |
+| normal force of the ground | stance | none |
 | height above the path within a band (8): from above, from below | middle and end of segments | one each |
 
-Lengths are in heights h and accelerations in g, so that all slacks are comparable. w = a - g is the push of
-the ground over the mass. The first is bilinear in positions p and w, all others are linear.
+Lengths are in heights h and accelerations in g, so that all slacks are comparable. w = a - g is the ground
+force over the mass. The first row is bilinear in positions p and w, all others are linear.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from quad_dynamics.planning.com_problem import ComSettings
 from quad_dynamics.planning.com_segments import Segments
 
 HARD = -1  # slack of a row that has none
-_LEAST = 0.01  # load by which the distance of a zero-moment point is found, at least
+_LEAST = 0.01  # smallest load used to compute the distance of a zero-moment point
 
 
 @dataclass(frozen=True, eq=False)
 class LinearRows:
-    """Inequalities that are linear in the positions and pushes of one sample each.
+    """Inequalities that are linear in position and ground force of one sample each.
 
     Attributes:
-        sample: (rows,) number of the sample of each row, counted segment by segment.
+        sample: (rows,) index of the sample of each row, segment by segment.
         on_p: (rows, 3) gradients with respect to p.
         on_w: (rows, 3) gradients with respect to w.
         offset: (rows,) values at p = w = 0.
@@ -53,7 +53,7 @@ class LinearRows:
         """(chosen, 3, unknowns) derivatives of some rows with respect to the unknowns of each axis.
 
         Args:
-            chosen: numbers of the rows.
+            chosen: indices of the rows.
             P: (3, samples, unknowns) derivatives of p with respect to the unknowns of each axis.
             A: (3, samples, unknowns) those of w.
         """
@@ -73,7 +73,7 @@ class Rows:
         d: (edge rows, 2) normals of the edges.
         r: (edge rows,) their offsets.
         linear: all rows; gradients of edges are those at p = w = 0.
-        slack: (rows,) number of the slack of each row, or HARD.
+        slack: (rows,) index of the slack of each row, or HARD.
         slack_lin: (slacks,) linear costs; slacks are three per segment: edges, friction, height.
         slack_quad: (slacks,) quadratic costs.
     """
@@ -87,7 +87,7 @@ class Rows:
 
     @property
     def edge_sample(self) -> Ints:
-        """(edge rows,) number of the sample of each edge."""
+        """(edge rows,) index of the sample of each edge."""
         return self.linear.sample[: len(self.r)]
 
     def values(self, p: Floats, w: Floats) -> Floats:
@@ -107,19 +107,19 @@ class Rows:
         on_p[:m, 2] = -(d[:, 0] * push[:, 0] + d[:, 1] * push[:, 1])
         on_w[:m, :2] = d * -place[:, 2:]
         on_w[:m, 2] = d[:, 0] * place[:, 0] + d[:, 1] * place[:, 1] + self.r
-        # c is bilinear in [p; 1] and w: its value is that of w on its gradient
+        # c is bilinear in [p; 1] and w: its value is the product of w and its gradient
         offset[:m] = -np.einsum('ij,ij->i', on_p[:m], place)
         return LinearRows(self.linear.sample, on_p, on_w, offset)
 
     def penalty(self, c: Floats) -> tuple[float, float]:
-        """Cost of the smallest slacks with which values c are fulfilled; largest violation of hard rows."""
+        """Cost of the smallest slacks that satisfy values c; largest violation of hard rows."""
         slacks = np.zeros(len(self.slack_lin) + 1)
         np.maximum.at(slacks, self.slack, -c)  # HARD is the last
         soft = slacks[:-1]
         return float(self.slack_lin @ soft + self.slack_quad @ (soft * soft)), float(slacks[-1])
 
     def zmp_outside(self, w: Floats, c: Floats) -> float:
-        """Largest distance of a zero-moment point from its region, at pushes w with values c."""
+        """Largest distance of a zero-moment point from its region, at ground forces w with values c."""
         load = np.maximum(w[self.edge_sample, 2], _LEAST)
         return max(float((-c[: len(load)] / load).max(initial=0.0)), 0.0)
 
@@ -131,22 +131,22 @@ def make_rows(
     settings: ComSettings,
     standing: float = 1.0,
 ) -> Rows:
-    """List all inequalities.
+    """Assemble all inequalities.
 
     Args:
         segments: of the motion.
         edges: of the region of the zero-moment point in each segment.
         heights: (all samples,) of the path above the ground.
-        settings: margins, friction, costs of slacks, and which samples are softened.
-        standing: force along the normal that carries a body at rest, in weights: less than 1 on a slope.
+        settings: margins, friction, costs of slacks, and which samples are soft.
+        standing: normal force on a body at rest, in weights: less than 1 on a slope.
     """
     n, S = len(segments.durations), settings.samples
     every = np.arange(n * S)
-    # where flight begins or ends there is no force, and nothing to ask of it
+    # there is no force, and so no constraint, where flight begins or ends
     loaded = np.repeat(~segments.flight, S).reshape(n, S)
     loaded[segments.starts_free, 0] = loaded[segments.ends_free, -1] = False
     carried = every[loaded.ravel()]
-    # nor as much as elsewhere nearby; without flight there is no reason to leave the ground
+    # a smaller bound near flight; without flight phases, feet have no reason to leave the ground
     lightest = settings.least_load if segments.flight.any() else settings.steady_load * standing
     least, rise = np.full((n, S), lightest), np.linspace(0.0, 1.0, S)
     least[segments.starts_free] *= rise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quintics of the centre of mass, one for each phase, whose junctions hold by construction.
+"""Quintics of the centre of mass, one for each phase, that satisfy junctions by construction.
 
 A quintic is given by positions, velocities and accelerations at both ends, in normalised time s = t / T:
 
@@ -9,12 +9,12 @@ A quintic is given by positions, velocities and accelerations at both ends, in n
 unknowns u are positions and velocities at knots, and accelerations. All X are affine in them,
 X = E [known; u]:
 
-* Position and velocity are those of the knot, so that (9) holds exactly.
-* Accelerations may jump where the feet that carry change. Where two phases have the same feet they may not.
-* In flight X is the parabola (10) of the state at take-off; the state at landing is no unknown. Accelerations
-  of the stance phases before and after it are g there, for forces begin and end with zero.
-* A stance phase that is very short is a cubic: from 6 conditions at its ends within an instant nothing good
-  can be found. Between two flights it is a part of the flight.
+* Position and velocity are those of the knot, so (9) holds exactly.
+* Accelerations may jump where the feet in contact change. If two phases have the same feet, they may not.
+* In flight X is the parabola (10) of the state at take-off; the state at landing is not an unknown.
+  Accelerations of the stance phases before and after it are g there, because forces begin and end with zero.
+* A very short stance phase is a cubic, because 6 conditions at its ends within such a short time are
+  ill-conditioned. Between two flights it is part of the flight.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import numpy as np
 from quad_dynamics.array_types import Bools, Floats, Ints
 from quad_dynamics.planning.motion_plan import HERMITE
 
-KNOWN = 3  # columns of E before the unknowns: position and velocity at the begin, and gravity
+KNOWN = 3  # columns of E before the unknowns: initial position and velocity, and gravity
 _POSITION, _VELOCITY, _GRAVITY = 0, 1, 2
 
 
 def _square_integral(order: int) -> Floats:
-    """(6, 6) Q with X^T Q X the integral over s of the squared derivative of some order: (6) for order 2."""
+    """(6, 6) Q with X^T Q X the integral over s of the squared derivative of an order: (6) for order 2."""
     power = np.arange(6)
     factor = np.ones(6)
     for k in range(order):
@@ -59,7 +59,7 @@ class Tables:
 
 
 def sample_tables(samples: int) -> Tables:
-    """Tables of so many samples, the ends included."""
+    """Tables with a number of samples, including the ends."""
     s = np.linspace(0.0, 1.0, samples)
     powers = s[:, None] ** np.arange(6)
     second = np.zeros((samples, 6))
@@ -75,9 +75,9 @@ class Segments:
         durations: (n,) T.
         E: (n, 6, KNOWN + unknowns), X = E [known; u] for each axis.
         flight: (n,) which are parabolas.
-        starts_free: (n,) which have no load at their begin, because flight is before.
+        starts_free: (n,) which have no load at their start, because they follow flight.
         ends_free: (n,) which have none at their end.
-        first_acceleration: column of the acceleration at the begin, -1 if that is g.
+        first_acceleration: column of the initial acceleration, -1 if that is g.
         unknowns: (unknowns, 3) of each: order of the derivative, knot, and segment that it belongs to.
     """
 
@@ -95,8 +95,8 @@ def make_segments(durations: list[float], flight: list[bool], same: list[bool], 
 
     Args:
         durations: of the phases.
-        flight: which have no feet down.
-        same: which have the feet of the phase before.
+        flight: which have no feet in contact.
+        same: which have the feet of the previous phase.
         shortest: duration below which a stance phase is a cubic.
     """
     n, cubic = len(durations), [duration < shortest for duration in durations]
@@ -163,7 +163,7 @@ def hermite_data(path: Floats, horizon: float, knots: Floats) -> Floats:
     """(n, 6, 3) X of the parts of one quintic between knots.
 
     Args:
-        path: (6, 3) p, v, a at its begin, then at its end.
+        path: (6, 3) p, v, a at its start, then at its end.
         horizon: its duration.
         knots: (n + 1,) from 0 to the horizon.
     """

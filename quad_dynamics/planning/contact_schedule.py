@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which feet are down when."""
+"""Which feet are in contact when."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from quad_dynamics.array_types import Bools, Floats
 
 @dataclass(frozen=True, eq=False)
 class ContactSchedule:
-    """Which feet are down over a horizon, in phases within which that does not change.
+    """Which feet are in contact over a horizon, in phases with constant contacts.
 
     Attributes:
-        times: (phases + 1,) when the phases begin, and when the last one ends [s].
-        down: (phases, legs) which feet are down.
+        times: (phases + 1,) start times of the phases, and end of the last one [s].
+        down: (phases, legs) which feet are in contact.
     """
 
     times: Floats
@@ -33,7 +33,7 @@ class ContactSchedule:
         return min(max(int(np.searchsorted(self.times, time, side='right')) - 1, 0), last)
 
     def next_change(self, leg: int, time: float) -> float:
-        """When a foot comes down or is lifted next; infinity if it does not within the horizon [s]."""
+        """Next touch-down or lift-off of a foot; infinity if there is none within the horizon [s]."""
         now = self.phase(time)
         for k in range(now + 1, len(self.down)):
             if self.down[k, leg] != self.down[now, leg]:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 Vec2 = tuple[float, float]
 
-_FLAT = 1e-9  # area below which three points are in line, over the square of their largest distance
+_FLAT = 1e-9  # area, relative to the squared largest distance, below which points are collinear
 
 
 def convex_hull(points: Sequence[Vec2]) -> list[Vec2]:
-    """Corners counter-clockwise (Andrew's monotone chain); two for points in a line, one for one."""
+    """Corners counter-clockwise (Andrew's monotone chain); two for collinear points, one for one point."""
     ordered = sorted(set(points))
     if len(ordered) < 3:
         return ordered

@@ -3,23 +3,23 @@
 
 Bellicoso, Jenelten, Gehring, Hutter, "Dynamic Locomotion Through Online Nonlinear Motion Optimization for
 Quadrupedal Robots" (RA-L 2018), section on foothold optimisation. The unknowns are the coordinates p of all
-footholds in the plane of the ground, in axes C: x where the robot heads, y to its left. The cost of a leg is
+footholds in the ground plane, in axes C: x along the heading, y to the left. The cost of a leg is
 
     w_def / 2 |p - p_def|^2 + w_vel / 2 |p - p_vel|^2 + w_con / 2 |p - p_last|^2 - (w_def + w_vel) k d . p
 
-* p_def: below the hip at touch-down, as the robot stands.
-* p_vel: below the hip in the middle of the stance, so that the hip passes evenly over the foot at the
+* p_def: below the hip at touch-down, in the default stance.
+* p_vel: below the hip in the middle of the stance, so that the hip passes symmetrically over the foot at the
   commanded velocity v_c; the body moves along the arc of the commanded turn.
-* p_last: the foothold that was planned last for the same step.
-* d = sqrt(h / g) (v - c v_c): the inverted pendulum. A body that is faster than it should be is caught by
-  feet that go further; c is explained in `footholds`.
+* p_last: the last planned foothold of the same step.
+* d = sqrt(h / g) (v - c v_c): the inverted pendulum. A body that is too fast is caught by longer steps; c is
+  explained in `footholds`.
 
-The pendulum's term is linear, and scaled by the weights of the references, so that k is its gain whatever
-they are: without inequalities, footholds settle at (w_def p_def + w_vel p_vel) / (w_def + w_vel) + k d. The
-continuity term delays them and does not move them.
+The pendulum term is linear, and scaled by the weights of the references, so that k is its gain whatever they
+are: without inequalities, footholds converge to (w_def p_def + w_vel p_vel) / (w_def + w_vel) + k d. The
+continuity term delays them but does not shift them.
 
 The inequalities: a foothold is within a polygon around the projection of its hip at touch-down, whose corners
-are as far away as the leg reaches; left feet stay to the left of right feet.
+are at the reach of the leg; left feet stay to the left of right feet.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from quad_dynamics.planning.stance_geometry import StanceGeometry
 Vec2 = tuple[float, float]
 Vec3 = tuple[float, float, float]
 
-_FREE = 1e30  # bound that is none
+_FREE = 1e30  # no bound
 _SOLVED = 1  # exit flag of daqp
-_INSIDE = 0.999  # share of what both feet reach together that their lateral distance may ask for
+_INSIDE = 0.999  # largest required lateral distance of two feet, relative to their combined reach
 
 
 @dataclass(frozen=True)
 class FootholdSettings(ParameterSet):
-    """Everything that can be set about the foothold planner."""
+    """Settings of the foothold planner."""
 
     default_weight: float = param(0.02, 'of the default stance, w_def', unit='-', above=0.0, high=100.0)
     velocity_weight: float = param(1.0, 'of the commanded velocity, w_vel', unit='-', low=0.0, high=100.0)
@@ -73,28 +73,28 @@ class FootholdSettings(ParameterSet):
 
 @dataclass(frozen=True, eq=False)
 class FootholdQuery:
-    """What footholds depend on, in world axes.
+    """The input of the foothold planner, in world axes.
 
     Attributes:
         com: (3,) the centre of mass [m].
-        velocity: (3,) its velocity; the vertical part is not used [m/s].
+        velocity: (3,) its velocity; the vertical component is not used [m/s].
         yaw: heading [rad].
         command: (vx, vy, wz) of the base in the heading frame [m/s, m/s, rad/s].
         hips: (legs, 3) the first joints of the legs [m].
-        time_left: (legs,) until the feet come down next; a foot for which that is infinite stays where the
-            default stance puts it [s].
-        stance_time: (legs,) for which they will be down then [s].
+        time_left: (legs,) until the next touch-down of each foot; a foot for which it is infinite stays in
+            the default stance [s].
+        stance_time: (legs,) duration of the stance after that [s].
         normal: (3,) of the ground.
         point: (3,) of the ground [m].
-        feet: (legs, 3) where the feet are [m]; None if that does not matter.
-        down: (legs,) which feet are down; None if that does not matter.
-        previous: (legs, 3) footholds that were planned last; a row of nan, or None, where there is none [m].
+        feet: (legs, 3) current positions of the feet [m]; None to ignore them.
+        down: (legs,) which feet are in contact; None to ignore it.
+        previous: (legs, 3) last planned footholds; a row of nan, or None, if there is none [m].
         offset: (x, y) in the heading frame by which the default stance is shifted [m].
-        stance: (x, y) factors of the distances of the feet from their middle in the default stance.
-        sway: (legs, 2) velocity in the heading frame, beside the commanded one, that the body should have
-            when each foot comes down; None: none [m/s].
-        settling: time constant with which the velocity of the body is expected to become the commanded one;
-            infinity: it stays as it is [s].
+        stance: (x, y) factors of the distances of the feet from their centre in the default stance.
+        sway: (legs, 2) velocity in the heading frame, in addition to the commanded one, that the body should
+            have at the touch-down of each foot; None: none [m/s].
+        settling: time constant with which the velocity of the body is assumed to converge to the commanded
+            one; infinity: it is constant [s].
         swing_share: as in `speed_at_change`.
     """
 
@@ -119,11 +119,11 @@ class FootholdQuery:
 
 @dataclass(frozen=True, eq=False)
 class FootholdResult:
-    """What the planner found.
+    """The result of the planner.
 
     Attributes:
-        footholds: (legs, 3) on the plane of the ground, where the lowest points of the feet come down [m].
-        is_solved: False if the program failed; footholds are those without inequalities then, brought within
+        footholds: (legs, 3) in the ground plane, where the lowest points of the feet touch down [m].
+        is_solved: False if the program failed; footholds are then those without inequalities, clipped to the
             reach.
         iterations: of the solver.
     """
@@ -134,7 +134,7 @@ class FootholdResult:
 
 
 class FootholdPlanner:
-    """The foothold planner of one robot. It keeps nothing from one call to the next."""
+    """The foothold planner of one robot. It is stateless between calls."""
 
     def __init__(
         self, geometry: StanceGeometry, order: Sequence[int], settings: FootholdSettings | None = None
@@ -156,7 +156,7 @@ class FootholdPlanner:
             self.settings.lateral_gap * (geometry.below[left][1] - geometry.below[right][1])
             for left, right in self._pairs
         ]
-        # normals of the polygons' sides, which are between two corners each
+        # normals of the polygons' sides
         angles = (np.arange(corners) + 0.5) * 2.0 * math.pi / corners
         self._sides = np.column_stack((np.cos(angles), np.sin(angles)))
         self._inner = math.cos(math.pi / corners)
@@ -191,7 +191,7 @@ class FootholdPlanner:
         return FootholdResult(frame.to_world(places), is_solved, int(info['iterations']))
 
     def _cost(self, query: FootholdQuery, frame: _Frame) -> tuple[Floats, Floats, Floats]:
-        """Diagonal of the Hessian, the linear cost, and the optimum without inequalities, (legs, 2)."""
+        """Diagonal of the Hessian, linear cost, and optimum without inequalities, (legs, 2)."""
         settings, geometry = self.settings, self._geometry
         w_def, w_vel = settings.default_weight, settings.velocity_weight
         previous = None if query.previous is None else frame.in_plane(query.previous).tolist()
@@ -226,7 +226,7 @@ class FootholdPlanner:
         return np.array(weights), np.array(linear), np.array(optimum)
 
     def _below(self, leg: int, stance: Vec2) -> Vec2:
-        """Where a foot stands by default, from the centre of mass in the heading frame [m]."""
+        """Default position of a foot, from the centre of mass in the heading frame [m]."""
         (x, y), (mx, my) = self._geometry.below[leg], self._geometry.middle
         return mx + stance[0] * (x - mx), my + stance[1] * (y - my)
 
@@ -241,17 +241,18 @@ class FootholdPlanner:
             dx, dy = frame.onto_plane(*_prediction(frame.velocity, v_c, wz, left, query.settling)[1])
             x, y = turned((hips[leg][0] - cx, hips[leg][1] - cy), wz * left)
             centres.append((cx + dx + x, cy + dy + y))
-            # of the hip above the centre of its foot; a robot in flight is lower when it comes down
+            # of the hip above the centre of its foot; a robot in flight is lower at touch-down
             height = min(heights[leg], self._hip_heights[leg]) - self._geometry.radius[leg]
-            # a hip that is higher than the leg is long leaves no root
+            # there is no root if the hip is higher than the leg length
             reaches.append(math.sqrt(max(longest**2 - height**2, self._smallest**2)))
         return np.array(centres), np.array(reaches)
 
     def _keep_apart(self, query: FootholdQuery, frame: _Frame, centres: Floats, inner: Floats) -> None:
         """Write the rows that keep left feet to the left of right feet.
 
-        Both footholds of a pair are kept apart; and the foot that comes down first from the other one where
-        that is down. A distance that the legs do not reach is shortened, so that there is a solution.
+        Both footholds of a pair are kept apart, and so is the foothold that comes first from the other foot
+        if that is in contact. A distance beyond the reach of the legs is shortened, so that there is a
+        solution.
         """
         row = self._n_sides
         feet = None if query.feet is None or query.down is None else frame.in_plane(query.feet).tolist()
@@ -275,12 +276,12 @@ class FootholdPlanner:
 
 
 class _Frame:
-    """The plane of the ground in axes C: x along the heading, y to the left; its origin is below the CoM.
+    """The ground plane in axes C: x along the heading, y to the left; its origin is below the CoM.
 
     Attributes:
         com: the centre of mass, projected along the normal [m].
         velocity: of the centre of mass in the heading frame [m/s].
-        time_left: as in the query, 0 where it is infinite [s].
+        time_left: as in the query, 0 if it is infinite [s].
         stance_time: likewise [s].
     """
 
@@ -293,7 +294,7 @@ class _Frame:
         self._origin = np.array([x, y, pz - (nx * (x - px) + ny * (y - py)) / nz])
         a, b = c * nx + s * ny, c * ny - s * nx  # the normal in the heading frame
         q = math.sqrt(b * b + nz * nz)
-        e, f = -a * b / q, nz / q  # y parts of both axes in the heading frame
+        e, f = -a * b / q, nz / q  # y components of both axes in the heading frame
         self._axes = np.array(
             [[c * q - s * e, -s * f], [s * q + c * e, c * f], [-nz * a / q, -b / q]]
         )  # (3, 2)
@@ -310,7 +311,7 @@ class _Frame:
         )
 
     def onto_plane(self, x: float, y: float) -> Vec2:
-        """A place above or below the plane, given in the heading frame, projected vertically [m]."""
+        """A point above or below the plane, given in the heading frame, projected vertically [m]."""
         return self._m00 * x, self._m10 * x + self._m11 * y
 
     def in_plane(self, points: Floats) -> Floats:
@@ -322,12 +323,12 @@ class _Frame:
         return np.asarray((points - self._origin) @ self._normal)
 
     def to_world(self, places: Floats) -> Floats:
-        """(n, 3) places (n, 2) of the plane in the world [m]."""
+        """(n, 3) world coordinates of points (n, 2) in the plane [m]."""
         return np.asarray(self._origin + places @ self._axes.T)
 
 
 def _prediction(v: Vec2, v_c: Vec2, rate: float, time: float, settling: float) -> tuple[Vec2, Vec2]:
-    """Velocity after some time in the frame of the body, and the way until then in that of now [m/s, m]."""
+    """Velocity after a time in the body frame, and displacement until then in the current frame [m/s, m]."""
     if math.isinf(settling):
         return v, arc(v, rate, 0.0, time)
     left = math.exp(-time / settling)
@@ -338,7 +339,7 @@ def _prediction(v: Vec2, v_c: Vec2, rate: float, time: float, settling: float) -
 
 
 def _clipped(places: Floats, centres: Floats, radii: Floats) -> Floats:
-    """The nearest places within circles."""
+    """The nearest points within circles."""
     away = places - centres
     distance = np.maximum(np.hypot(away[:, 0], away[:, 1]), 1e-12)
     return np.asarray(centres + away * np.minimum(radii / distance, 1.0)[:, None])

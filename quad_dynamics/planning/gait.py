@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gaits as data (`gaits.yaml`), and the clock that says which feet should be down."""
+"""Gaits as data (`gaits.yaml`), and the clock that tells which feet should be in contact."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REQUIRED = ('period', 'duty', 'touchdown')
 
 @dataclass(frozen=True)
 class Gait(ParameterSet):
-    """The order in which feet come down."""
+    """The order of touch-downs."""
 
     period: float = param(2.3, 'of a stride, in sqrt(l / g)', unit='-', low=0.1, high=100.0)
     duty: float = param(0.5, 'part of the stride in which a foot is down', unit='-', low=0.1, high=1.0)
@@ -57,7 +57,7 @@ def read_gaits(path: str | os.PathLike[str]) -> dict[str, Gait]:
     """The gaits of a file, by name; `gaits.yaml` beside this module is an example.
 
     Raises:
-        ArgumentError: everything that is wrong with the file.
+        ArgumentError: the file is invalid; lists all problems.
     """
     path = Path(path)
     problem = why_unreadable(path, 'a YAML file', _MOST_BYTES)
@@ -102,19 +102,19 @@ GAITS: Mapping[str, Gait] = MappingProxyType(read_gaits(_FILE))
 
 @dataclass(frozen=True)
 class _Transition:
-    """How one leg comes from its old stride into the pattern of another gait. Times are since the change.
+    """How one leg changes from its old stride to the pattern of another gait. Times are since the change.
 
-    A leg that was down when the gait changed stays down until it lifts in the new pattern. One that was in
-    the air comes down as planned, and then does the same.
+    A leg in stance at the change stays in contact until it lifts off in the new pattern. A leg in swing
+    touches down as planned, and then does the same.
 
     Attributes:
-        was_down: whether it was down when the gait changed.
-        phase: that it had then.
-        duty: of its old stride, until it comes down.
-        begin: when its old stance or swing began; -inf when it stood [clock s].
-        lands: when it comes down, if it was in the air; 0 if it was down [clock s].
-        lifts: when it lifts in the new pattern; inf if it does not [clock s].
-        joins: when it comes down in the new pattern, and its phase is that of the pattern from then on
+        was_down: whether it was in stance at the change.
+        phase: its phase at the change.
+        duty: of its old stride, until it touches down.
+        begin: when its old stance or swing began; -inf if the robot stood [clock s].
+        lands: when it touches down, if it was in swing; 0 if it was in stance [clock s].
+        lifts: when it lifts off in the new pattern; inf if it does not [clock s].
+        joins: when it touches down in the new pattern; from then on its phase is that of the pattern
             [clock s].
     """
 
@@ -128,18 +128,18 @@ class _Transition:
 
 
 class GaitClock:
-    """Where each leg is in its stride.
+    """The phase of each leg in its stride.
 
     Clock time is the time that passes at rate 1.
 
     Attributes:
-        gait: the gait; `change` takes another one.
+        gait: the gait; `change` changes it.
         unit: sqrt(l / g) of the robot [s].
-        rate: of the clock; above 1 strides are shorter.
+        rate: of the clock; above 1, strides are shorter.
     """
 
     def __init__(self, gait: Gait, unit: float, order: Sequence[int]) -> None:
-        """Begin a stride.
+        """Start a stride.
 
         Args:
             gait: the gait.
@@ -159,7 +159,7 @@ class GaitClock:
 
     @property
     def stride(self) -> float:
-        """Time in strides, from 0 to 1; setting it puts all legs into the pattern of the gait at once."""
+        """Time in strides, from 0 to 1; setting it moves all legs to the pattern of the gait."""
         return self._stride
 
     @stride.setter
@@ -168,17 +168,17 @@ class GaitClock:
 
     @property
     def period(self) -> float:
-        """Of a stride [s]."""
+        """Duration of a stride [s]."""
         return self.gait.period * self.unit / self.rate
 
     @property
     def stance_time(self) -> float:
-        """Time for which a foot is down in the pattern of the gait [s]."""
+        """Duration of a stance in the pattern of the gait [s]."""
         return self.gait.duty * self.period
 
     @property
     def swing_time(self) -> float:
-        """Time for which a foot is in the air in the pattern of the gait [s]."""
+        """Duration of a swing in the pattern of the gait [s]."""
         return (1.0 - self.gait.duty) * self.period
 
     @property
@@ -187,7 +187,7 @@ class GaitClock:
         return bool(self._transitions)
 
     def advance(self, dt: float) -> None:
-        """Let time pass [s]."""
+        """Advance the clock by a time [s]."""
         self._stride = (self._stride + dt / self.period) % 1.0
         if self._transitions:
             self._elapsed += dt * self.rate
@@ -195,10 +195,10 @@ class GaitClock:
                 self._transitions = ()
 
     def change(self, gait: Gait) -> None:
-        """Go over to another gait, leg by leg, within two strides (`gait_transition`).
+        """Change to another gait, leg by leg, within two strides (`gait_transition`).
 
-        Legs in the air come down as planned; legs that are down stay so until the new pattern lifts them. The
-        phase of each leg is continuous, but for legs that stood, which have no phase of their own.
+        Legs in swing touch down as planned; legs in stance stay in contact until the new pattern lifts them.
+        The phase of each leg is continuous, except for legs that stood, which have no phase.
         """
         if gait == self.gait:
             return
@@ -212,19 +212,19 @@ class GaitClock:
             joining = join(
                 legs, Pattern(period, duty * period, touchdown), stance, before - min(stance, before)
             )
-        else:  # feet come down and stay there
+        else:  # feet touch down and stay in contact
             lands = tuple(0.0 if leg.is_down else leg.left for leg in legs)
             joining = Joining(0.0, (math.inf,) * self.legs, lands)
         made = []
         for leg, (phase, lift), lifts, joins in zip(legs, phases, joining.lifts, joining.lands, strict=True):
-            was = (phase, lift) if lift < 1.0 else (phase * duty, duty)  # one that stood has no phase
+            was = (phase, lift) if lift < 1.0 else (phase * duty, duty)  # a leg that stood has no phase
             lands_at = 0.0 if leg.is_down else leg.left
             made.append(_Transition(leg.is_down, *was, -leg.since, lands_at, lifts, joins))
         self.gait, self._stride, self._elapsed = gait, joining.stride, 0.0
         self._transitions = tuple(made)
 
     def _in_stride(self, leg: int) -> LegInStride:
-        """Where a leg is in its stance or swing."""
+        """Time of a leg in its stance or swing."""
         one, at = self._transition(leg), self._elapsed
         if one is None:
             return self._in_pattern(leg)
@@ -237,7 +237,7 @@ class GaitClock:
         return LegInStride(False, at - one.lifts, one.joins - at)
 
     def _in_pattern(self, leg: int) -> LegInStride:
-        """Where a leg that has joined the gait is in its stance or swing."""
+        """Time in its stance or swing of a leg that has joined the gait."""
         phase, duty, period = self.phase(leg), self.gait.duty, self.gait.period * self.unit
         if duty == 1.0:
             return LegInStride(True, math.inf, math.inf)
@@ -245,10 +245,10 @@ class GaitClock:
             return LegInStride(True, phase * period, (duty - phase) * period)
         return LegInStride(False, (phase - duty) * period, (1.0 - phase) * period)
 
-    # ---------------------------------------------------------------- legs now
+    # ---------------------------------------------------------------- legs
 
     def phase(self, leg: int, ahead: float = 0.0) -> float:
-        """Where a leg is in its stride, or will be: 0 at touch-down, `duty(leg)` at lift-off.
+        """Current or future phase of a leg: 0 at touch-down, `duty(leg)` at lift-off.
 
         Args:
             leg: its number.
@@ -270,7 +270,7 @@ class GaitClock:
         return duty + (1.0 - duty) * (at - one.lifts) / (one.joins - one.lifts)
 
     def duty(self, leg: int, ahead: float = 0.0) -> float:
-        """Phase at which a leg lifts: that of the gait, or of the one before until it has come down."""
+        """Phase at which a leg lifts off: that of the gait, or of the previous one until its touch-down."""
         one = self._transition(leg, ahead)
         if one is None:
             return self.gait.duty
@@ -278,22 +278,22 @@ class GaitClock:
         return one.duty if one.was_down or at < one.lands else self.gait.duty
 
     def partner(self, leg: int) -> int | None:
-        """The one leg whose foot comes down at the same time; None if there is none, or several."""
+        """The only leg that touches down at the same time; None if there is none, or several."""
         touchdown = [self.gait.touchdown[i] for i in self._order]
         same = [k for k, at in enumerate(touchdown) if k != leg and at == touchdown[leg]]
         return same[0] if len(same) == 1 else None
 
     def is_stance(self, leg: int, ahead: float = 0.0) -> bool:
-        """Whether a foot should be down."""
+        """Whether a foot should be in contact."""
         return self.phase(leg, ahead) < self.duty(leg, ahead)
 
     def swing_progress(self, leg: int) -> float:
-        """From 0 at lift-off to 1 at touch-down; 1 while the foot should be down."""
+        """From 0 at lift-off to 1 at touch-down; 1 while the foot should be in contact."""
         phase, duty = self.phase(leg), self.duty(leg)
         return (phase - duty) / (1.0 - duty) if phase >= duty else 1.0
 
     def swing_time_of(self, leg: int) -> float:
-        """Duration of the swing that a leg is in, or of its next one [s]."""
+        """Duration of the current or next swing of a leg [s]."""
         one = self._transition(leg)
         if one is None:
             return self.swing_time
@@ -309,23 +309,23 @@ class GaitClock:
         return (one.lifts - one.lands) / self.rate
 
     def time_to_touchdown(self, leg: int) -> float:
-        """Until a foot comes down next, infinity if it stays down [s]."""
+        """Time until the next touch-down of a foot, infinity if it stays in contact [s]."""
         times = self.changes(leg, 2.0 * self._long)
         first = 1 if self.is_stance(leg) else 0
         return times[first] if len(times) > first else math.inf
 
     @property
     def _long(self) -> float:
-        """Time within which every leg of a gait that steps comes down [s]."""
+        """Time within which every leg of a stepping gait touches down [s]."""
         ends = [one.joins + self.gait.period * self.unit for one in self._transitions]
         return max([self.gait.period * self.unit, *ends]) / self.rate
 
     def changes(self, leg: int, horizon: float) -> list[float]:
-        """When a foot is lifted and comes down in turn within a horizon, from now on, in order [s].
+        """Alternating times of lift-off and touch-down of a foot within a horizon, in order [s].
 
         Args:
             leg: its number.
-            horizon: how far to look [s].
+            horizon: duration to look ahead [s].
         """
         period, duty = self.gait.period * self.unit, self.gait.duty
         most, found = horizon * self.rate, []
@@ -346,7 +346,7 @@ class GaitClock:
         return [max(at, 0.0) / self.rate for at in found if at <= most]
 
     def _transition(self, leg: int, ahead: float = 0.0) -> _Transition | None:
-        """The transition that a leg is in, None if it is in the pattern of the gait."""
+        """The transition of a leg, None if it follows the pattern of the gait."""
         if not self._transitions:
             return None
         one = self._transitions[leg]

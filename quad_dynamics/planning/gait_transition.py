@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one gait to another while the robot moves: when each leg joins the pattern of the new gait.
+"""Changes from one gait to another while the robot walks: when each leg joins the pattern of the new gait.
 
-No leg is pulled out of its stride. One that is in the air comes down as planned; one that is down stays down
-until the new pattern lifts it, so that only its stance is longer or shorter once. Where that would take too
-long it is lifted earlier, and swings for longer once. What is left to choose is where in its stride the new
-pattern begins, and which legs let its first lift-off pass. All choices that matter are tried, and the best is
-taken (`join`):
+The stride of no leg is interrupted. A leg in swing touches down as planned; a leg in stance stays in contact
+until the new pattern lifts it, so that only its stance is longer or shorter once. If that would take too
+long, it is lifted earlier, and its swing is longer once. The free choices are the phase at which the new
+pattern begins, and which legs skip its first lift-off. All choices that matter are tried, and the best is
+used (`join`):
 
-* before the last leg has joined, a lift-off leaves as many feet down as the new gait has outside its flight,
-* stances last from half the shorter to 2.25 times the longer stance of both gaits, and so do swings; were it
-  less, feet of a pace could not stay down for as long as the first step of a trot needs,
-* among these, stances within the range of both gaits, and then early lift-offs are better.
+* until the last leg has joined, a lift-off leaves at least as many feet in contact as the new gait has
+  outside its flight phases,
+* stances last from half the shorter to 2.25 times the longer stance of both gaits, and so do swings; with
+  less, the feet of a pace could not stay in contact for as long as the first step of a trot needs,
+* among these, stances within the range of both gaits are preferred, and then early lift-offs.
 
-Times are in seconds of the clock at rate 1, from the change on.
+Times are in seconds of the clock at rate 1, since the change.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats
 
-# Factors of the shorter and the longer stance of both gaits between which a stance lasts.
+# Bounds of a stance: factors of the shorter and of the longer stance of both gaits.
 SHORTEST, LONGEST = 0.5, 2.25
-_GRID = 12  # beginnings of the pattern that are tried beside those at which something happens
-_ABOUT = 1e-6  # events that are nearer to each other happen together, in strides
-_LEAD = 0.05  # before a leg is lifted that would have stayed down, in strides
-_MARGIN = 1e-3  # by which stances keep off their lower bound, in strides
-# Costs of a foot too few, of a stance or swing beyond its bounds, by the logarithm, and of one beyond those
-# of both gaits, by its square; a mean delay of one stride costs 1.
+_GRID = 12  # start phases of the pattern that are tried in addition to those of events
+_ABOUT = 1e-6  # events closer than this are simultaneous, in strides
+_LEAD = 0.05  # delay before a leg is lifted that would have stayed in contact, in strides
+_MARGIN = 1e-3  # margin of stances above their lower bound, in strides
+# Costs of a missing foot; of a stance or swing beyond its bounds, times the logarithm of the ratio; and of
+# one beyond the range of both gaits, times its square. A mean delay of one stride costs 1.
 _SUPPORT, _BOUNDS, _RANGE = 1e4, 1e3, 10.0
 
 
 @dataclass(frozen=True)
 class LegInStride:
-    """Where a leg is when the gait changes.
+    """State of a leg when the gait changes.
 
     Attributes:
-        is_down: whether its foot is down.
-        since: time since it was lifted or came down; inf when it stood [s].
-        left: until it comes down, or is lifted; inf when it stood [s].
+        is_down: whether its foot is in contact.
+        since: time since its last lift-off or touch-down; inf if the robot stood [s].
+        left: time until its touch-down or lift-off; inf if the robot stood [s].
     """
 
     is_down: bool
@@ -58,8 +59,8 @@ class Pattern:
 
     Attributes:
         period: of a stride [s].
-        stance: time for which a foot is down [s].
-        touchdown: when each leg comes down, in strides.
+        stance: duration of a stance [s].
+        touchdown: touch-down time of each leg, in strides.
     """
 
     period: float
@@ -68,13 +69,13 @@ class Pattern:
 
     @property
     def swing(self) -> float:
-        """Time for which a foot is in the air [s]."""
+        """Duration of a swing [s]."""
         return self.period - self.stance
 
     def fewest_down(self) -> int:
-        """Smallest number of feet that are down outside a flight."""
+        """Smallest number of feet in contact outside flight phases."""
         duty, found = self.stance / self.period, []
-        for touchdown in self.touchdown:  # the number changes at touch-downs and lift-offs only
+        for touchdown in self.touchdown:  # the number changes only at touch-downs and lift-offs
             for at in (touchdown + _ABOUT, touchdown + duty + _ABOUT):
                 found.append(sum((at - other) % 1.0 < duty for other in self.touchdown))
         return min(count for count in found if count)
@@ -85,9 +86,9 @@ class Joining:
     """How legs join a pattern.
 
     Attributes:
-        stride: of the new pattern at the change, from 0 to 1.
-        lifts: (legs,) when they lift for the first time [s].
-        lands: (legs,) when they come down after that, and are in the pattern [s].
+        stride: phase of the new pattern at the change, from 0 to 1.
+        lifts: (legs,) first lift-offs [s].
+        lands: (legs,) touch-downs after that, from which on they follow the pattern [s].
     """
 
     stride: float
@@ -96,13 +97,13 @@ class Joining:
 
 
 def join(legs: Sequence[LegInStride], pattern: Pattern, stance: float, swing: float) -> Joining:
-    """When the new pattern begins, and when each leg lifts in it for the first time.
+    """When the new pattern begins, and when each leg lifts off in it for the first time.
 
     Args:
-        legs: where they are.
+        legs: their states.
         pattern: of the new gait, which lifts feet.
-        stance: time for which feet are down in the old gait; inf if it never lifts them [s].
-        swing: time for which they are in the air in the old gait [s].
+        stance: duration of a stance of the old gait; inf if it never lifts feet [s].
+        swing: duration of a swing of the old gait [s].
     """
     period, count = pattern.period, len(legs)
     steps = math.isfinite(stance)
@@ -110,7 +111,7 @@ def join(legs: Sequence[LegInStride], pattern: Pattern, stance: float, swing: fl
         stance = pattern.stance
     low, high = min(stance, pattern.stance), max(stance, pattern.stance)
     down_at = np.array([0.0 if leg.is_down else leg.left for leg in legs])
-    # of its stance, when a foot is down or comes down; one that stood may be lifted at once
+    # of its stance, now or at touch-down; a foot that stood may be lifted at once
     age = np.array([(low if math.isinf(leg.since) else leg.since) if leg.is_down else 0.0 for leg in legs])
     soon = np.array([min(_LEAD * period, leg.left) if leg.is_down else 0.0 for leg in legs])
     earliest = down_at + np.maximum(SHORTEST * low + _MARGIN * period - age, soon)
@@ -120,7 +121,7 @@ def join(legs: Sequence[LegInStride], pattern: Pattern, stance: float, swing: fl
     first = earliest + np.where(first > (1.0 - _ABOUT) * period, 0.0, first)
     passed = np.array(list(itertools.product((0.0, period), repeat=count)))
     lands = (first[:, None, :] + passed).reshape(-1, count) + pattern.swing  # all candidates
-    # a leg that has been down for long, because the gait has just changed before, may wait once more
+    # a leg with a long stance, because of a recent gait change, may wait once more
     latest = down_at + np.maximum(LONGEST * high * (1.0 + _ABOUT) - age, high if steps else math.inf)
     lifts = np.maximum(np.minimum(lands - pattern.swing, latest), earliest)
     down_for, up_for = age + lifts - down_at, lands - lifts
@@ -137,15 +138,15 @@ def join(legs: Sequence[LegInStride], pattern: Pattern, stance: float, swing: fl
 
 
 def _beyond(values: Floats, low: float, high: float) -> Floats:
-    """By how much values are outside a range, as logarithms."""
+    """Logarithm of the ratio by which values are outside a range."""
     return np.asarray(np.log(np.maximum(values / high, 1.0) * np.maximum(low / values, 1.0)))
 
 
 def _shifts(base: Floats, earliest: Floats, down_at: Floats, usual: Floats, period: float) -> Floats:
-    """Beginnings of the pattern that are tried [s].
+    """Start times of the pattern that are tried [s].
 
-    Those at which a leg lifts as early as it may, after its usual stance, or when another leg comes down; and
-    some between these.
+    Those at which a leg lifts off as early as allowed, after its usual stance, or when another leg touches
+    down; and some in between.
     """
     landings = np.broadcast_to(down_at, (len(base), len(base)))
     wanted = np.concatenate((landings, earliest[:, None], usual[:, None]), axis=1)
@@ -154,7 +155,7 @@ def _shifts(base: Floats, earliest: Floats, down_at: Floats, usual: Floats, peri
 
 
 def _shortage(lifts: Floats, lands: Floats, down_at: Floats, pattern: Pattern) -> Floats:
-    """(candidates,) feet too few at the worst lift-off before the last leg has joined."""
+    """(candidates,) number of missing feet at the worst lift-off before the last leg has joined."""
     period, about = pattern.period, _ABOUT * pattern.period
     in_pattern = lands - pattern.swing
     last = in_pattern.max(axis=1, keepdims=True)

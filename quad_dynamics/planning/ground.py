@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ground as the feet have felt it, and the control frame C that goes with it.
+"""The ground as estimated from the feet, and the control frame C.
 
-Nothing is known of the terrain. A plane z = h + a x + b y is fitted to where the feet have last been down.
-The frame C has its z axis along the normal of the plane, and its x axis along the plane where the robot
-heads.
+The terrain is unknown. A plane z = h + a x + b y is fitted to the last contact positions of the feet. The
+frame C has its z axis along the normal of the plane, and its x axis in the plane along the heading.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats
 
-STEEPEST = 0.7  # slope that is believed
-_SMALLEST = 1e-4  # spread of the feet, in squared leg lengths, below which they do not show a slope
+STEEPEST = 0.7  # largest slope that is accepted
+_SMALLEST = 1e-4  # spread of the feet, in squared leg lengths, below which no slope is estimated
 
 
 class Ground:
@@ -24,12 +23,12 @@ class Ground:
     Attributes:
         height: of the plane below `centre` [m].
         slope: (a, b), its slopes along x and y of the world.
-        centre: (x, y) mean place of the feet [m].
-        normal: (3,) away from the ground.
+        centre: (x, y) mean position of the feet [m].
+        normal: (3,) pointing away from the ground.
     """
 
     def __init__(self, length: float, smoothing: float) -> None:
-        """Begin with level ground.
+        """Start with level ground.
 
         Args:
             length: of a leg [m].
@@ -40,15 +39,15 @@ class Ground:
         self.normal: Floats = np.array([0.0, 0.0, 1.0])
 
     def reset(self, soles: list[list[float]]) -> None:
-        """Begin with the places of the feet."""
+        """Restart with the positions of the feet."""
         self.update(soles, math.inf)
 
     def update(self, soles: list[list[float]], dt: float) -> None:
-        """Take the places where the feet have last been down.
+        """Take the last contact positions of the feet.
 
         Args:
             soles: of each foot: x, y and z of its lowest point [m].
-            dt: since the last call [s].
+            dt: time since the last call [s].
         """
         n = len(soles)
         x = sum(p[0] for p in soles) / n
@@ -80,7 +79,7 @@ class Ground:
         """(3, 3) orientation R_WC of the control frame for a heading [rad]."""
         nx, ny, nz = self.normal.tolist()
         c, s = math.cos(yaw), math.sin(yaw)
-        # y is the normal crossed with the heading, x what is left
+        # y is the normal crossed with the heading, x completes the frame
         x, y, z = -nz * s, nz * c, nx * s - ny * c
         scale = 1.0 / math.sqrt(x * x + y * y + z * z)
         x, y, z = x * scale, y * scale, z * scale

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion plan: how the body moves over the next stride, which feet are down when, and where.
+"""A motion plan: motion of the body over the next stride, contact schedule, and footholds.
 
-Splines of the fifth order are exact from position, velocity and acceleration at their knots, which is how a
-plan is sent (`knots`, `from_knots`).
+Splines of fifth order are determined exactly by position, velocity and acceleration at their knots, which is
+how a plan is sent (`knots`, `from_knots`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HERMITE = np.array(
 
 @dataclass(frozen=True, eq=False)
 class ComSpline:
-    """The way of the centre of mass: quintics for x, y and z, one after the other (equations 2 to 5).
+    """The motion of the centre of mass: consecutive quintics for x, y and z (equations 2 to 5).
 
     Attributes:
         times: (segments + 1,) knots [s].
@@ -49,7 +49,7 @@ class ComSpline:
         return self.times.tolist(), self.coefficients.tolist()
 
     def at(self, time: float) -> tuple[Floats, Floats, Floats]:
-        """Position, velocity and acceleration, each (3,); beyond both ends it goes straight on."""
+        """Position, velocity and acceleration, each (3,); beyond both ends, the velocity is constant."""
         times = self._numbers[0]
         inside = min(max(time, times[0]), times[-1])
         p, v, a = self._segment(min(max(bisect(times, inside) - 1, 0), len(times) - 2), inside)
@@ -58,7 +58,7 @@ class ComSpline:
         return p + (time - inside) * v, v, np.zeros(3)
 
     def _segment(self, k: int, time: float) -> tuple[Floats, Floats, Floats]:
-        """Position, velocity and acceleration of one segment; in plain numbers, for NumPy takes longer."""
+        """Position, velocity and acceleration of one segment; in plain Python, because NumPy is slower."""
         times, coefficients = self._numbers
         rate = 1.0 / (times[k + 1] - times[k])
         s = (time - times[k]) * rate
@@ -72,7 +72,7 @@ class ComSpline:
     def knots(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Times, positions, velocities and accelerations at both ends of each segment: (2 n,), (2 n, 3) x 3.
 
-        A knot comes twice, for accelerations may jump there.
+        Each knot appears twice, because accelerations may jump there.
         """
         times, rows = [], []
         for k in range(len(self.coefficients)):
@@ -93,21 +93,21 @@ class ComSpline:
 
 @dataclass(frozen=True, eq=False)
 class MotionPlan:
-    """What the robot should do over the next stride, in world axes. Times are those of the states.
+    """The plan of the next stride, in world axes. Times are those of the states.
 
     Attributes:
         time: of the state that it was made for [s].
         phase: 'walk', 'stop' or 'stand'.
         gait: its name.
-        command: (vx, vy, wz) that is followed, after its ramp [m/s, m/s, rad/s].
-        com: the way of the centre of mass.
-        yaw: wanted heading at `time` [rad]; it turns at command[2].
-        contacts: which feet are down when.
-        footholds: (legs, 3) where the centres of the feet come down next, or are down if they do not [m].
+        command: (vx, vy, wz) after its ramp [m/s, m/s, rad/s].
+        com: motion of the centre of mass.
+        yaw: desired heading at `time` [rad]; it turns at command[2].
+        contacts: which feet are in contact when.
+        footholds: (legs, 3) next touch-down positions of the foot centres, or their current contacts [m].
         forces: (phases, legs) planned normal forces in each phase of `contacts` [N].
         normal: (3,) of the ground.
-        zmp_slack: largest distance by which the zero-moment point leaves its polygon [m].
-        solve_time: that the plan took to compute [s].
+        zmp_slack: largest distance of the zero-moment point outside its polygon [m].
+        solve_time: computation time of the plan [s].
     """
 
     time: float
@@ -125,5 +125,5 @@ class MotionPlan:
 
     @property
     def end(self) -> float:
-        """When the horizon ends [s]."""
+        """End of the horizon [s]."""
         return float(self.com.times[-1])

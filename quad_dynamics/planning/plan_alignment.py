@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where in a new plan a robot is: equation (18) of the planner."""
+"""Time alignment of a new plan with the robot: equation (18) of the planner."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ _SAMPLES = 33
 def nearest_time(
     com: ComSpline, p: Floats, v: Floats, expected: float, window: float, time_constant: float
 ) -> float:
-    """When a motion is nearest to a measured state, near the time at which it is expected to be [s].
+    """Time at which a motion is nearest to a measured state, searched near the expected time [s].
 
-    The nearest position alone, over the whole plan, is ambiguous where a robot walks in place or turns back.
-    So velocities count as well, and only times near the expected one are searched. The clock of the gait does
-    not follow this time: contacts happen when they are planned.
+    The nearest position over the whole plan is ambiguous if a robot walks in place or turns back. So
+    velocities
+    are included, and only times near the expected one are searched. The gait clock does not follow this time:
+    contacts happen when they are planned.
 
     Args:
         com: the motion.
         p: (3,) measured position of the centre of mass [m].
         v: (3,) its velocity [m/s].
-        expected: the time of the state that the plan was made for, plus what it took to make it [s].
-        window: how far from that to search [s].
-        time_constant: length over velocity at which both count the same, such as sqrt(h / g) [s].
+        expected: the time of the state that the plan was made for, plus the time since then [s].
+        window: half the width of the search range [s].
+        time_constant: weight of velocity errors relative to position errors, such as sqrt(h / g) [s].
     """
     low = max(expected - window, float(com.times[0]))
     high = min(expected + window, float(com.times[-1]))
@@ -41,6 +42,6 @@ def nearest_time(
         return float(times[k])
     before, here, after = distance[k - 1 : k + 2]
     bend = before - 2.0 * here + after
-    # the lowest point of a parabola through three samples
+    # the minimum of a parabola through three samples
     shift = 0.5 * (before - after) / bend if bend > 0.0 else 0.0
     return float(times[k] + shift * (times[1] - times[0]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal forces of the feet that a planned motion of the centre of mass needs."""
+"""Normal forces of the feet that a planned motion of the centre of mass requires."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quad_dynamics.planning.contact_schedule import ContactSchedule
 from quad_dynamics.planning.motion_plan import ComSpline
 from quad_dynamics.planning.zmp import zero_moment_point
 
-_NEAR = 1e-9  # distance between feet, in squares, below which they are one place [m^2]
+_NEAR = 1e-9  # squared distance below which two feet are at the same position [m^2]
 
 
 def planned_forces(
@@ -18,13 +18,13 @@ def planned_forces(
 ) -> Floats:
     """(phases, legs) forces along the normal of the ground in the middle of each phase [N].
 
-    Their sum is m n(a - g), and their centre is the zero-moment point where that is between the feet, else
-    near it. Where more than two feet leave a choice, forces are as even as they can be.
+    Their sum is m n(a - g), and their centre of pressure is the zero-moment point if that is between the
+    feet, else close to it. If more than two feet leave a choice, forces are as even as possible.
 
     Args:
         com: the motion.
-        contacts: which feet are down when.
-        feet: (phases, legs, 3) where the feet are [m].
+        contacts: which feet are in contact when.
+        feet: (phases, legs, 3) positions of the feet [m].
         mass: of the robot [kg].
         g: gravity, along -z [m/s^2].
         normal: (3,) of the ground, of length 1.
@@ -44,10 +44,10 @@ def planned_forces(
 
 
 def force_shares(places: Floats, centre: Floats) -> Floats:
-    """(feet,) shares of a load, none below 0, whose sum is 1 and whose centre is as wanted.
+    """(feet,) non-negative shares of a load with sum 1 and a given centre of pressure.
 
-    Two feet share by the lever rule. More share with the least squares of their differences from even shares;
-    a foot that would have to pull gets nothing, and the others share again.
+    Two feet share by the lever rule. More feet share with the smallest squared deviation from even shares; a
+    foot that would have to pull gets zero, and the others share again.
 
     Args:
         places: (feet, 3) [m].
@@ -57,7 +57,7 @@ def force_shares(places: Floats, centre: Floats) -> Floats:
     left = np.arange(len(places))
     while len(left) > 2:
         arms = places[left] - centre
-        # the least change x of even shares with sum 0 and arms^T x = -arms^T even
+        # the smallest change x of even shares with sum 0 and arms^T x = -arms^T even
         spread = arms - arms.mean(axis=0)
         wanted = -arms.mean(axis=0)
         found = 1.0 / len(left) + spread @ (np.linalg.pinv(spread.T @ spread, rcond=1e-9) @ wanted)

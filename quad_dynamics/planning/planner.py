@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans a stride ahead: footholds, and the way of the centre of mass above them.
+"""Plans a stride ahead: footholds, and the motion of the centre of mass above them.
 
 Bellicoso, Jenelten, Gehring, Hutter, "Dynamic Locomotion Through Online Nonlinear Motion Optimization for
 Quadrupedal Robots" (RA-L 2018).
@@ -35,33 +35,34 @@ from quad_dynamics.planning.support_sequence import has_stepped, support_polygon
 Vec2 = tuple[float, float]
 Vec3 = tuple[float, float, float]
 
-# Time in which the velocity of the body is expected to become the commanded one, in sqrt(h / g).
+# Time constant with which the velocity is assumed to converge to the commanded one, in sqrt(h / g).
 _SETTLING = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class PlanRequest:
-    """What a plan is made for, in world axes.
+    """The input of a plan, in world axes.
 
     Attributes:
-        time: now [s].
+        time: current time [s].
         phase: 'walk', 'stop' or 'stand'.
         gait: its name.
-        stance: (x, y) factors of the distances of the feet from their middle.
+        stance: (x, y) factors of the distances of the feet from their centre.
         command: (vx, vy, wz) of the base in the heading frame [m/s, m/s, rad/s].
-        push: (x, y) velocity that is wanted beyond it, which makes up for what slows the body down [m/s].
+        push: (x, y) velocity in addition to the command, which compensates for what slows the body down
+            [m/s].
         com: (3,) centre of mass [m].
         velocity: (3,) of the centre of mass [m/s].
-        start: of the centre of mass, with which the plan begins.
-        yaw: wanted heading [rad].
+        start: initial state of the centre of mass in the plan.
+        yaw: desired heading [rad].
         hips: (legs, 3) first joints [m].
         feet: (legs, 3) lowest points of the feet [m].
         contacts: over the horizon.
-        time_left: (legs,) until each foot comes down next; infinity if it stays down [s].
-        stance_time: (legs,) for which it will be down then [s].
+        time_left: (legs,) until the next touch-down of each foot; infinity if it stays in contact [s].
+        stance_time: (legs,) duration of the stance after that [s].
         ground: below the feet.
-        offset: (x, y) in the heading frame by which footholds are moved [m].
-        height: of the centre of mass above the ground that is wanted [m].
+        offset: (x, y) in the heading frame by which footholds are shifted [m].
+        height: desired height of the centre of mass above the ground [m].
         swing_share: as in `speed_at_change`.
     """
 
@@ -87,17 +88,17 @@ class PlanRequest:
 
     @property
     def wanted(self) -> Vec3:
-        """(vx, vy, wz) that is planned for [m/s, m/s, rad/s]."""
+        """(vx, vy, wz) of the plan, including `push` [m/s, m/s, rad/s]."""
         vx, vy, wz = self.command
         return vx + self.push[0], vy + self.push[1], wz
 
 
 class MotionPlanner:
-    """Plans motions of one robot. It keeps nothing but what the last call has found.
+    """Plans motions of one robot. It stores only the results of the last call.
 
     Attributes:
         result: of the last motion optimisation.
-        footholds_solved: whether the last foothold program was.
+        footholds_solved: whether the last foothold program was solved.
     """
 
     def __init__(
@@ -122,11 +123,11 @@ class MotionPlanner:
         self.footholds_solved = True
 
     def plan(self, request: PlanRequest, previous: MotionPlan | None) -> MotionPlan | None:
-        """A plan; None if the motion optimisation found none that can be accepted.
+        """A plan; None if the motion optimisation found no acceptable one.
 
         Args:
-            request: what it is made for.
-            previous: the plan that is followed now.
+            request: its input.
+            previous: the current plan.
         """
         ground, contacts = request.ground, request.contacts
         point = np.array([*ground.centre, ground.height])
@@ -172,7 +173,7 @@ class MotionPlanner:
     # ---------------------------------------------------------------- footholds
 
     def _plan_footholds(self, request: PlanRequest, previous: MotionPlan | None, point: Floats) -> Floats:
-        """(legs, 3) where the lowest points of the feet come down next, or are down if they stay [m]."""
+        """(legs, 3) next touch-down positions of the soles, or their current contacts [m]."""
         stays = np.isinf(request.time_left)
         if stays.all():
             return request.feet.copy()
@@ -205,11 +206,11 @@ class MotionPlanner:
         return np.where(stays[:, None], request.feet, found.footholds)
 
     def sway_velocities(self, request: PlanRequest) -> Floats:
-        """(legs, 2) velocities with which the body should reach the touch-downs, beside the commanded one.
+        """(legs, 2) velocity that the body should have at each touch-down, in addition to the commanded one.
 
-        Two feet that do not lie on both sides of the centre of mass, as in pace and bound, let it fall away
-        from them like an inverted pendulum: to the other feet, which come down in time to throw it back. In
-        the heading frame [m/s].
+        If the centre of mass is not between two stance feet, as in pace and bound, it falls away from them
+        like an inverted pendulum: towards the other feet, which touch down in time to push it back. In the
+        heading frame [m/s].
         """
         contacts, geometry = request.contacts, self._geometry
         found = np.zeros((len(request.feet), 2))
@@ -231,9 +232,9 @@ class MotionPlanner:
         return found
 
     def _support_time(self, request: PlanRequest, phase: int) -> float:
-        """Duration of a phase, the part before now included [s].
+        """Duration of a phase, including the part before now [s].
 
-        A stride ends as it began: that part comes again at the end of the horizon.
+        A stride ends as it began, so that part appears again at the end of the horizon.
         """
         contacts = request.contacts
         found = float(contacts.durations[phase])
@@ -246,8 +247,9 @@ class MotionPlanner:
     def _path(self, request: PlanRequest, soles: Floats) -> ReferencePath:
         """The path pi: along the commanded arc, from the mean centre of the feet.
 
-        The mean over the horizon is that of the feet as they are seen from the body: feet that are down, and
-        feet that go to their footholds at constant velocity (`_place`), minus the way of the body until then.
+        The mean over the horizon is that of the feet as seen from the body: stance feet, and swing feet that
+        move to their footholds at constant velocity (`_place`), minus the displacement of the body until
+        then.
         """
         geometry, contacts, ground = self._geometry, request.contacts, request.ground
         velocity, wz = geometry.com_velocity(*request.wanted), request.command[2]
@@ -272,7 +274,7 @@ class MotionPlanner:
         )
 
     def _way(self, request: PlanRequest, velocity: Vec2, time: float) -> Vec2:
-        """Way of the body until a time, while its velocity becomes the commanded one, in the world [m]."""
+        """World displacement of the body until a time, as its velocity converges to the command [m]."""
         dx, dy = arc(velocity, request.command[2], 0.0, time, request.yaw)
         wanted = turned(velocity, request.yaw)
         tau = _SETTLING * self._geometry.pendulum
@@ -289,21 +291,21 @@ def _state(place: Vec2, yaw: float, velocity: Vec2, ground: Ground, high: float)
 
 
 def _landings(contacts: ContactSchedule, leg: int) -> list[int]:
-    """Phases with which a foot comes down."""
+    """Phases that begin with the touch-down of a foot."""
     down = contacts.down[:, leg]
     return [k for k in range(1, len(down)) if down[k] and not down[k - 1]]
 
 
 def _last_support(contacts: ContactSchedule, phase: int) -> int | None:
-    """The last phase before another one in which a foot is down; None if there is none."""
+    """The last phase before another one in which a foot is in contact; None if there is none."""
     return next((k for k in range(phase - 1, -1, -1) if contacts.down[k].any()), None)
 
 
 def _place(request: PlanRequest, sole: Floats, leg: int, time: float, stride: Vec2) -> Vec2:
-    """Where a foot is at a time after now; feet that swing go at constant velocity [m].
+    """Position of a foot at a time from now; swing feet move at constant velocity [m].
 
-    It goes to its foothold, where it comes down within the horizon or later, and if it is lifted again within
-    the horizon, further by a stride.
+    It moves to its foothold, where it touches down within the horizon or later; if it lifts off again within
+    the horizon, it moves on by a stride.
     """
     contacts = request.contacts
     x, y = float(request.feet[leg, 0]), float(request.feet[leg, 1])
@@ -311,7 +313,7 @@ def _place(request: PlanRequest, sole: Floats, leg: int, time: float, stride: Ve
     air = contacts.times[:-1][~contacts.down[:, leg]] - now
     if not len(air) or time <= air[0]:
         return x, y
-    # a foot that is late comes down before its next touch-down by the clock
+    # a late foot touches down before its next touch-down by the clock
     landings = [float(contacts.times[k]) - now for k in _landings(contacts, leg)]
     left = min([float(request.time_left[leg]), *landings])
     if math.isinf(left):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lengths of a robot that stands: what walking takes its scales from."""
+"""Lengths of a standing robot, from which walking derives its scales."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from quad_dynamics.model.model import Model
 
 Vec2 = tuple[float, float]
 
-_LONG = 0.93  # share of its full length that a leg may use
-_LEAST_STROKE = 0.5  # half the way over which a leg should be able to stand, in leg lengths
-_SHORTEST_STROKE = 0.1  # the same for a robot that cannot be lowered so far
-_SAMPLES = 73  # of a joint, among which the longest leg is searched
+_LONG = 0.93  # usable share of the full length of a leg
+_LEAST_STROKE = 0.5  # desired stroke of a leg, in leg lengths
+_SHORTEST_STROKE = 0.1  # the same for a robot that cannot be lowered that far
+_SAMPLES = 73  # of a joint, for the search of the full length
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +34,12 @@ class StanceGeometry:
         com_height: of the centre of mass above the ground when walking [m].
         base_height: of the base, likewise [m].
         com: (x, y) of the centre of mass from the base [m].
-        below: (x, y) where each foot stands, from the centre of mass [m].
-        middle: (x, y) of the feet, from the centre of mass [m].
+        below: (x, y) standing position of each foot, from the centre of mass [m].
+        middle: (x, y) centre of the feet, from the centre of mass [m].
         spread: largest distance of a foot from the centre of mass [m].
         hips: (legs, 3) of the first joints, from the base [m].
         reach: (legs,) largest distances of feet from hips [m].
-        stroke: half the way over which a leg can stand, without being stretched [m].
+        stroke: half the distance that the body can move over a stance foot without overextending the leg [m].
         radius: of each foot [m].
         posture: (nj,) joint positions [rad or m].
     """
@@ -61,7 +61,7 @@ class StanceGeometry:
 
     @property
     def rate(self) -> float:
-        """sqrt(g / l), the rate of everything [1/s]."""
+        """sqrt(g / l), the scale of rates [1/s]."""
         return math.sqrt(self.g / self.length)
 
     @property
@@ -70,7 +70,7 @@ class StanceGeometry:
         return math.sqrt(self.g * self.length)
 
     def com_velocity(self, vx: float, vy: float, wz: float) -> Vec2:
-        """Velocity of the centre of mass at which the base has another one, both in the heading frame [m/s].
+        """Velocity of the centre of mass for a velocity of the base, both in the heading frame [m/s].
 
         Args:
             vx: of the base, forward [m/s].
@@ -89,11 +89,11 @@ class StanceGeometry:
 def stance_geometry(model: Model, stand_height: float = 1.0) -> StanceGeometry:
     """Measure a robot in its standing pose.
 
-    Where legs are so long in that pose that they could not step far, the body is lowered.
+    If the legs are so extended in that pose that they could not step far, the body is lowered.
 
     Args:
         model: a robot with legs and a standing pose.
-        stand_height: of the base, over that of the standing pose.
+        stand_height: of the base, relative to that of the standing pose.
     """
     q = resting_pose(model)
     q[:7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]

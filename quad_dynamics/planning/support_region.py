@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the zero-moment point may be on some feet: a convex region of the ground as half-planes d z + r >= 0.
+"""The region of the zero-moment point for given feet: convex, as half-planes d z + r >= 0 of the ground.
 
-Three feet and more give their convex hull, shrunk by a margin. Two feet give a line, which is widened to a
-strip: a line has no inside, and equalities that contradict each other would leave no solution. One foot gives
-a square about it.
+Three or more feet give their convex hull, shrunk by a margin. Two feet give a line, which is widened to a
+strip: a line has no interior, and contradicting equalities would leave no solution. One foot gives a square
+around it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from quad_dynamics.planning.convex_hull import convex_hull
 Vec2 = tuple[float, float]
 Edge = tuple[float, float, float]
 
-_MOST_SHRUNK = 0.5  # share of its inner radius, or of half its length, that margins may take from a region
+_MOST_SHRUNK = 0.5  # largest margin, relative to the inner radius or half the length of a region
 
 
 def support_edges(feet: Sequence[Vec2], margin: float, width: float) -> tuple[Floats, Floats]:
-    """Half-planes d z + r >= 0, with d of length 1: (edges, 2) d, (edges,) r; none for no feet.
+    """Half-planes d z + r >= 0, with d of length 1: (edges, 2) d, (edges,) r; none without feet.
 
     Args:
         feet: (x, y) of the feet, in any order [m].
-        margin: by which polygons, and lines at their ends, are shrunk; less where they are small [m].
-        width: half the width of the strip about a line, and of the square about a point [m].
+        margin: by which polygons, and lines at their ends, are shrunk; less if they are small [m].
+        width: half the width of the strip around a line, and of the square around a point [m].
     """
     hull = convex_hull(feet)
     if len(hull) > 2:
@@ -42,7 +42,7 @@ def support_edges(feet: Sequence[Vec2], margin: float, width: float) -> tuple[Fl
 
 
 def _polygon(hull: list[Vec2], margin: float, width: float) -> list[Edge]:
-    """Edges of a polygon with three corners or more."""
+    """Edges of a polygon with three or more corners."""
     edges = []
     for (x0, y0), (x1, y1) in zip(hull, hull[1:] + hull[:1], strict=True):
         length = math.hypot(x1 - x0, y1 - y0)
@@ -50,13 +50,13 @@ def _polygon(hull: list[Vec2], margin: float, width: float) -> list[Edge]:
         edges.append((dx, dy, -dx * x0 - dy * y0))
     x, y = sum(p[0] for p in hull) / len(hull), sum(p[1] for p in hull) / len(hull)
     inside = min(dx * x + dy * y + r for dx, dy, r in edges)
-    # a polygon that is narrower than a strip becomes as wide as a strip
+    # a polygon narrower than a strip is widened to a strip
     shrunk = min(margin, max(_MOST_SHRUNK * inside, inside - width)) if inside > width else inside - width
     return [(dx, dy, r - shrunk) for dx, dy, r in edges]
 
 
 def _strip(a: Vec2, b: Vec2, margin: float, width: float) -> list[Edge]:
-    """The strip about a line."""
+    """The strip around a line."""
     length = math.hypot(b[0] - a[0], b[1] - a[1])
     half = max(0.5 * length - min(margin, 0.5 * _MOST_SHRUNK * length), width)
     axis = ((b[0] - a[0]) / length, (b[1] - a[1]) / length) if length > 0.0 else (1.0, 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sequence of support polygons: which feet are down when over the next stride, and what they span.
+"""The sequence of support polygons: contact schedule of the next stride, and the polygons of its feet.
 
 Bellicoso, Jenelten, Gehring, Hutter, "Dynamic Locomotion Through Online Nonlinear Motion Optimization for
 Quadrupedal Robots" (RA-L 2018), section on the support polygon sequence.
@@ -22,8 +22,8 @@ Vec2 = tuple[float, float]
 
 SHORTEST = 0.005  # phases shorter than this are merged with the next one [s]
 SHORTEST_SHARE = 0.02  # likewise, in strides
-LATE = 0.02  # within which a foot that should be down and is not is expected to come down [s]
-_EARLY = 0.5  # of a swing, from which on a foot that is down has come down early
+LATE = 0.02  # time within which a late foot is expected to touch down [s]
+_EARLY = 0.5  # progress of a swing from which on a foot in contact has touched down early
 
 
 def contact_schedule(
@@ -33,18 +33,18 @@ def contact_schedule(
     time: float,
     horizon: float | None = None,
 ) -> ContactSchedule:
-    """Which feet will be down.
+    """The contact schedule from the gait clock.
 
-    A foot that came down early stays down until its next lift-off. One that is late is expected to come down
-    within `LATE`. Phases that are shorter than `SHORTEST` and `SHORTEST_SHARE` are merged: what changes
-    within that time of another change happens with it, or at once at the beginning of the horizon; what
-    changes within that time of the end is left out.
+    A foot that touched down early stays in contact until its next lift-off. A late foot is expected to touch
+    down within `LATE`. Phases shorter than `SHORTEST` and `SHORTEST_SHARE` are merged: changes within that
+    time of another change happen with it, or immediately at the beginning of the horizon; changes within that
+    time of the end are omitted.
 
     Args:
-        clock: of the gait; its rate is taken to stay as it is.
-        down: (legs,) which feet are down now.
-        phase: 'walk'; 'stop': no foot is lifted any more; 'stand': all feet are to be down.
-        time: now [s].
+        clock: of the gait; its rate is assumed to be constant.
+        down: (legs,) which feet are in contact now.
+        phase: 'walk'; 'stop': no more lift-offs; 'stand': all feet should be in contact.
+        time: current time [s].
         horizon: duration of the schedule, a stride by default [s].
     """
     horizon = clock.period if horizon is None else horizon
@@ -67,15 +67,15 @@ def contact_schedule(
 
 
 def _leg_changes(clock: GaitClock, leg: int, is_down: bool, phase: str, horizon: float) -> list[float]:
-    """When a foot is lifted and comes down in turn, beginning with what it is now [s]."""
+    """Alternating times of lift-off and touch-down of a foot, starting from its current state [s]."""
     scheduled = clock.is_stance(leg)
     if phase == 'stand':
         return [] if is_down else [LATE]
     changes = clock.changes(leg, horizon)
     if is_down and not scheduled:
-        if phase == 'walk' and clock.swing_progress(leg) < _EARLY:  # it is being lifted
+        if phase == 'walk' and clock.swing_progress(leg) < _EARLY:  # it is lifting off
             changes = [0.0, *changes]
-        else:  # its touch-down has happened
+        else:  # it has already touched down
             changes = changes[1:]
     elif scheduled and not is_down:  # late
         if changes and changes[0] <= LATE:
@@ -88,7 +88,7 @@ def _leg_changes(clock: GaitClock, leg: int, is_down: bool, phase: str, horizon:
 
 
 def _without_repeats(time: float, times: list[float], rows: list[list[bool]]) -> ContactSchedule:
-    """The schedule with phases joined between which nothing changes."""
+    """The schedule with identical consecutive phases merged."""
     kept = [k for k in range(len(rows)) if not k or rows[k] != rows[k - 1]]
     begins = [time + times[k] for k in kept]
     return ContactSchedule(
@@ -101,18 +101,20 @@ def support_polygons(
 ) -> list[Floats]:
     """The support polygon of each phase of a schedule.
 
-    A foot is where it is now until it is lifted, and at its foothold after it has come down (`has_stepped`).
+    A foot is at its current position until it lifts off, and at its foothold after it has touched down
+    (`has_stepped`).
 
     Args:
-        schedule: which feet are down when.
-        feet: (legs, 3) where the feet are now [m].
-        footholds: (legs, 3) where they come down next [m].
+        schedule: which feet are in contact when.
+        feet: (legs, 3) current positions of the feet [m].
+        footholds: (legs, 3) where they touch down next [m].
         normal: (3,) of the ground.
         point: (3,) of the ground [m].
 
     Returns:
         For each phase the (k, 3) corners, counter-clockwise as seen from above the ground; two for a line,
-        one or none where so many feet are down. Feet inside the polygon, or on its sides, are left out.
+        one or none if only that many feet are in contact. Feet inside the polygon, or on its sides, are
+        omitted.
     """
     axes = plane_axes(normal)
     places = [_in_plane(np.asarray(some), axes, point) for some in (feet, footholds)]
@@ -125,7 +127,7 @@ def support_polygons(
 
 
 def has_stepped(schedule: ContactSchedule) -> npt.NDArray[np.bool_]:
-    """(phases, legs) whether a foot has been lifted before, so that it is, or comes down, at its foothold."""
+    """(phases, legs) whether a foot has lifted off before, so that its foothold applies."""
     return np.logical_or.accumulate(~schedule.down, axis=0)
 
 
@@ -133,7 +135,7 @@ def plane_axes(normal: Floats) -> Floats:
     """(3, 2) two unit vectors along a plane; the normal is the cross product of the first and the second."""
     x, y, z = (float(n) for n in normal)
     scale = 1.0 / math.sqrt(x * x + z * z)
-    ax, az = z * scale, -x * scale  # no part along y
+    ax, az = z * scale, -x * scale  # no component along y
     return np.array([[ax, y * az], [0.0, z * ax - x * az], [az, -y * ax]])
 
 

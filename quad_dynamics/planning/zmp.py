@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The zero-moment point, and where it may be: equations (12) to (17) of the planner.
+"""The zero-moment point, and its region: equations (12) to (17) of the planner.
 
 The planner is that of Bellicoso, Jenelten, Gehring, Hutter, "Dynamic Locomotion Through Online Nonlinear
-Motion Optimization for Quadrupedal Robots" (RA-L 2018). The rate of the angular momentum is taken to be zero.
+Motion Optimization for Quadrupedal Robots" (RA-L 2018). The rate of the angular momentum is assumed to be
+zero.
 
 With F = g - a and positions from a point of the ground, (12) is n x (p x F) / (n F) = p - F (n p) / (n F):
-where the line along F through the centre of mass p meets the ground. Where feet push, n F is negative. So an
-edge d z + r >= 0 of the support polygon, multiplied by n F, is an inequality that turns round: (15) has to be
-<= 0. Here it is multiplied by n (a - g), which is positive:
+the intersection of the ground with the line along F through the centre of mass p. When feet push, n F is
+negative. So an edge d z + r >= 0 of the support polygon, multiplied by n F, is an inequality with the
+opposite
+sign: (15) has to be <= 0. Here it is multiplied by n (a - g), which is positive:
 
     c = (d p) n(a - g) - d(a - g) (n p) + r n(a - g) >= 0
 """
@@ -20,7 +22,7 @@ from quad_dynamics.array_types import Floats
 
 
 def zero_moment_point(p: Floats, a: Floats, normal: Floats, ground_point: Floats, g: float) -> Floats:
-    """(..., 3) zero-moment point in the plane of the ground [m]; not finite where the ground does not push.
+    """(..., 3) zero-moment point in the ground plane [m]; not finite if the ground does not push.
 
     Args:
         p: (..., 3) centre of mass [m].
@@ -37,12 +39,12 @@ def zero_moment_point(p: Floats, a: Floats, normal: Floats, ground_point: Floats
 
 
 def edge_constraint(p: Floats, a: Floats, d: Floats, r: float, normal: Floats, g: float) -> float:
-    """c of one edge [m * m/s^2]: positive where the zero-moment point is inside, d z + r > 0.
+    """c of one edge [m * m/s^2]: positive if the zero-moment point is inside, d z + r > 0.
 
     Args:
         p: (3,) centre of mass, from the point of the ground that r belongs to [m].
         a: (3,) its acceleration [m/s^2].
-        d: (3,) normal of the edge, inwards and along the ground.
+        d: (3,) normal of the edge, inward and along the ground.
         r: offset of the edge [m].
         normal: (3,) of the ground.
         g: gravity, along -z [m/s^2].
@@ -62,8 +64,8 @@ def edge_gradient(
 def edge_hessian(d: Floats, normal: Floats) -> Floats:
     """(6, 6) Hessian of c with respect to [p; a].
 
-    (17) has -Gamma^T below; that of a function is symmetric: minus [[0, Gamma], [Gamma^T, 0]]. It is
-    indefinite, and that is why a convex program leaves it out.
+    (17) has -Gamma^T in the lower left, but a Hessian is symmetric: minus [[0, Gamma], [Gamma^T, 0]]. It is
+    indefinite, so a convex program omits it.
     """
     gamma, zero = edge_matrix(d, normal), np.zeros((3, 3))
     return -np.block([[zero, gamma], [gamma.T, zero]])

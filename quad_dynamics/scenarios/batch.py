@@ -35,7 +35,7 @@ class _Job:
 
     @property
     def bag_path(self) -> Path:
-        """Of the bag."""
+        """Path of the bag."""
         return self.folder / f'seed_{self.seed}_bag'
 
 
@@ -104,7 +104,7 @@ def _check(files: Sequence[ScenarioFile], work: Sequence[_Job]) -> None:
 
 
 def _rows(work: Sequence[_Job], jobs: int, progress: Progress | None) -> Iterator[tuple[int, Row]]:
-    """Rows with their number, as they are finished."""
+    """Rows with their index, as they are completed."""
     if jobs == 1 or len(work) == 1:
         for i, job in enumerate(work):
             yield i, _run(job, progress)
@@ -141,7 +141,7 @@ def _run(job: _Job, progress: Progress | None) -> Row:
             progress(seconds)
 
     run = run_scenario(job.file, job.seed, job.controller, tell)
-    tell(left)  # what a fall cut off
+    tell(left)  # the time that a fall cut off
     run.traces.save(job.folder / f'seed_{job.seed}.npz')
     if job.plots and len(run.log):
         plot_run(run, job.folder / f'seed_{job.seed}.png')

@@ -14,7 +14,7 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.model.model import Model
 
-DEFAULT_PERIOD = 0.4  # of a gait whose controller does not tell its period [s]
+DEFAULT_PERIOD = 0.4  # of a gait whose controller does not report its period [s]
 
 
 @runtime_checkable

@@ -17,12 +17,12 @@ import numpy as np
 from quad_dynamics.parameters.parameter import show
 
 UNIFORM = 'uniform'
-# From the name of a place, its low and its high ends, to values.
+# From a key and its lower and upper bounds to values.
 Draw = Callable[[str, list[float], list[float]], list[float]]
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
-    """The random numbers of one place."""
+    """The random number generator of one key."""
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
@@ -42,12 +42,12 @@ def at_high_end(name: str, low: list[float], high: list[float]) -> list[float]:
 
 
 def drawn(value: Any, name: str, draw: Draw) -> Any:
-    """The value with everything random in it replaced.
+    """The value with all random values in it drawn.
 
     Args:
-        value: as a YAML file holds it.
-        name: of its place.
-        draw: makes the random values.
+        value: as in a YAML file.
+        name: its key.
+        draw: draws the random values.
     """
     if isinstance(value, Mapping):
         if UNIFORM in value:
@@ -74,7 +74,7 @@ def wrong_draws(value: Any, name: str) -> list[str]:
 
 
 def _ranges(value: Mapping[str, Any]) -> tuple[list[float], list[float]] | None:
-    """Low and high ends, or None if it is not a range."""
+    """Lower and upper bounds, or None if it is not a range."""
     given = value[UNIFORM]
     if len(value) != 1 or not isinstance(given, (list, tuple)) or not given:
         return None

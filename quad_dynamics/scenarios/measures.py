@@ -19,8 +19,8 @@ from quad_dynamics.simulation.log import Log
 from quad_dynamics.simulation.plots import foot_motion
 from quad_dynamics.terrain.terrain import Terrain
 
-_BRIEF = 0.02  # contact, or a gap in it, that is shorter does not make a stance or end one [s]
-_SHORTEST_WAY = 0.1  # for which there is a cost of transport [m]
+_BRIEF = 0.02  # contacts and gaps shorter than this neither begin nor end a stance [s]
+_SHORTEST_WAY = 0.1  # shortest distance with a cost of transport [m]
 
 
 def measure(
@@ -213,7 +213,7 @@ def cost_of_transport(model: Model, tau: Floats, u: Floats, way: float) -> float
     return work / (model.total_mass * gravity_norm(model) * way)
 
 
-# ---------------------------------------------------------------- statistics of what may be empty
+# ---------------------------------------------------------------- statistics of possibly empty data
 
 
 def rms(values: Floats) -> float:

@@ -124,7 +124,7 @@ def _draw_contact(axes: Axes, run: ScenarioRun) -> None:
     axes.set_ylim(0.0, len(feet) + 0.6)
     axes.set_yticks([len(feet) - 0.5 - i for i in range(len(feet))], labels=list(feet))
     changes = np.concatenate([[0], 1 + np.flatnonzero(traces.gait[1:] != traces.gait[:-1])])
-    room = 0.05 * float(traces.t[-1])  # below which names would overlap
+    room = 0.05 * float(traces.t[-1])  # minimum width, so that names do not overlap
     last = -math.inf
     for k in changes:
         if traces.t[k] - last >= room:
@@ -133,7 +133,7 @@ def _draw_contact(axes: Axes, run: ScenarioRun) -> None:
 
 
 def _intervals(t: Floats, flags: npt.NDArray[np.bool_]) -> list[tuple[float, float]]:
-    """Begin and length of the times at which a flag is set [s]."""
+    """Start and duration of the intervals in which a flag is set [s]."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
     step = t[1] - t[0] if len(t) > 1 else 0.0
     return [(float(t[a] - step), float(t[b - 1] - t[a] + step)) for a, b in edges.reshape(-1, 2)]

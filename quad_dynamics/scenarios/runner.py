@@ -46,7 +46,7 @@ from quad_dynamics.simulation.simulator import Simulator
 
 Progress = Callable[[float], None]
 
-_CHUNK = 50  # control periods between two looks for a fall
+_CHUNK = 50  # control periods between two checks for a fall
 _AFTER_FALL = 0.2  # time that a run continues after a fall [s]
 
 
@@ -113,7 +113,7 @@ def _robots(file: ScenarioFile, seed: int) -> tuple[Scenario, Model, Model]:
     scenario = file.draw(seed)
     model = scenario.robot
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore', ModelWarning)  # `quad_dynamics inspect` tells
+        warnings.simplefilter('ignore', ModelWarning)  # `quad_dynamics inspect` reports them
         try:
             model = load_model(model) if isinstance(model, str) else model
         except ModelError as error:

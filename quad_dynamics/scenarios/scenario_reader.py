@@ -57,7 +57,7 @@ KEYS = ('name', *_SECTIONS, *_PlainValues.parameters())
 
 
 def line_of(place: str, lines: Mapping[str, int]) -> str:
-    """`line 12: ` of a place, or of what encloses it; '' if it is unknown."""
+    """`line 12: ` of a key, or of its enclosing key; '' if it is unknown."""
     while place and place not in lines:
         place = re.sub(r'(\.[^.\[]*|\[[^\[]*|^[^.\[]*)$', '', place)
     return f'line {lines[place]}: ' if place else ''
@@ -90,14 +90,14 @@ class ScenarioReader:
                 self.complain(unknown(f'{where}: ' if where else '', 'key', key, known))
 
     def _line(self, text: str) -> str:
-        """`line 12: ` for the place that a text begins with, or for what encloses it; '' if unknown."""
+        """`line 12: ` for the key that a text starts with, or for its enclosing key; '' if unknown."""
         place = re.split(r'[:\s]', text, maxsplit=1)[0]
         key = re.search(r"unknown key '([^']*)'", text)
         if key:
             place = key[1] if place == 'unknown' else f'{place}.{key[1]}'
         return line_of(place, self._lines)
 
-    # ---------------------------------------------------------------- what is not random
+    # ---------------------------------------------------------------- values that are not random
 
     def name(self, default: str) -> str:
         """Name of the scenario, which becomes that of a folder."""
@@ -115,7 +115,7 @@ class ScenarioReader:
         return tuple(range(found.first, found.first + found.count)) if found else (0,)
 
     def expect(self, data: Any) -> dict[str, float]:
-        """What is expected: upper bounds by name."""
+        """Expectations: upper bounds by name."""
         if data is None:
             return {}
         if not isinstance(data, Mapping):

@@ -86,7 +86,7 @@ class Faults(ParameterSet):
         if self.stall is None:
             return False
         duration, every = self.stall
-        # times are multiples of the control period, but for rounding
+        # times are multiples of the control period, except for rounding
         return bool(time > every - 1e-9 and (time + 1e-9) % every < duration)
 
 
