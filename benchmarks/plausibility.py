@@ -44,6 +44,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.least_squares import ols
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.pipeline import IdentifySettings, Result, identify
+from quad_dynamics.identification.report.facts import headline_warnings
 from quad_dynamics.identification.solvers.base_parameters import find_base_parameters
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, with_own_bias
@@ -141,7 +142,7 @@ def run(world: worlds.World, folder: Path, others: bool = True) -> Row:
 
 def _judge(row: Row, world: worlds.World, robot: worlds.Robot, result: Result) -> None:
     solution = result.solution
-    row.warnings = [str(text) for text in getattr(result, 'warnings', ())]
+    row.warnings = headline_warnings(result)
     row.mass = float(solution.part('pi')[::10].sum() / robot.true.pi[::10].sum())
     row.weight = solution.prior_weight
     kinds = {kind for kind, part in solution.columns.slices.items() if solution.free[part].any()}

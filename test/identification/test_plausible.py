@@ -17,9 +17,10 @@ from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.pipeline import IdentifySettings, identify
+from quad_dynamics.identification.report.facts import headline_warnings
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.solvers.solve import solve
-from quad_dynamics.identification.validation.plausibility import uncarried
+from quad_dynamics.identification.validation.plausibility import uncarried, unfaithful
 from quad_dynamics.identification.validation.validation import pooled
 
 # Logs from which robots of 0.8 and of 3 times the true mass came without a word.
@@ -55,6 +56,43 @@ def test_efforts_in_other_units_are_refused_or_announced(tmp_path: Path, robot: 
     else:
         told = '\n'.join(result.warnings)
     assert 'effort' in told
+
+
+def test_slow_motion_is_announced_unless_it_is_validated_on_another(tmp_path: Path) -> None:
+    world = World(3, 'two_link_arm', motion='slow', seconds=20.0)
+    truth = worlds.make_robot(world)
+    path = worlds.make_log(world, truth, tmp_path / 'log.npz')
+    other = worlds.make_log(worlds.other_motion(world), truth, tmp_path / 'other.npz')
+    alone, validated = identify([path], truth.model), identify([path], truth.model, validate_on=[other])
+    assert any('joints or more move slowly' in text for text in alone.warnings)
+    assert not any('slowly' in text for text in validated.warnings)
+
+
+def test_a_mass_that_only_torques_tell_is_announced(tmp_path: Path) -> None:
+    """Wrong torque constants make a robot heavier; on a fixed base nothing shows that it is not."""
+    world = World(3, 'two_link_arm', unit=1.0 / 1.25)
+    truth = worlds.make_robot(world)
+    path = worlds.make_log(world, truth, tmp_path / 'log.npz')
+    result = identify([path], truth.model)
+    mass = result.solution.part('pi')[::10].sum() / truth.model.pi[::10].sum()
+    told = [text for text in result.warnings if 'torque constants' in text]
+    assert abs(mass - 1.0) > 0.05
+    assert 'the mass of the robot changes by' in told[0]
+
+
+def test_results_that_get_worse_are_announced(tmp_path: Path) -> None:
+    world = World(3, 'two_link_arm')
+    truth = worlds.make_robot(world)
+    result = identify([worlds.make_log(world, truth, tmp_path / 'log.npz')], truth.model)
+    good = result.validation
+    assert good is not None
+    assert good.replay is not None
+    assert not headline_warnings(result)
+    errors, position = good.errors, good.replay.position
+    bad = replace(result, validation=replace(good, errors=replace(errors, after=1.03 * errors.before)))
+    assert headline_warnings(bad)[0].startswith('torques of held-out blocks are predicted worse')
+    (text,) = unfaithful(replace(good.replay, position=np.array([position[0], 1.3 * position[0]])))
+    assert text.startswith('simulated for 100 ms')
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _OF_BODY = re.compile(r"body ('[^']+'): (.*)")
 _NOTICEABLE = 1e-3  # relative change of the base's mass that is mentioned
+_WORSE = 1.02  # ratio of errors of the base force that is worth a warning
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,17 @@ def headline_warnings(result: Result) -> list[str]:
     """Reasons not to use a result as it is: shown first, and even with `--quiet`."""
     found = list(result.warnings)
     if result.validation is not None:
-        before, after, _ = pooled(result.validation.errors).relative
+        errors, on = result.validation.errors, short_names(result.validation.on)
+        before, after, _ = pooled(errors).relative
         if after > before:
             found.append(
-                f'torques of {short_names(result.validation.on)} are predicted worse than by the model as it '
-                f'was: {percent(before)} -> {percent(after)}'
+                f'torques of {on} are predicted worse than by the model as it was: {percent(before)} -> '
+                f'{percent(after)}'
+            )
+        if 'base force' in errors.names and errors.after[0] > _WORSE * errors.before[0]:
+            found.append(
+                f'forces on the base of {on} are predicted worse than by the model as it was: '
+                f'{errors.before[0]:.3g} -> {errors.after[0]:.3g} N'
             )
     return found
 
