@@ -75,7 +75,7 @@ class Scene:
         row_length = BASE_COLUMNS + LANES * max(blocks, default=1)
         delay, share = split_latency(settings.latency, settings.dt)
         queue_length = delay + 2 if settings.latency > 0.0 else 0
-        unknowns = min(6 * n + 3 * nj, MOST_UNKNOWNS)
+        unknowns = min(9 * n + 3 * nj, MOST_UNKNOWNS)
         capacity = (unknowns // LANES + 1) * LANES
         sizes = {
             'nq': nq,
@@ -86,7 +86,7 @@ class Scene:
             'feet': feet,
             'queue_length': queue_length,
             'row_length': row_length,
-            'rows': 6 * n + 3 * nj,
+            'rows': 9 * n + 3 * nj,
             'columns': BASE_COLUMNS + nj + LANES,
             'factor': nv * nv if settings.forward_dynamics == 'cholesky' else 0,
             'state_length': 0,

@@ -26,7 +26,7 @@ from quad_dynamics.api.kinematics import integrate
 from quad_dynamics.kernels.simulation.drives import STUCK
 
 ROBOTS = ('mini_cheetah', 'a1', 'go2', 'anymal_c', 'block', 'sled', 'chain')
-FAST = 2e-3  # way in a step from which on paths of points are not taken as straight [m]
+FAST = 0.03  # angle in a step from which on paths of points are not taken as straight [rad]
 RESTING = 1e-6  # a point nearer to the ground than this may not approach it at all [m]
 
 
@@ -152,11 +152,6 @@ def level_geometry(reference: Any, q: np.ndarray, points: Sequence[Point]) -> tu
     return z, J if bodies is reference else J @ reference.G
 
 
-def speeds(J: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """(P,) of all points [m/s]."""
-    return np.linalg.norm((J @ u).reshape(-1, 3), axis=1)
-
-
 def path_curvature(
     reference: Any, model: Any, q: np.ndarray, u: np.ndarray, points: Sequence[Point], z: np.ndarray
 ) -> np.ndarray:
@@ -236,7 +231,8 @@ def next_step(sim: Any, reference: Any, family: Family, tau: np.ndarray) -> Resu
     z, J = level_geometry(reference, q, points)
     sim.step(tau)
     if family.correction > 0.0:
-        curve = path_curvature(reference, model, q, u, points, z) * (speeds(J, u) * dt > FAST)
+        turns = np.abs(u[model.nv - model.nj - 3 * model.floating_base :]).max(initial=0.0) * dt > FAST
+        curve = path_curvature(reference, model, q, u, points, z) * turns
         # a point arrives at the ground on the curve on which it moves; it never has to leave the ground
         target = np.where(z > RESTING, np.clip(-(z + 0.5 * dt**2 * curve) / dt, -z / dt, 0.0), 0.0)
     else:

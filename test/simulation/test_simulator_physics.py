@@ -661,6 +661,29 @@ def test_ball_in_a_corner(qd: Any, friction: str) -> None:
     assert_close(sim.contact_forces[0], [-20.0, 0.0, 9.81 * sim.model.total_mass], 1e-9, what='force')
 
 
+@both_sets
+def test_ball_where_three_surfaces_meet(qd: Any, friction: str) -> None:
+    """Pressed into the corner of floor and two walls, it touches all three, and penetrates none."""
+    walls = [
+        {'shape': 'plane', 'normal': [-1.0, 0.0, 0.0], 'point': [0.5, 0.0, 0.0]},
+        {'shape': 'plane', 'normal': [0.0, -1.0, 0.0], 'point': [0.0, 0.5, 0.0]},
+    ]
+    sim = qd.Simulator(robots.ball(), terrain=['flat', *walls], friction=friction, mu=0.3)
+    radius = sim.contact_points[0].radius
+    q = sim.q
+    q[:3] = 0.45 - radius, 0.46 - radius, radius
+    sim.reset(q)
+    sim.apply_force(sim.model.base_name, [20.0, 15.0, 0.0, 0.0, 0.0, 0.0], 10.0)
+    lowest = 0.0
+    for _ in range(2000):
+        sim.step()
+        lowest = min(lowest, *(0.5 - radius - sim.q[:2]), sim.q[2] - radius)
+    assert lowest > -1e-7
+    assert np.abs(sim.u).max() < 1e-5  # friction of three contacts is redundant: to the tolerance only
+    assert_close(sim.q[:3], [0.5 - radius, 0.5 - radius, radius], 2e-6, what='position')
+    assert_close(sim.contact_forces[0], [-20.0, -15.0, 9.81 * sim.model.total_mass], 1e-4, what='force')
+
+
 def test_no_corner_where_boxes_are_level(qd: Any) -> None:
     """A point that slides over the seam of two equal boxes feels nothing."""
     boxes = [{'shape': 'box', 'size': [1.0, 1.0, 0.2], 'position': [x, 0.0, -0.1]} for x in (-0.5, 0.5)]

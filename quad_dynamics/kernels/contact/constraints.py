@@ -440,28 +440,29 @@ def push_out(
     """
     apart(robot)
     contacts, stops, y = scene.contacts, scene.stops, scene.y_push
-    rate = scene.settings.correction / scene.settings.dt
-    deepest = 0.0
+    h = scene.settings.dt
+    rate = scene.settings.correction / h
+    largest = 0.0
     for i in range(n_contacts):
         contact = contacts[i]
         depth = max(-contact.distance - slop, 0.0)
-        deepest = max(deepest, depth)
-        contact.target = min(rate * depth, fastest)
+        contact.target = min(rate * depth, fastest) + curved_descent(scene, contact, h) / h
         contact.push = 0.0
+        largest = max(largest, contact.target)
     for i in range(n_stops):
         stop = stops[i]
         depth = max(-stop.distance - slop, 0.0)
-        deepest = max(deepest, depth)
         stop.target = min(rate * depth, fastest)
+        largest = max(largest, stop.target)
         stop.free_velocity = 0.0
         stop.impulse = 0.0
         if stop.lowest < 0.0:  # friction does not oppose displacements
             stop.lowest = 0.0
             stop.highest = 0.0
-    if deepest <= 0.0 or rate <= 0.0:
+    if largest <= 0.0:
         return False
     fill_zero(y, 0, BASE_COLUMNS + robot.nj + LANES)
-    small = max(scene.settings.tolerance, _PUSH_PRECISION * min(rate * deepest, fastest))
+    small = max(scene.settings.tolerance, _PUSH_PRECISION * largest)
     for _ in range(scene.settings.max_sweeps):
         change = 0.0
         for i in range(n_contacts):
@@ -471,6 +472,19 @@ def push_out(
         if change <= small:
             break
     return True
+
+
+@routine
+def curved_descent(scene: Scene, contact: Contact, h: Number) -> Number:
+    """How far the curvature of its path takes a contact below the surface in this step [m].
+
+    Joint velocities are constant during a step. A foot of a leg that spins therefore moves on an arc, away
+    from the tangent along which its velocity points.
+    """
+    if contact.bend >= 0.0:
+        return 0.0
+    v = contact_velocity(scene, contact, scene.y)
+    return max(-contact.bend - max(contact.distance, 0.0) - h * v[0], 0.0)
 
 
 @routine

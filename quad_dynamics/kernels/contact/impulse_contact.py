@@ -31,22 +31,23 @@ from quad_dynamics.kernels.simulation.scene import IMPULSE, Contact, ContactPoin
 from quad_dynamics.kernels.simulation.solve_step import add_impulses, solve_step
 from quad_dynamics.kernels.simulation.unconstrained_motion import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.spatial import add, cross, dot, scale, sub, vector3
-from quad_dynamics.kernels.terrain.ground import gather_near, ground_below, second_surface, shape_count
-from quad_dynamics.kernels.tree import body_at, position_of_point
+from quad_dynamics.kernels.terrain.ground import another_surface, gather_near, ground_below, shape_count
+from quad_dynamics.kernels.tree import ZERO3, base_rows, body_at, move_bodies, position_of_point
 from quad_dynamics.memory.layout import Body, Robot
 
 MARGIN = 1e-4  # a point this close to the ground is active [m]
 FASTEST_START = 200.0  # no free point accelerates faster than this towards the ground [m/s^2]
-# An impact elsewhere may accelerate a point towards the ground to this speed within the step [m/s].
-KICK = 5.0
+# An impact elsewhere may accelerate a point towards the ground within the step: to the speed KICK [m/s], or,
+# if joints or the base turn fast, to their speed times KICK_LENGTH [m].
+KICK, KICK_LENGTH = 5.0, 0.2
 NEAR, FASTEST = 0.1, 100.0  # points farther away than NEAR + FASTEST h are skipped [m, m/s]
 # If the terrain has many shapes, the shapes near GROUP neighbouring points are found at once. If the distance
 # of a point has grown by more than LATELY [m] since the last step, all shapes are searched.
 GROUP, LATELY = 8, 0.02
 # A point this close to the ground counts as touching it: four stiff legs never fit the ground exactly [m].
 RESTING = 1e-6
-# If a point moves farther than this in a step, the curvature of its path is taken into account [m].
-FAST = 2e-3
+# If a joint or the base turns farther than this in a step, paths of points count as curved [rad].
+FAST = 0.03
 SLOP = 1e-5  # penetration that is not corrected [m, rad]
 PUSH_SPEED = 1.0  # maximum speed at which penetration is removed [m/s, rad/s]
 
@@ -62,6 +63,8 @@ def step_impulse(robot: Robot, scene: Scene, h: Number) -> Number:
     energy = solve_step(robot, scene, h, n_contacts, scene.zero)
     take_velocity(robot, scene)
     n_stops = scene.n_stops
+    if n_contacts > 0 and scene.settings.correction > 0.0 and fastest_turn(robot, scene) * h > FAST:
+        bend_paths(robot, scene, n_contacts, h)
     if n_contacts + n_stops > 0 and push_out(robot, scene, n_contacts, n_stops, SLOP, PUSH_SPEED):
         add_impulses(robot, scene, scene.y_push)
     move_along(robot, scene, h)
@@ -94,6 +97,8 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     whole = memory_at(scene.terrain)
     terrain, exact = whole, math.inf
     several = anticipates and shape_count(whole) > 1.0
+    fastest = fastest_turn(robot, scene)
+    kick, spins = max(KICK, KICK_LENGTH * fastest), anticipates and fastest * h > FAST
     n = 0
     for i in range(count):
         if i % GROUP == 0 and scene.near_terrain != 0:
@@ -117,18 +122,27 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
             p = add(p, scale(normal, -radius))
             v = add(v_B, point_velocity(body_at(robot, lane), p))
             approach = -dot(normal, v)
-            touches = distance < (reach(approach, h) if anticipates else 0.0)
+            touches = distance < (reach(approach, kick, h) if anticipates else 0.0)
             if touches:
                 contact = contacts[n]
                 list_contact(contact, point, i, normal, p)
                 aim_contact(contact, distance, approach, mu, e, h, pull(robot, normal), anticipates)
-                if anticipates and distance > RESTING and dot(v, v) * h * h > FAST * FAST:
-                    bend = 0.5 * h * h * normal_curvature(robot, point, centre, normal)
+                if spins and distance > RESTING:
+                    bend = 0.5 * h * h * centripetal_acceleration(robot, point, centre, normal)
                     contact.calm_target = min(max(contact.calm_target, -(distance + bend) / h), 0.0)
                 remember_impulse(contact, sub(memory.impulse, memory.corner_impulse))
                 n += 1
                 if several:
-                    n = add_corner(robot, scene, terrain, point, i, normal, -distance, n, h)
+                    corner = add_corner(
+                        robot, scene, terrain, point, i, normal, -distance, ZERO3, -1, kick, n, h
+                    )
+                    if corner >= 0:  # a second surface; where three shapes meet, there is a third one
+                        second = contacts[n].normal
+                        n += 1
+                        corner = add_corner(
+                            robot, scene, terrain, point, i, normal, -distance, second, corner, kick, n, h
+                        )
+                        n += 1 if corner >= 0 else 0
         if not touches:
             memory.impulse = (0.0, 0.0, 0.0)
             memory.corner_impulse = (0.0, 0.0, 0.0)
@@ -136,7 +150,24 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
 
 
 @subroutine
-def normal_curvature(robot: Robot, point: ContactPoint, p: Vec3, n: Vec3) -> Number:
+def bend_paths(robot: Robot, scene: Scene, n_contacts: Int, h: Number) -> None:
+    """How far the paths of contacts leave a straight line in this step, with the velocities after it.
+
+    Velocities of bodies are those before the step again when it returns.
+    """
+    apart(robot)
+    move_bodies(robot, scene.u, 0)
+    for i in range(n_contacts):
+        contact = scene.contacts[i]
+        point = scene.points[contact.point]
+        centre = add(contact.place, scale(contact.normal, point.radius))
+        a = centripetal_acceleration(robot, point, centre, contact.normal)
+        contact.bend = 0.5 * h * h * a
+    move_bodies(robot, scene.last_u, 0)
+
+
+@subroutine
+def centripetal_acceleration(robot: Robot, point: ContactPoint, p: Vec3, n: Vec3) -> Number:
     """Acceleration along n of a contact point at p while all joint accelerations are zero [m/s^2].
 
     A step keeps velocities constant: half of this times the time squared is the deviation of the point from a
@@ -209,31 +240,48 @@ def add_corner(
     i: Int,
     first: Vec3,
     depth: Number,
+    second: Vec3,
+    second_shape: Int,
+    kick: Number,
     n: Int,
     h: Number,
 ) -> Int:
-    """List a second contact of a point if it touches another surface too; returns the number of contacts."""
+    """List another contact of a point as the nth if it touches another surface too (see `another_surface`).
+
+    Returns the index of the shape, or -1.
+    """
     lane, radius = point.lane, point.radius
     p_B, v_B = base_motion(robot, scene)
     p = position_of_point(body_at(robot, lane), point.position)
-    distance, normal, mu, e = second_surface(terrain, add(p, p_B), radius, first, depth)
+    distance, normal, mu, e, shape = another_surface(
+        terrain, add(p, p_B), radius, first, depth, second, second_shape
+    )
     if distance > NEAR:
-        return n
+        return -1
     p = add(p, scale(normal, -radius))
     approach = -dot(normal, add(v_B, point_velocity(body_at(robot, lane), p)))
-    if distance >= reach(approach, h):
-        return n
+    if distance >= reach(approach, kick, h):
+        return -1
     contact = scene.contacts[n]
     list_contact(contact, point, i, normal, p)
     aim_contact(contact, distance, approach, mu, e, h, pull(robot, normal), True)
-    remember_impulse(contact, scene.point_memory[i].corner_impulse)
-    return n + 1
+    remember_impulse(contact, scene.point_memory[i].corner_impulse if second_shape < 0 else ZERO3)
+    return shape
 
 
 @routine
-def reach(approach: Number, h: Number) -> Number:
+def fastest_turn(robot: Robot, scene: Scene) -> Number:
+    """The largest speed of a joint, or about an axis of the base [rad/s, m/s]."""
+    fastest = 0.0
+    for i in range(base_rows(robot) // 2, robot.nv):
+        fastest = max(fastest, abs(scene.u[i]))
+    return fastest
+
+
+@routine
+def reach(approach: Number, kick: Number, h: Number) -> Number:
     """The distance below which a point may touch the ground in a step."""
-    return MARGIN + FASTEST_START * h * h + h * (KICK + 2.0 * max(approach, 0.0))
+    return MARGIN + FASTEST_START * h * h + h * (kick + 2.0 * max(approach, 0.0))
 
 
 @routine
@@ -250,6 +298,7 @@ def aim_contact(
     """Set friction and distance of a contact, and its target velocities with and without restitution."""
     contact.mu = mu
     contact.distance = distance
+    contact.bend = 0.0
     contact.calm_target = -distance / h if anticipates and distance > RESTING else 0.0
     contact.bounce_target = 0.0
     if e > 0.0 and approach > 0.0:
@@ -356,7 +405,7 @@ def write_impulses(scene: Scene, n_contacts: Int) -> None:
         memory = memories[point]
         impulse = world_impulse(contact)
         memory.impulse = add(memory.impulse, impulse)
-        if point == last:  # a second contact follows the first one of its point
+        if point == last:  # other contacts follow the first one of their point
             memory.corner_impulse = add(memory.corner_impulse, impulse)
         last = point
 

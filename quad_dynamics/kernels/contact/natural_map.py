@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 
 from quad_dynamics.compiler.trace import apart, formula, routine, subroutine
-from quad_dynamics.compiler.types import Int, Number, Vec3
+from quad_dynamics.compiler.types import Bool, Int, Number, Vec3
 from quad_dynamics.kernels.contact.constraints import contact_velocity, stop_velocity
 from quad_dynamics.kernels.simulation.scene import Contact, Scene
 from quad_dynamics.memory.layout import Robot
@@ -37,7 +37,7 @@ def residual(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Numbe
         contact = contacts[i]
         v = contact_velocity(scene, contact, y)
         D = mean_inertia(contact)
-        x = contact_residual(contact.impulse, less_target(contact, v), D, contact.mu, cone)
+        x = contact_residual(contact.impulse, less_target(contact, v), D, contact.mu, cone, False)
         largest = max(largest, x)
     for i in range(n_stops):
         stop = stops[i]
@@ -61,8 +61,8 @@ def less_target(contact: Contact, v: Vec3) -> Vec3:
 
 
 @routine
-def contact_residual(p: Vec3, v: Vec3, D: Number, mu: Number, cone: Int) -> Number:
-    """The residual of one contact [m/s]."""
+def contact_residual(p: Vec3, v: Vec3, D: Number, mu: Number, cone: Int, held: Bool) -> Number:
+    """The residual of one contact [m/s]; `held`: v_n contains mu |v_t| (see `sliding_speeds`)."""
     if not D > 0.0:
         return 0.0  # it cannot move at all
     x, y, z = D * p[0], D * p[1], D * p[2]
@@ -72,7 +72,7 @@ def contact_residual(p: Vec3, v: Vec3, D: Number, mu: Number, cone: Int) -> Numb
         return max(slip, abs(x - max(x - v[0], 0.0)))
     speed2 = v[1] * v[1] + v[2] * v[2]
     raised = v[0]
-    if speed2 > 0.0:
+    if speed2 > 0.0 and not held:
         raised += mu * math.sqrt(speed2)
     a, b, c = x - raised, y - v[1], z - v[2]
     t2 = b * b + c * c

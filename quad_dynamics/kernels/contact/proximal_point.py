@@ -30,7 +30,7 @@ from quad_dynamics.kernels.contact.smoothing_path import (
     FROM_ZERO,
     begin,
     copy,
-    follow,
+    solve_from_here,
     working_residual,
 )
 from quad_dynamics.kernels.simulation.scene import Scene
@@ -49,10 +49,8 @@ SERIES = (
     (1e-3, 1.0, 1e-4, FROM_BEST),
 )
 _CENTRES = 20  # maximum number of centres in a series
-_STEPS = 20  # Newton steps per centre
 _SOFT_START = 1e-3  # regularisation, as a fraction of D, when computing a start with all contacts sticking
 _PRECISION = 0.1  # tolerance for one centre, as a fraction of the goal
-_LARGEST, _SHARE, _SHRINK = 0.1, 0.1, 0.3  # initial e: maximum [m/s], fraction of the residual; its factor
 
 
 @subroutine
@@ -77,7 +75,7 @@ def move_centres(
     for _ in range(_CENTRES):
         copy(newton.impulse, n, newton.centre)
         give_way(scene, n, give)
-        solve_centre(robot, scene, n_contacts, n_stops, n, _PRECISION * goal, soft)
+        solve_from_here(robot, scene, n_contacts, n_stops, n, _PRECISION * goal, soft, True)
         give_way(scene, n, -give)
         set_velocities(robot, scene, n_contacts, n_stops, n, True)
         r = working_residual(scene, n_contacts, n_stops)
@@ -100,17 +98,3 @@ def give_way(scene: Scene, n: Int, give: Number) -> None:
         x = give * newton.inertia[i]
         G[i * length + i] += x
         free[i] -= x * newton.centre[i]
-
-
-@routine
-def solve_centre(
-    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, goal: Number, soft: Number
-) -> None:
-    """Solve for the impulses with compliance by Newton's method, as far as it converges."""
-    newton = scene.newton
-    set_velocities(robot, scene, n_contacts, n_stops, n, True)
-    r = working_residual(scene, n_contacts, n_stops)
-    e = min(_LARGEST, max(_SHARE * r, goal))
-    copy(newton.impulse, n, newton.best)
-    follow(robot, scene, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, e, _SHRINK, True)
-    copy(newton.best, n, newton.impulse)

@@ -35,7 +35,7 @@ def contact_defect(scene: Scene, contact: Contact, p: Vec3, v: Vec3, e: Number) 
         first, _, _ = clipped(D * p[1] - v[1], mu * normal, e)
         second, _, _ = clipped(D * p[2] - v[2], mu * normal, e)
         return (D * p[0] - normal, D * p[1] - first, D * p[2] - second)
-    x, t, d1, d2, _ = cone_point(D, mu, p, v, e)
+    x, t, d1, d2, _ = cone_point(D, mu, p, v, e, scene.newton.holds_speeds != 0)
     low, _ = positive_part(x - t, e)
     high, _ = positive_part(x + t, e)
     along = 0.5 * (high - low)
@@ -44,15 +44,22 @@ def contact_defect(scene: Scene, contact: Contact, p: Vec3, v: Vec3, e: Number) 
 
 @routine
 def cone_point(
-    D: Number, mu: Number, p: Vec3, v: Vec3, e: Number
+    D: Number, mu: Number, p: Vec3, v: Vec3, e: Number, held: Bool
 ) -> tuple[Number, Number, Number, Number, Number]:
-    """The normal part of D q - s, the length and direction of its tangential part, and the smoothed speed."""
+    """The normal part of D q - s, length and direction of its tangential part, and 1 / smoothed speed.
+
+    If speeds are held (see `sliding_speeds`), v_n contains them, and the last value is 0.
+    """
     speed = math.sqrt(v[1] * v[1] + v[2] * v[2] + e * e)
+    slowness = 1.0 / speed
+    if held:
+        speed = 0.0
+        slowness = 0.0
     x, a, b = D * mu * p[0] - (v[0] / mu + speed), D * p[1] - v[1], D * p[2] - v[2]
     t = math.sqrt(a * a + b * b)
     if t > 0.0:
-        return x, t, a / t, b / t, speed
-    return x, 0.0, 1.0, 0.0, speed
+        return x, t, a / t, b / t, slowness
+    return x, 0.0, 1.0, 0.0, slowness
 
 
 @routine
@@ -94,20 +101,20 @@ def contact_slopes(scene: Scene, contact: Contact, p: Vec3, v: Vec3, e: Number) 
     D, mu = mean_inertia(contact), contact.mu
     if is_pyramid(scene, contact):
         return pyramid_slopes(D, mu, p, v, e)
-    return cone_slopes(D, mu, p, v, e)
+    return cone_slopes(D, mu, p, v, e, scene.newton.holds_speeds != 0)
 
 
 @routine
-def cone_slopes(D: Number, mu: Number, p: Vec3, v: Vec3, e: Number) -> tuple[Mat3, Mat3]:
+def cone_slopes(D: Number, mu: Number, p: Vec3, v: Vec3, e: Number, held: Bool) -> tuple[Mat3, Mat3]:
     """K and Q with the friction cone."""
-    x, t, d1, d2, speed = cone_point(D, mu, p, v, e)
+    x, t, d1, d2, slowness = cone_point(D, mu, p, v, e, held)
     low, low_slope = positive_part(x - t, e)
     high, high_slope = positive_part(x + t, e)
     b, c = 0.5 * (high_slope + low_slope), 0.5 * (high_slope - low_slope)
     a = b
     if t > 1e-14 * abs(x):
         a = 0.5 * (high - low) / t
-    u1, u2 = v[1] / speed, v[2] / speed
+    u1, u2 = v[1] * slowness, v[2] * slowness
     # dP_e, symmetric
     P00, P01, P02 = b, c * d1, c * d2
     P11, P12, P22 = a + (b - a) * d1 * d1, (b - a) * d1 * d2, a + (b - a) * d2 * d2

@@ -15,7 +15,7 @@ constraints with bounds, and for each tangent of a pyramid, max and min are smoo
 G is singular if a body has redundant contacts. The Jacobian is therefore regularised by a small fraction of D
 for each contact; this has no effect on the solution. No method for Coulomb friction is guaranteed to
 converge. If this one fails, it restarts from another point with another regularisation, and finally becomes
-the inner solver of the proximal point algorithm (`proximal_point`). The remaining residual is reported.
+the inner solver of other methods (`sliding_speeds`, `proximal_point`). The remaining residual is reported.
 
 Chen, Qi and Sun, Global and superlinear convergence of the smoothing Newton method (1998). Fukushima, Luo and
 Tseng, Smoothing functions for second-order-cone complementarity problems (2002). On methods for Coulomb
@@ -42,6 +42,7 @@ from quad_dynamics.kernels.contact.delassus import (
 )
 from quad_dynamics.kernels.contact.newton_step import newton_step, set_velocities
 from quad_dynamics.kernels.contact.proximal_point import SERIES, move_centres
+from quad_dynamics.kernels.contact.sliding_speeds import iterate_speeds
 from quad_dynamics.kernels.contact.smoothing_path import (
     FROM_BEST,
     FROM_STICKING,
@@ -114,6 +115,7 @@ def refine(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     if n == 0 or n > MOST_DENSE:
         return
     newton = scene.newton
+    newton.holds_speeds = 0
     prepare(robot, scene, n_contacts, n_stops, n, True)
     best = working_residual(scene, n_contacts, n_stops)
     copy(newton.impulse, n, newton.best)
@@ -142,6 +144,7 @@ def solve_working_set(
     apart(robot)
     dense = n <= (MOST_DENSE if thorough else _FEW_UNKNOWNS)
     newton = scene.newton
+    newton.holds_speeds = 0
     prepare(robot, scene, n_contacts, n_stops, n, dense)
     best = working_residual(scene, n_contacts, n_stops)
     copy(newton.impulse, n, newton.best)
@@ -149,11 +152,11 @@ def solve_working_set(
         list_inertias(scene, n_contacts, n_stops)
         for choice in _THOROUGH:
             best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
+        goal = _GOAL * scene.settings.tolerance
+        best = iterate_speeds(robot, scene, n_contacts, n_stops, n, best, goal, dense)
         if dense:
             for series in SERIES:
-                best = move_centres(
-                    robot, scene, n_contacts, n_stops, n, best, _GOAL * scene.settings.tolerance, series
-                )
+                best = move_centres(robot, scene, n_contacts, n_stops, n, best, goal, series)
     else:
         for choice in _QUICK:
             best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)

@@ -13,7 +13,7 @@ from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import apart, fill_zero, formula, routine, subroutine
 from quad_dynamics.compiler.types import Bool, Int, Number, Vec3
 from quad_dynamics.kernels.contact.natural_map import contact_residual, mean_inertia, stop_residual
-from quad_dynamics.kernels.contact.newton_step import newton_step, stop_all
+from quad_dynamics.kernels.contact.newton_step import newton_step, set_velocities, stop_all
 from quad_dynamics.kernels.contact.smooth_projection import contact_defect, stop_defect
 from quad_dynamics.kernels.simulation.scene import Scene
 from quad_dynamics.memory.layout import Robot
@@ -30,6 +30,9 @@ _GROWTH = 10.0  # every other full step is accepted if it increases F by no more
 _MOST_FAILURES = 6  # maximum number of steps that do not decrease F
 _SMALLEST, _LARGEST = 1e-3, 1.0  # e: in units of the goal; [m/s]
 _FAST = 0.1  # the residual decreases fast if one step multiplies it by less than this
+# As the inner solver of another method: Newton steps; initial e, as a fraction of the residual, and its
+# maximum [m/s]; factor of e after a step.
+_STEPS, _SHARE, _FIRST, _SHRINK = 20, 0.1, 0.1, 0.3
 
 
 @routine
@@ -107,6 +110,20 @@ def follow(
 
 
 @routine
+def solve_from_here(
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, goal: Number, soft: Number, dense: Bool
+) -> None:
+    """impulse = the solution, as far as Newton's method finds it from there; `best` is overwritten."""
+    newton = scene.newton
+    set_velocities(robot, scene, n_contacts, n_stops, n, dense)
+    r = working_residual(scene, n_contacts, n_stops)
+    e = min(_FIRST, max(_SHARE * r, goal))
+    copy(newton.impulse, n, newton.best)
+    follow(robot, scene, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, e, _SHRINK, dense)
+    copy(newton.best, n, newton.impulse)
+
+
+@routine
 def search_line(
     scene: Scene, n_contacts: Int, n_stops: Int, e: Number, before: Number, bold: Bool
 ) -> tuple[Number, Number]:
@@ -152,13 +169,15 @@ def working_residual(scene: Scene, n_contacts: Int, n_stops: Int) -> Number:
     apart(scene)
     newton = scene.newton
     p, v, cone = newton.impulse, newton.velocity, scene.settings.cone
+    held = newton.holds_speeds != 0
     largest = 0.0
     for i in range(n_contacts):
         contact = scene.contacts[i]
         k = contact.unknown
         if k >= 0:
             mu, D = contact.mu, mean_inertia(contact)
-            x = contact_residual((p[k], p[k + 1], p[k + 2]), (v[k], v[k + 1], v[k + 2]), D, mu, cone)
+            p_c, v_c = (p[k], p[k + 1], p[k + 2]), (v[k], v[k + 1], v[k + 2])
+            x = contact_residual(p_c, v_c, D, mu, cone, held)
             if not x <= largest:  # NaN too
                 largest = x
     for i in range(n_stops):

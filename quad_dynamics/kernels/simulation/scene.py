@@ -142,7 +142,7 @@ class PointMemory(Record):
     deflection = field(VEC3, 'tangential deflection of spring-damper contact', 'm')
     distance = field(FLOAT, 'distance to the ground before the last step', 'm')
     normal = field(VEC3, 'normal of the ground')
-    corner_impulse = field(VEC3, 'part of `impulse` from its second contact, in a corner', 'N s')
+    corner_impulse = field(VEC3, 'part of `impulse` from its other contacts, in a corner', 'N s')
 
 
 # ---------------------------------------------------------------- workspace
@@ -165,6 +165,7 @@ class Contact(Record):
     place = field(VEC3, "position of the contact relative to the base's origin, world axes", 'm')
     mu = field(FLOAT, 'friction')
     distance = field(FLOAT, 'distance to the ground', 'm')
+    bend = field(FLOAT, 'height gained by the curvature of its path in this step; 0 if joints are slow', 'm')
     push = field(FLOAT, 'impulse of the displacement that removes penetration', 'N s')
     free_velocity = field(VEC3, 'velocity without impulses of contacts and joint constraints', 'm/s')
     target = field(FLOAT, 'minimum normal velocity', 'm/s')
@@ -240,7 +241,9 @@ class NewtonWorkspace(Record):
     best = numbers(('capacity',), 'the best impulses so far', 'N s')
     inertia = numbers(('capacity',), 'D of each unknown', '1/kg')
     centre = numbers(('capacity',), 'centre of `proximal_point`', 'N s')
-    kept = numbers(('capacity',), 'the best impulses of `proximal_point`', 'N s')
+    kept = numbers(('capacity',), 'the best impulses of `proximal_point` and `sliding_speeds`', 'N s')
+    sliding = numbers(('capacity',), 'mu |v_t| that `sliding_speeds` holds, in rows of normals', 'm/s')
+    holds_speeds = field(INT, '1 while mu |v_t| is held (see `sliding_speeds`), else 0')
     delassus = numbers(('dense',), 'G = J M^-1 J^T, rows of `row_length`', '1/kg')
     jacobian = numbers(('dense',), 'matrix of the dense equations, with their right-hand side')
     blocks = numbers(('blocks',), 'six numbers per unknown: blocks of the reduced equations')
@@ -296,7 +299,7 @@ class Scene(Record, root=True):
     y = numbers(('columns',), 'sum of rows times impulses (see `constraints`)', part='workspace')
     y_push = numbers(('columns',), 'the same for displacements', part='workspace')
     y_force = numbers(('columns',), 'the same for forces, in a sub-step', part='workspace')
-    contacts = table(Contact, (2, 'points'), 'active contacts', 'workspace')
+    contacts = table(Contact, (3, 'points'), 'active contacts', 'workspace')
     far = numbers(
         ('points',), '1 for points too far from the ground to be evaluated, else 0', part='workspace'
     )

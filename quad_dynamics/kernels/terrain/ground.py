@@ -108,10 +108,14 @@ def shape_of(T: Address, start: Int, i: Int) -> Shape:
 
 
 @subroutine
-def second_surface(
-    T: Address, p: Vec3, radius: Number, first: Vec3, depth: Number
-) -> tuple[Number, Vec3, Number, Number]:
+def another_surface(
+    T: Address, p: Vec3, radius: Number, first: Vec3, depth: Number, second: Vec3, second_shape: Int
+) -> tuple[Number, Vec3, Number, Number, Int]:
     """Another surface beside the one with the normal `first`, as in a corner; FAR if there is none.
+
+    A third surface, where three shapes meet, is neither of the shape `second_shape` nor parallel to the
+    surface with the normal `second`. To find the second one, these are -1 and zero. The last value returned
+    is the index of the shape.
 
     It belongs to another shape and rises above the first surface: an edge level with it does not count. A
     point that penetrates the first surface by `depth` is evaluated at the place where it has left it, so it
@@ -125,7 +129,7 @@ def second_surface(
     lifted = add(out, scale(first, LIFT))
     for i in range(int(shape_count(T))):
         shape = shape_of(T, 0, i)
-        if is_beyond(shape, p, LIFT + radius):
+        if i == second_shape or is_beyond(shape, p, LIFT + radius):
             continue
         d, n = shape_distance(shape, out, radius)
         if d < distance and (d <= SKIN or dot(n, first) < limit):
@@ -135,10 +139,10 @@ def second_surface(
             if d <= SKIN:
                 rises = d_lifted <= SKIN and abs(across) < limit
                 d, n = d_lifted - LIFT * across, n_lifted
-            if rises and d < distance:
+            if rises and d < distance and dot(n, second) < limit:
                 distance, normal, found = d, n, i
     shape = shape_of(T, 0, found)
-    return distance - radius, normal, shape.mu, shape.restitution
+    return distance - radius, normal, shape.mu, shape.restitution, found
 
 
 @subroutine
