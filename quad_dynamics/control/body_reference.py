@@ -125,19 +125,18 @@ class BodyReference:
         most = _PITCH_RATE * self._geometry.rate * dt
         self._pitch += min(max(self._wanted_pitch - self._pitch, -most), most)
         v = self.com_velocity(self.yaw)
-        ahead = [self.place[i] + v[i] * dt - float(place[i]) for i in range(2)]
+        (x, y, z), (x_ref, y_ref, _) = place.tolist(), self.place.tolist()
+        dx, dy = x_ref + v[0] * dt - x, y_ref + v[1] * dt - y
+        goal_x, goal_y = (0.0, 0.0) if sway is None else (sway[0] - x, sway[1] - y)
         pull = math.exp(-dt / _LEAK)
-        if sway is None:
-            goal = (0.0, 0.0)
-        else:
-            goal = (sway[0] - float(place[0]), sway[1] - float(place[1]))
-        ahead = [goal[i] + pull * (ahead[i] - goal[i]) for i in range(2)]
-        far = math.hypot(*ahead)
+        dx, dy = goal_x + pull * (dx - goal_x), goal_y + pull * (dy - goal_y)
+        far = math.hypot(dx, dy)
         most = _FARTHEST * self._geometry.length
         shrink = most / far if far > most else 1.0
-        x, y = float(place[0]) + shrink * ahead[0], float(place[1]) + shrink * ahead[1]
-        self._climb(float(place[2]) - ground.height_at(x, y), dt)
-        self.place = np.array([x, y, ground.height_at(x, y) + self._high])
+        x, y = x + shrink * dx, y + shrink * dy
+        below = ground.height_at(x, y)
+        self._climb(z - below, dt)
+        self.place = np.array([x, y, below + self._high])
         slope = ground.slope[0] * v[0] + ground.slope[1] * v[1]
         self.velocity, self.acceleration = np.array([v[0], v[1], slope]), np.zeros(3)
         self._is_planned = False
@@ -211,16 +210,15 @@ class BodyReference:
             dt: time since the last call [s].
         """
         c, s = math.cos(self.yaw), math.sin(self.yaw)
-        R_WH = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])  # heading frame
-        missing = (self.place - place) @ R_WH
-        slow = (self.velocity - velocity) @ R_WH
+        missing = _turned(self.place - place, c, -s)  # in the heading frame
+        slow = _turned(self.velocity - velocity, c, -s)
         turn = rotation_vector(self.orientation(R_WC) @ R_WB.T) @ R_WC
         spin = (np.array([0.0, 0.0, self.command[2]]) - w_WB) @ R_WC
         errors = np.array([missing[2], turn[0], turn[1]])
         total = self.integrals + dt * self._integral_gains * errors
         self.integrals = more = np.minimum(np.maximum(total, -self._most), self._most)
         if self._is_planned:  # plans already include both
-            ahead = self.acceleration @ R_WH
+            ahead = _turned(self.acceleration, c, -s)
         else:
             slow[:2] += self.push
             ahead = np.array([*self._geometry.com_velocity(*self.change_rate), 0.0])
@@ -229,7 +227,13 @@ class BodyReference:
         angular = self._angular_gains[0] * turn + self._angular_gains[1] * spin
         angular[:2] += more[1:]
         angular[2] += self.change_rate[2]
-        return R_WH @ com, R_WC @ angular
+        return _turned(com, c, s), R_WC @ angular
+
+
+def _turned(v: Floats, c: float, s: float) -> Floats:
+    """(3,) a vector turned about z by the angle with this cosine and sine."""
+    x, y, z = v.tolist()
+    return np.array((c * x - s * y, s * x + c * y, z))
 
 
 def rotation_vector(R: Floats) -> Floats:

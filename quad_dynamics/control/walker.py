@@ -26,7 +26,6 @@ Gaits, plans and footholds are in `quad_dynamics.planning`.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +85,7 @@ class Walker:
         self._control = WholeBodyControl(model, strict=self.settings.priorities == 'strict')
         self._viscous, self._coulomb = joint_friction(model)
         self._foot_of_leg = [model.foot_names.index(leg.foot) for leg in model.legs]
-        self._joints = [joint_slice(leg.joint_indices) for leg in model.legs]
+        self._joints = [leg.joints for leg in model.legs]
         self._free_joints = self._find_free_joints()
         self.times = Times()
         self._warm_up()
@@ -319,30 +318,35 @@ class Walker:
         one, they would push the body in the direction of its motion whenever the delay is shorter than
         expected.
         """
-        assert self._targets is not None
-        ahead, q_j, qd_j = self.settings.delay, view.state.q[7:], view.state.u[6:]
-        qd = qd_j + ahead * solution.du[6:]
-        q = q_j + ahead * qd
-        wanted = self._planner.body.base_velocity(view.R_WB)
-        slides = self._planner.steps.skid is not None
-        for k, joints in enumerate(self._joints):
-            inverse = self._control.leg_inverse(k)
+        targets, ahead = self._targets, self.settings.delay
+        assert targets is not None
+        q_j, qd_j = view.state.q[7:], view.state.u[6:]
+        turning = qd_j + ahead * solution.du[6:]
+        # plain numbers: NumPy takes longer for three of them
+        q_now, qd_now, qd = q_j.tolist(), qd_j.tolist(), turning.tolist()
+        q = (q_j + ahead * turning).tolist()
+        passed = (self._control.base_jacobians @ self._planner.body.base_velocity(view.R_WB)).tolist()
+        for k, leg in enumerate(self._model.legs):
+            rows = zip(leg.joint_indices, self._control.leg_inverse(k).tolist(), strict=True)
             if down[k]:
-                passed = self._control.base_jacobian(k) @ wanted
-                if slides:
-                    passed -= self._targets.slides[k]
-                qd[joints] = turn = -(inverse @ passed)
-                q[joints] = q_j[joints] + ahead * turn
+                v, slide = passed[k], targets.slides[k]
+                x, y, z = slide[0] - v[0], slide[1] - v[1], slide[2] - v[2]
+                for j, (a, b, c) in rows:
+                    qd[j] = turn = a * x + b * y + c * z
+                    q[j] = q_now[j] + ahead * turn
             else:
-                turn = inverse @ np.array(self._targets.velocity_errors[k])
-                far = inverse @ (np.array(self._targets.places[k]) - view.feet[k])
-                bend = np.minimum(np.maximum(far + ahead * turn, -_LARGEST_BEND), _LARGEST_BEND)
-                qd[joints] = qd_j[joints] + turn
-                q[joints] = q_j[joints] + ahead * qd_j[joints] + bend
-        tau = solution.tau + self._viscous * qd + self._coulomb * np.tanh(qd / _SLOW)
+                (x, y, z), place, foot = targets.velocity_errors[k], targets.places[k], view.motions[k]
+                dx, dy, dz = place[0] - foot[0], place[1] - foot[1], place[2] - foot[2]
+                for j, (a, b, c) in rows:
+                    turn, far = a * x + b * y + c * z, a * dx + b * dy + c * dz
+                    bend = min(max(far + ahead * turn, -_LARGEST_BEND), _LARGEST_BEND)
+                    qd[j] = qd_now[j] + turn
+                    q[j] = q_now[j] + ahead * qd_now[j] + bend
+        qd_target = np.array(qd)
+        tau = solution.tau + self._viscous * qd_target + self._coulomb * np.tanh(qd_target / _SLOW)
         if self._planner.steps.skid is not None:
             tau += self._sliding_torques(view, solution, down)
-        return Setpoint(tau, q, qd, self._feet_down(down))
+        return Setpoint(tau, np.array(q), qd_target, self._feet_down(down))
 
     def _sliding_torques(self, view: RobotView, solution: Solution, down: Bools) -> Floats:
         """(nj,) torques with which feet push along the ground, until they slide and the robot turns."""
@@ -362,11 +366,3 @@ class Walker:
         feet = np.zeros(len(self._model.foot_names), dtype=np.bool_)
         feet[self._foot_of_leg] = down
         return feet
-
-
-def joint_slice(indices: Sequence[int]) -> slice | npt.NDArray[np.int64]:
-    """Indices of joints as a slice if they are consecutive: NumPy then returns a view instead of a copy."""
-    first, count = indices[0], len(indices)
-    if list(indices) == list(range(first, first + count)):
-        return slice(first, first + count)
-    return np.array(indices)

@@ -140,9 +140,9 @@ class WholeBodyControl:
         problem.body['unit'], problem.body['length'] = self.unit, leg_length(model)
         problem.body['regular'] = _REGULAR if strict else _FORCE_WEIGHT
         self._eyes = [np.eye(k) for k in range(3 * self.legs + 1)]
-        self._base_jacobians: list[Floats] = list(problem.jacobians[:, :, :6])
+        self._base_jacobians: Floats = problem.jacobians[:, :, :6]
         self._leg_jacobians: list[Floats] = list(problem.jacobians[:, :, 6:])
-        self._joints = [np.array(leg.joint_indices) for leg in model.legs]
+        self._joints = [leg.joints for leg in model.legs]
 
     def solve(
         self, terms: ControllerTerms, R_WB: Floats, tasks: Tasks, mu: float, feet_only: bool = False
@@ -183,9 +183,10 @@ class WholeBodyControl:
         forces = (z * self.unit).reshape(self.legs, 3) * tasks.down[:, None]
         return Solution(tau, problem.D @ z + problem.d, forces, not feet_only, iterations)
 
-    def base_jacobian(self, leg: int) -> Floats:
-        """(3, 6) of the last solve: from velocities of the base to the velocity of a foot."""
-        return self._base_jacobians[leg]
+    @property
+    def base_jacobians(self) -> Floats:
+        """(legs, 3, 6) of the last solve: from velocities of the base to the velocities of the feet."""
+        return self._base_jacobians
 
     def leg_jacobian(self, leg: int) -> Floats:
         """(3, joints) of the last solve: from joint velocities of a leg to the velocity of its foot."""

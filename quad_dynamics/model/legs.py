@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from quad_dynamics.model.bodies import Pose
 from quad_dynamics.model.topology import Topology
@@ -36,6 +37,14 @@ class Leg:
     name: str
     joint_indices: tuple[int, ...]
     foot: str
+
+    @property
+    def joints(self) -> slice | npt.NDArray[np.int64]:
+        """Its joints as an index; a slice if they are consecutive, for which NumPy returns views."""
+        first, last = self.joint_indices[0], self.joint_indices[-1]
+        if self.joint_indices == tuple(range(first, last + 1)):
+            return slice(first, last + 1)
+        return np.array(self.joint_indices)
 
 
 def says_foot(name: str) -> bool:
