@@ -181,6 +181,7 @@ class MotionPlanner:
         if previous is not None:
             last = previous.footholds.copy()
             last[:, 2] -= self._radii
+        out = self.outward(request)
         found = self._footholds.plan(
             FootholdQuery(
                 request.com,
@@ -195,7 +196,7 @@ class MotionPlanner:
                 request.feet,
                 request.contacts.down[0],
                 last,
-                request.offset,
+                (request.offset[0] + out[0], request.offset[1] + out[1]),
                 request.stance,
                 self.sway_velocities(request),
                 _SETTLING * self._geometry.pendulum,
@@ -204,6 +205,16 @@ class MotionPlanner:
         )
         self.footholds_solved = found.is_solved
         return np.where(stays[:, None], request.feet, found.footholds)
+
+    def outward(self, request: PlanRequest) -> Vec2:
+        """How far the feet are from the centre of mass in a turn, in the heading frame [m].
+
+        To accelerate the body towards the centre of the turn by wz x v, the zero-moment point and the
+        feet, are on the other side of it, by h / g times that.
+        """
+        vx, vy, wz = request.command
+        share = request.height / self._geometry.g
+        return share * wz * vy, -share * wz * vx
 
     def sway_velocities(self, request: PlanRequest) -> Floats:
         """(legs, 2) velocity that the body should have at each touch-down, in addition to the commanded one.
@@ -256,7 +267,8 @@ class MotionPlanner:
         begin, horizon = float(contacts.times[0]), float(contacts.times[-1] - contacts.times[0])
         mx, my = geometry.middle
         stride = arc(velocity, wz, 0.0, horizon, request.yaw)
-        x = y = 0.0
+        out = turned(self.outward(request), request.yaw)
+        x, y = -out[0], -out[1]
         for k, duration in enumerate(contacts.durations.tolist()):
             time = float(contacts.times[k]) - begin + 0.5 * duration
             dx, dy = self._way(request, velocity, time)

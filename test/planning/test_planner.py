@@ -174,6 +174,29 @@ def test_the_path_turns_with_the_command(monkeypatch: pytest.MonkeyPatch) -> Non
     assert math.atan2(way[1], way[0]) == pytest.approx(angles[0] + 0.5 * turn)
 
 
+@pytest.mark.parametrize('command', [(0.8, 0.0, 1.0), (-0.5, 0.3, 0.7), (0.0, 0.4, -1.2)])
+def test_in_a_turn_the_feet_are_where_a_pendulum_needs_them(command: tuple[float, float, float]) -> None:
+    """The acceleration of a pendulum, g / h times its distance from the feet, is that of the turn."""
+    asked = request(geometry(), 'trot', 0.1, command)
+    feet = np.array([*planner().outward(asked), 0.0])
+    vx, vy, wz = command
+    acceleration = np.cross([0.0, 0.0, wz], [vx, vy, 0.0])
+    assert_close(-feet * geometry().g / asked.height, acceleration, 1e-12, 'acceleration')
+
+
+def test_the_path_is_on_the_inner_side_of_the_feet(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = request(geometry(), 'trot', 0.1, (0.8, 0.0, 1.0))
+    starts = []
+    for share in (1.0, 0.0):
+        with monkeypatch.context() as patch:
+            out = planner().outward(asked)
+            patch.setattr(MotionPlanner, 'outward', lambda *_, s=share, o=out: (s * o[0], s * o[1]))
+            starts.append(problem_of(asked, monkeypatch).path.start.p)
+    # the footholds of half of the feet move outwards by as much as the path moves inwards
+    inwards = (starts[0] - starts[1])[1]
+    assert 0.0 < inwards < 0.8 * asked.height / geometry().g
+
+
 # ---------------------------------------------------------------- sway
 
 
