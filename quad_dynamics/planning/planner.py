@@ -209,8 +209,8 @@ class MotionPlanner:
     def outward(self, request: PlanRequest) -> Vec2:
         """How far the feet are from the centre of mass in a turn, in the heading frame [m].
 
-        To accelerate the body towards the centre of the turn by wz x v, the zero-moment point and the
-        feet, are on the other side of it, by h / g times that.
+        To accelerate the body towards the centre of the turn by wz x v, the zero-moment point and the feet
+        are on the other side of it, by h / g times that.
         """
         vx, vy, wz = request.command
         share = request.height / self._geometry.g
