@@ -41,7 +41,6 @@ from quad_dynamics.scenarios.traces import Traces
 from quad_dynamics.scenarios.true_robot import payload_link, true_robot
 from quad_dynamics.simulation.command import JointCommand
 from quad_dynamics.simulation.log import Log
-from quad_dynamics.simulation.sensors import SensorSuite
 from quad_dynamics.simulation.simulator import Simulator
 
 Progress = Callable[[float], None]
@@ -148,8 +147,6 @@ class _Run:
         self._gains = drive_gains(model, drive_settings(controller), sim.settings.dt)
         self._height = standing_height(controller, model)
         self._every = round(CONTROL_PERIOD / sim.settings.dt)  # steps of the simulator
-        settings = sim.settings
-        self._sensors = SensorSuite(sim.model, settings.sensors, settings.seed, settings.dt)
         self._falls = FallDetector(sim)
         self._lost = generator(scenario.seed, 'faults.drop')
         self._events = list(scenario.events)
@@ -214,9 +211,7 @@ class _Run:
         """The input of the controller: the true state of the base, and measurements of everything else."""
         sim = self._sim
         q, u = sim.q, sim.u
-        q[7:], u[6:], tau, forces = self._sensors.measure_legs(
-            q[7:], u[6:], sim.tau, sim.foot_forces, sim.step_count
-        )
+        q[7:], u[6:], tau, forces = sim.leg_sensors()
         return RobotState(sim.time, q, u, forces if self._scenario.foot_sensors else None, tau)
 
     def _command(self, setpoint: Setpoint) -> JointCommand:

@@ -344,9 +344,7 @@ def test_the_controller_sees_a_true_base_and_measured_joints(model: qd.Model) ->
     suite = qd.SensorSuite(found.sim.model, qd.SensorSettings.typical(), 5, 1e-3)
     expected = suite.measure(found.sim.truth(), found.sim.step_count)
     assert np.array_equal(found.sim.sensors().joint_position, expected.joint_position)
-    legs = suite.measure_legs(
-        found.sim.q[7:], found.sim.u[6:], found.sim.tau, found.sim.foot_forces, found.sim.step_count
-    )
+    legs = found.sim.leg_sensors()
     names = ('joint_position', 'joint_velocity', 'joint_torque', 'foot_forces')
     for name, values in zip(names, legs, strict=True):
         assert np.array_equal(values, getattr(expected, name))

@@ -86,16 +86,18 @@ def demonstrate(
     settings, tell = settings or DemoSettings(), progress or (lambda text: None)
     secret = make_secret(model, settings.seed)
     path = check_output(folder)
-    with compiled_meanwhile() as wait_for_kernels:
+    with compiled_meanwhile() as wait_for_simulator:
         first, other = _designed(model, settings, tell)
-        wait_for_kernels()
-    path.mkdir(exist_ok=True)
-    (path / 'hidden.yaml').write_text(_secret_text(model, secret), encoding='utf-8')
-    write_trajectory(first, path / 'motion')
-    tell(f'recording {first.time[-1]:.0f} s of simulated motion, and {other.time[-1]:.0f} s to validate on')
-    experiment = Experiment(secret.hidden_in(model), model, settings.seed)
-    experiment.record(first, path / 'run')
-    experiment.record(other, path / 'other_run')
+        wait_for_simulator()
+        path.mkdir(exist_ok=True)
+        (path / 'hidden.yaml').write_text(_secret_text(model, secret), encoding='utf-8')
+        write_trajectory(first, path / 'motion')
+        tell(
+            f'recording {first.time[-1]:.0f} s of simulated motion, and {other.time[-1]:.0f} s to validate on'
+        )
+        experiment = Experiment(secret.hidden_in(model), model, settings.seed)
+        experiment.record(first, path / 'run')
+        experiment.record(other, path / 'other_run')
     tell('identifying')
     result = identify([path / 'run'], model, validate_on=[path / 'other_run'])
     tell('writing the report')

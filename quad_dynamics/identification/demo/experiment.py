@@ -10,8 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from quad_dynamics.control.computed_torque import ComputedTorque
 from quad_dynamics.control.gains import drive_gains
 from quad_dynamics.control.guard import Guard
@@ -91,8 +89,8 @@ class _Controller:
 
 
 def _measured(sim: Simulator) -> RobotState:
-    """The state according to the sensors."""
-    seen, nj = sim.sensors(), sim.model.nj
+    """The state: joints and feet according to the sensors, the base as it is."""
     q, u = sim.q, sim.u
-    q[len(q) - nj :], u[len(u) - nj :] = seen.joint_position, seen.joint_velocity
-    return RobotState(sim.time, q, u, np.asarray(seen.foot_forces), seen.joint_torque)
+    joints_q, joints_u = q[len(q) - sim.model.nj :], u[len(u) - sim.model.nj :]
+    joints_q[:], joints_u[:], torque, foot_forces = sim.leg_sensors()
+    return RobotState(sim.time, q, u, foot_forces, torque)
