@@ -12,6 +12,8 @@ from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
 from quad_dynamics.identification.equations.modes import MEANINGS
 from quad_dynamics.identification.report.armature import gear_note, scale_of
 from quad_dynamics.identification.report.facts import (
+    band_line,
+    change,
     doubts,
     headline_warnings,
     merged,
@@ -130,8 +132,9 @@ def print_validation(terminal: Terminal, validation: Validation) -> None:
     terminal.heading(f'Errors of predicted torques on {on} (RMS; % of the RMS measured)')
     print_errors(terminal, validation.errors)
     whole = pooled(validation.errors)
-    before, after, floor = map(percent, whole.relative)
-    terminal.line(f'  {whole.name}: {before} -> {after}; the floor is {floor}')
+    terminal.line(f'  {whole.name}: {change(whole)}; the floor is {percent(whole.relative[2])}')
+    if validation.band is not None:
+        terminal.line(f'  {band_line(validation.band)}')
     if whole.left_out > 0.0:
         before, after = map(percent, whole.every)
         terminal.line(

@@ -85,21 +85,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _equations(arguments: argparse.Namespace, model: Model) -> tuple[Equations, SignalReport]:
     """The equations of the recordings, with rows weighted by their residuals."""
+    from quad_dynamics.identification.cutoff_choice import lower_cutoff
     from quad_dynamics.identification.equations.columns import make_columns
     from quad_dynamics.identification.equations.equations import Equations
+    from quad_dynamics.identification.equations.modes import choose_mode
     from quad_dynamics.identification.equations.noise import first_noise, fit_noise
     from quad_dynamics.identification.recordings.recording import open_source
-    from quad_dynamics.identification.signals.signals import collect
+    from quad_dynamics.identification.signals.signals import Logs
+    from quad_dynamics.identification.solvers.freedom import make_freedom
+    from quad_dynamics.identification.solvers.plausible import TRUST
     from quad_dynamics.identification.validation.validation import best_fit
 
     topics = read_topics(arguments)
     sources = [open_source(path, model, topics) for path in arguments.recordings]
-    samples, report = collect(sources, model, read_signal_settings(arguments))
-    mode = arguments.mode
-    if mode == 'auto':
-        mode = 'fixed' if not model.floating_base else 'forces' if report.forces_measured else 'projection'
-    if mode in ('forces', 'base') and not report.forces_measured:
-        raise ArgumentError(f"mode is '{mode}', but the recordings contain no foot forces")
+    logs = Logs(sources, model, read_signal_settings(arguments))
+    mode = choose_mode(model, arguments.mode, logs.forces_measured)
     columns = make_columns(model)
+    cutoff = logs.first_cutoff
+    delays = logs.find_delays(cutoff)
+    samples, report = logs.samples(cutoff, delays)
+    if report.automatic:  # as `identify` chooses it, so that errors are comparable
+        freedom = make_freedom(columns, trust=TRUST)
+        (samples, report), _ = lower_cutoff(logs, (samples, report), delays, columns, mode, freedom)
     first = Equations(samples, columns, mode, first_noise(columns, mode == 'projection'))
     return Equations(samples, columns, mode, fit_noise(first, best_fit(first))), report

@@ -26,7 +26,7 @@ from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.signals.delay import Delays
-from quad_dynamics.identification.signals.signal_report import RefusedCutoff
+from quad_dynamics.identification.signals.signal_report import RefusedCutoff, SignalReport
 from quad_dynamics.identification.signals.signals import Logs
 from quad_dynamics.identification.solvers.consistent import solve_consistent
 from quad_dynamics.identification.solvers.first_fit import first_fit
@@ -56,6 +56,31 @@ class _Band:
     cutoff: float
     sums: list[NormalEquations | None]
     x: list[Floats | None]
+
+
+def lower_cutoff(
+    logs: Logs,
+    first: tuple[Samples, SignalReport],
+    delays: Delays,
+    columns: Columns,
+    mode: str,
+    freedom: Freedom,
+) -> tuple[tuple[Samples, SignalReport], Delays]:
+    """Samples, report and delays after a filter with a lower cutoff; unchanged if none is needed.
+
+    Args:
+        logs: recordings.
+        first: samples and report for the cutoff of the spectra.
+        delays: that were corrected in these samples.
+        columns: the unknowns.
+        mode: mode of the equations.
+        freedom: which unknowns may change.
+    """
+    chosen, refused = CutoffJudge(logs, delays, columns, mode, freedom).choose(first[0])
+    if not refused:
+        return first, delays
+    delays = logs.find_delays(chosen)
+    return logs.samples(chosen, delays, refused), delays
 
 
 class CutoffJudge:

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.baselines.compare import Comparison, compare
 from quad_dynamics.identification.blas_threads import single_threaded_blas
-from quad_dynamics.identification.cutoff_choice import CutoffJudge
+from quad_dynamics.identification.cutoff_choice import lower_cutoff
 from quad_dynamics.identification.equations.columns import Columns, make_columns
 from quad_dynamics.identification.equations.equations import Equations
-from quad_dynamics.identification.equations.modes import AUTO, MODES
+from quad_dynamics.identification.equations.modes import AUTO, choose_mode
 from quad_dynamics.identification.equations.noise import Noise, first_noise, fit_noise
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.equations.torque_checks import refuse_other_torques
@@ -32,6 +32,8 @@ from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import SolveSettings, solve
 from quad_dynamics.identification.validation.held_out import HELD_OUT, LEAST_SAMPLES, hold_out
+from quad_dynamics.identification.validation.mass_distribution import outside_geometry
+from quad_dynamics.identification.validation.motion_band import motion_band
 from quad_dynamics.identification.validation.plausibility import (
     implausible,
     slow_motion,
@@ -146,22 +148,26 @@ def identify_sources(
     if not sources:
         raise ArgumentError('there is no recording to identify from; expected at least one')
     job = _Job(model, settings)
-    samples, report = job.prepare(sources, tell)
+    tell('reading the recordings')
+    logs = Logs(sources, model, settings.signals, lambda part: tell(f'reading the recordings: {part}'))
+    samples, report = job.prepare(logs, tell)
     few = job.hold_inertia_of_few(samples) if settings.hold_out and not others else ()
     hashes = [source.sha256 for source in sources]
-    other_samples: Samples | None = None
+    other_samples, other_logs = None, None
     if others:
         what = 'reading what to validate on'
         tell(what)
-        logs = Logs(others, model, settings.signals, lambda part: tell(f'{what}: {part}'))
+        other_logs = Logs(others, model, settings.signals, lambda part: tell(f'{what}: {part}'))
         # The same filter and delays, so that errors are comparable.
-        other_samples, _ = logs.samples(report.cutoff, Delays(report.delay, report.force_delay))
+        other_samples, _ = other_logs.samples(report.cutoff, Delays(report.delay, report.force_delay))
         for other in others:
             refuse_repetition(samples, other_samples, model, other.name, (hashes, other.sha256))
     tell('solving')
     equations, solution = job.fit(samples)
     tell('validating')
     checked = job.check(samples, solution, other_samples, ', '.join(other.name for other in others))
+    if checked is not None:
+        checked = replace(checked, band=motion_band(checked, other_logs or logs, report))
     comparison = None
     if settings.compare:
         tell('comparing methods')
@@ -181,6 +187,7 @@ def identify_sources(
         warnings=(
             *few,
             *implausible(solution, job.freedom.limits),
+            *outside_geometry(solution),
             *uncarried(equations, solution),
             *unfaithful(checked.replay if checked else None),
             *(() if others else slow_motion(samples, model)),
@@ -190,19 +197,6 @@ def identify_sources(
 
 def _silent(text: str) -> None:
     """Progress callback that does nothing."""
-
-
-def _mode(model: Model, wanted: str, report: SignalReport) -> str:
-    """The mode of the equations."""
-    if wanted not in (AUTO, *MODES):
-        raise ArgumentError(f'mode is {wanted!r}; expected auto, {", ".join(MODES)}')
-    if wanted in ('forces', 'base') and not report.forces_measured:
-        raise ArgumentError(f"mode is '{wanted}', but the recordings hold no foot forces")
-    if wanted != AUTO:
-        return wanted
-    if not model.floating_base:
-        return 'fixed'
-    return 'forces' if report.forces_measured else 'projection'
 
 
 class _Job:
@@ -218,31 +212,22 @@ class _Job:
             freedom = freedom.only(set(freedom.groups) - {'delay'})
         self.freedom: Freedom = freedom
 
-    def prepare(self, sources: Sequence[Source], tell: Progress) -> tuple[Samples, SignalReport]:
+    def prepare(self, logs: Logs, tell: Progress) -> tuple[Samples, SignalReport]:
         """Samples for the fit, in three passes.
 
         The first pass uses the cutoff of the spectra, and delays estimated from the signals. The second one
         uses a lower cutoff, if fits on held-out data need it. The third one also corrects the residual delays
         that a first fit finds.
         """
-        tell('reading the recordings')
-        logs = Logs(
-            sources,
-            self.columns.model,
-            self.settings.signals,
-            lambda part: tell(f'reading the recordings: {part}'),
-        )
         cutoff = logs.first_cutoff
         delays = logs.find_delays(cutoff)
         samples, report = logs.samples(cutoff, delays)
         self._look_at(samples, report)
         if self.settings.signals.cutoff is None:
             tell('choosing the cutoff')
-            judge = CutoffJudge(logs, delays, self.columns, self.mode, self.freedom)
-            chosen, refused = judge.choose(samples)
-            if refused:
-                delays = logs.find_delays(chosen)
-                samples, report = logs.samples(chosen, delays, refused)
+            (samples, report), delays = lower_cutoff(
+                logs, (samples, report), delays, self.columns, self.mode, self.freedom
+            )
         for _ in range(_DELAY_PASSES if delays.may_move else 0):
             moved = delays.moved(*self._delays_left(samples))
             if moved == delays:
@@ -253,7 +238,7 @@ class _Job:
 
     def _look_at(self, samples: Samples, report: SignalReport) -> None:
         """Choose the mode of the equations, and reject torques with the opposite sign or another unit."""
-        self.mode = _mode(self.columns.model, self.settings.mode, report)
+        self.mode = choose_mode(self.columns.model, self.settings.mode, report.forces_measured)
         noise = first_noise(self.columns, self.mode == 'projection')
         names = ', '.join(source.name for source in report.sources)
         friction = friction_scales(self.columns)[self.columns.slices['coulomb']]

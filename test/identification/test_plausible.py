@@ -9,7 +9,7 @@ from pathlib import Path
 import identification_worlds as worlds
 import numpy as np
 import pytest
-from identification_data import Levels, equations_of, make_samples, robot
+from identification_data import TYPICAL, Levels, equations_of, make_samples, robot
 from identification_worlds import World
 
 from benchmarks.plausibility import run
@@ -18,8 +18,10 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.pipeline import IdentifySettings, identify
 from quad_dynamics.identification.report.facts import headline_warnings
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.solvers.solve import solve
+from quad_dynamics.identification.validation.mass_distribution import outside_geometry
 from quad_dynamics.identification.validation.plausibility import uncarried, unfaithful
 from quad_dynamics.identification.validation.validation import pooled
 
@@ -167,3 +169,43 @@ def test_feet_that_carry_another_weight_are_announced(factor: float) -> None:
     assert bool(told) == (factor != 1.0)
     for text in told:
         assert float(text.split()[3]) == pytest.approx(factor * model.total_mass, rel=0.03)
+
+
+@pytest.mark.parametrize('added', [0.0, 1.0], ids=['inside', 'outside'])
+def test_inertia_that_does_not_fit_into_the_geometry_is_announced(added: float) -> None:
+    """Some simulators give a link without inertia one of 1 kg m^2: more than a trunk of 40 cm can have."""
+    model = robot('mini_cheetah')
+    pi = model.pi.copy()
+    pi[[0, 4, 6, 9]] += 1.0, added + 0.01, added + 0.01, added + 0.01
+    samples, _ = make_samples(model.with_pi(pi), 0, 4.0, 100.0, TYPICAL)
+    columns = make_columns(model)
+    equations = equations_of(samples, columns, TYPICAL)
+    solution = solve(equations.accumulate(3), equations, columns, make_freedom(columns, trust=0.3))
+    np.testing.assert_allclose(solution.x[[4, 6, 9]], pi[[4, 6, 9]], rtol=0.1, atol=0.01)
+    told = outside_geometry(solution)
+    assert bool(told) == (added > 0.0)
+    for text in told:
+        assert text.startswith('the inertia asks for mass outside of the geometry')
+        assert f'{model.body_names[0]} (' in text
+
+
+@pytest.mark.parametrize('validated', [False, True], ids=['held_out', 'validated'])
+def test_errors_in_the_band_of_the_motion(tmp_path: Path, validated: bool) -> None:
+    """Torques with noise that no model predicts: less of it is left in the band of the motion."""
+    world = World(3, 'two_link_arm', seconds=20.0)
+    truth = worlds.make_robot(world)
+    path = worlds.make_log(world, truth, tmp_path / 'log.npz')
+    other = worlds.make_log(worlds.other_motion(world), truth, tmp_path / 'other.npz')
+    settings = IdentifySettings(signals=SignalSettings(cutoff=60.0))
+    result = identify([path], truth.model, settings, [other] if validated else [])
+    assert result.validation is not None
+    band, errors = result.validation.band, result.validation.errors
+    assert band is not None
+    assert band.cutoff < 30.0
+    assert pooled(band.errors).rms[1] < 0.7 * pooled(errors).rms[1]
+    share = band.errors.total * 60.0 / (band.cutoff * errors.total)  # samples per cutoff: the same time
+    assert share == pytest.approx(1.0, abs=0.25)
+    narrow = replace(settings, signals=SignalSettings(cutoff=band.cutoff))
+    again = identify([path], truth.model, narrow, [other] if validated else []).validation
+    assert again is not None
+    assert again.band is None

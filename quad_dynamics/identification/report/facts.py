@@ -14,7 +14,7 @@ import numpy as np
 
 from quad_dynamics.identification.solvers.pseudo_inertia import pseudo_inertia
 from quad_dynamics.identification.solvers.solution import Solution
-from quad_dynamics.identification.validation.validation import Validation, pooled
+from quad_dynamics.identification.validation.validation import BandErrors, Pooled, Validation, pooled
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.standing_checks import contact_warnings
 
@@ -165,6 +165,17 @@ def percent(value: float) -> str:
         return '-'
     digits = 0 if value == 0.0 or abs(value) >= 1.0 else 1 if abs(value) >= 0.01 else 2
     return f'{100.0 * value:.{digits}f} %'
+
+
+def change(whole: Pooled) -> str:
+    """A pooled error before and after, such as '0.21 -> 0.08 N m (3.9 % -> 1.5 %)'."""
+    rms, relative = [number(x, 3) for x in whole.rms], [percent(x) for x in whole.relative]
+    return f'{rms[0]} -> {rms[1]} {whole.unit} ({relative[0]} -> {relative[1]})'
+
+
+def band_line(band: BandErrors) -> str:
+    """Errors in the band of the motion."""
+    return f'below {band.cutoff:.3g} Hz, the band of the motion: {change(pooled(band.errors))}'
 
 
 def with_std(value: float, std: float) -> str:

@@ -17,6 +17,7 @@ from quad_dynamics.identification.equations.modes import MEANINGS
 from quad_dynamics.identification.report.armature import armatures, gear_note
 from quad_dynamics.identification.report.facts import (
     added_mass,
+    band_line,
     consistent_bodies,
     counts,
     doubts,
@@ -150,12 +151,14 @@ def _cards(result: Result) -> list[Card]:
     if validation is not None:
         whole = pooled(validation.errors)
         before, after, floor = whole.relative
+        band = validation.band
         cards.append(
             Card(
                 f'Torque error, {whole.name}',
                 f'{percent(before)} → {percent(after)}',
                 f'of the RMS measured, on {short_names(validation.on)}; best possible {percent(floor)}; '
-                f'over all rows {percent(whole.every[0])} → {percent(whole.every[1])}',
+                f'over all rows {percent(whole.every[0])} → {percent(whole.every[1])}'
+                + (f'; {band_line(band)}' if band is not None else ''),
             )
         )
     mass_before, mass_after = total_masses(solution)

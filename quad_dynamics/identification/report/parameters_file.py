@@ -22,7 +22,7 @@ from quad_dynamics.identification.report.facts import (
     total_masses,
 )
 from quad_dynamics.identification.solvers.solution import Solution
-from quad_dynamics.identification.validation.validation import Validation, pooled
+from quad_dynamics.identification.validation.validation import Pooled, Validation, pooled
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import Result
@@ -127,6 +127,23 @@ def _armature(each: Armature) -> dict[str, Any]:
     }
 
 
+def _pooled_data(whole: Pooled) -> dict[str, Any]:
+    """One value for all joints, as plain data."""
+    return {
+        'row': whole.name,
+        'unit': whole.unit,
+        'before': whole.rms[0],
+        'after': whole.rms[1],
+        'floor': whole.rms[2],
+        'relative_before': whole.relative[0],
+        'relative_after': whole.relative[1],
+        'relative_floor': whole.relative[2],
+        'left_out': whole.left_out,
+        'relative_before_all_rows': whole.every[0],
+        'relative_after_all_rows': whole.every[1],
+    }
+
+
 def validation_data(validation: Validation) -> dict[str, Any]:
     """Results of the validation, as plain data."""
     errors, again = validation.errors, validation.replay
@@ -152,19 +169,9 @@ def validation_data(validation: Validation) -> dict[str, Any]:
             }
             for i, name in enumerate(errors.names)
         ],
-        'pooled': {
-            'row': whole.name,
-            'unit': whole.unit,
-            'before': whole.rms[0],
-            'after': whole.rms[1],
-            'floor': whole.rms[2],
-            'relative_before': whole.relative[0],
-            'relative_after': whole.relative[1],
-            'relative_floor': whole.relative[2],
-            'left_out': whole.left_out,
-            'relative_before_all_rows': whole.every[0],
-            'relative_after_all_rows': whole.every[1],
-        },
+        'pooled': _pooled_data(whole),
+        'motion_band': validation.band
+        and {'cutoff': validation.band.cutoff, **_pooled_data(pooled(validation.band.errors))},
         'legs': [
             {'name': s.name, 'unit': s.unit, 'mean': s.mean, 'spread': s.spread, 'expected': s.expected}
             for s in validation.spreads

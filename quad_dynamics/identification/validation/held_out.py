@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.validation.repeats import find_repetition
@@ -33,6 +34,11 @@ def is_held_out(index: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.bool
 def _block_size(total: int) -> int:
     """Number of samples in a block."""
     return -(-total // min(_MOST_BLOCKS, max(total // _LEAST_BLOCK, _ONE_OF)))
+
+
+def segment_before(segment: Floats) -> Floats:
+    """(n,) segments of held-out samples in the recordings: `hold_out` gives each block its own."""
+    return np.floor_divide(segment, _MOST_BLOCKS + 1)
 
 
 def hold_out(samples: Samples, model: Model) -> tuple[Samples, Samples, tuple[str, ...]]:

@@ -121,6 +121,19 @@ def pooled(errors: Errors) -> Pooled:
 
 
 @dataclass(frozen=True, eq=False)
+class BandErrors:
+    """Errors of torques after another filter than that of the fit.
+
+    Attributes:
+        cutoff: of that filter [Hz].
+        errors: of torques, with the same solution as in the validation.
+    """
+
+    cutoff: float
+    errors: Errors
+
+
+@dataclass(frozen=True, eq=False)
 class Validation:
     """Result of a validation.
 
@@ -135,6 +148,7 @@ class Validation:
             joint rows.
         spreads: differences between the legs; empty for robots with fewer than two legs.
         notes: that matter for the errors.
+        band: errors in the band of the motion; None if this is the band of the fit, or nearly.
     """
 
     on: str
@@ -146,6 +160,7 @@ class Validation:
     replay: Replay | None
     spreads: tuple[Spread, ...]
     notes: tuple[str, ...] = field(default=())
+    band: BandErrors | None = None
 
     @property
     def held_out(self) -> bool:
