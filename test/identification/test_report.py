@@ -322,7 +322,7 @@ def test_summary() -> None:
     assert re.search(r'mass 8\.912 -> 9\.\d+ kg; 13 of 13 bodies are physically consistent', text)
     assert re.search(r'the base has 0\.\d+ ± 0\.\d+ kg more than the model says', text)
     assert re.search(r'FL_hip_joint +0\.0100 -> 0\.0\d+ ± 0\.\d+ +0\.200 -> ', text)
-    assert re.search(r'all joints: [\d.]+ % -> [\d.]+ %; the floor is [\d.]+ %', text)
+    assert re.search(r'all joints: [\d.]+ -> [\d.]+ N m \([\d.]+ % -> [\d.]+ %\); the floor is [\d.]+', text)
     assert '12 of 12 joints are closer' in text
     assert 'FL_calf.Ixy <needs> a fast hip' in text
     assert 'ols' in text
