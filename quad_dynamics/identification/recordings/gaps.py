@@ -87,7 +87,7 @@ class Gaps:
         """Counts for diagnostics, by kind and topic; only those that are not zero."""
         found: dict[str, float] = {}
         for channel, one in sorted(self._streams.items()):
-            topic = _topic(channel)
+            topic = topic_of(channel)
             for name, count in (('lost', one.lost), ('late', one.late), ('gaps', one.gaps)):
                 if count:
                     found[f'{name}.{topic}'] = found.get(f'{name}.{topic}', 0) + count
@@ -114,5 +114,6 @@ class Gaps:
         return '; '.join(parts)
 
 
-def _topic(channel: str) -> str:
+def topic_of(channel: str) -> str:
+    """The default topic of a channel."""
     return 'foot_forces' if channel.startswith('force/') else _TOPICS.get(channel, channel)

@@ -13,7 +13,7 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.recordings.gaps import Gaps
+from quad_dynamics.identification.recordings.gaps import Gaps, topic_of
 from quad_dynamics.identification.recordings.recording import CHUNK_SECONDS, Channel, Chunk, Source
 from quad_dynamics.identification.recordings.topics import Topics
 
@@ -114,6 +114,10 @@ class LiveRecording(Source):
             self.gaps.add(channel, stamp)
             if self.first < 0 and 'position' in quantities:
                 self.first = stamp
+
+    def origin(self, key: str) -> str:
+        """See `Source`."""
+        return topic_of(key)
 
     def close(self) -> None:
         """End the recording."""

@@ -76,6 +76,10 @@ class Source(abc.ABC):
     def chunks(self) -> Iterator[Chunk]:
         """Chunks of all channels, in time order."""
 
+    def origin(self, key: str) -> str:
+        """Where the stamps of a channel come from, for messages: a topic, or the time of a table."""
+        return key
+
     def note(self, text: str) -> None:
         """Add a note, once."""
         if text not in self.notes:
