@@ -280,9 +280,7 @@ class World:
         if self._truth is None:
             now = self.sim.truth()
             forces = self.forces.mean(now.foot_forces) if self._has_stepped else self._forces_ahead()
-            self._truth = replace(
-                now, joint_torque=self.torques.mean(now.joint_torque), foot_forces=forces
-            )
+            self._truth = replace(now, joint_torque=self.torques.mean(now.joint_torque), foot_forces=forces)
         return (self.sim.measure(self._truth), self._truth) if self._has_noise else (self._truth, None)
 
     def _forces_ahead(self) -> Floats:

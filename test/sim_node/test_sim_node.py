@@ -240,6 +240,19 @@ def test_1000_exceptions_in_a_step_leave_the_node_alive_and_damped(
 # ---------------------------------------------------------------- as a process
 
 
+def heard(ear: Any, kind: Any, topic: str) -> list[bytes]:
+    """The messages of a topic from now on."""
+    from quad_dynamics.ros.qos import STREAM
+
+    messages: list[bytes] = []
+
+    def take(raw: bytes) -> None:
+        messages.append(raw)
+
+    ear.node.create_subscription(kind, topic, take, STREAM, raw=True)
+    return messages
+
+
 @pytest.mark.realtime
 def test_services_topics_and_parameters_of_a_running_node(ros_domain: int) -> None:
     from geometry_msgs.msg import PoseWithCovarianceStamped, WrenchStamped
@@ -311,13 +324,9 @@ def test_a_node_that_waits_for_commands_is_quiet_about_feet(model: Any, ros_doma
     from sensor_msgs.msg import JointState
 
     from quad_dynamics.ros.messages import joint_state
-    from quad_dynamics.ros.qos import STREAM
 
     with Process('sim_node', wait_for_commands=True, initial_pose='standing'), probe() as ear:
-        forces: list[bytes] = []
-        ear.node.create_subscription(
-            WrenchStamped, 'foot_forces/FL_foot', lambda raw: forces.append(raw), STREAM, raw=True
-        )
+        forces = heard(ear, WrenchStamped, 'foot_forces/FL_foot')
         ear.until(lambda: ear.states, 'the first state')
         ear.listen(0.5)
         ear.states.clear()
@@ -337,15 +346,12 @@ def test_a_paused_graph_is_quiet(ros_domain: int) -> None:
     from nav_msgs.msg import Odometry
     from node_processes import Process, probe
 
-    from quad_dynamics.ros.qos import STREAM
-
     with Process('sim_node', wait_for_commands=True), Process('force_node'), probe() as ear:
         ear.until(lambda: len(ear.states) > 500, 'it runs')
         assert ear.pause(True).success
         ear.listen(1.0)
         ear.states.clear()
-        odom: list[bytes] = []
-        ear.node.create_subscription(Odometry, 'odom', lambda raw: odom.append(raw), STREAM, raw=True)
+        odom = heard(ear, Odometry, 'odom')
         ear.listen(1.0)
         assert 20 < len(ear.states) <= 60
         assert 1 <= len(odom) <= 10

@@ -72,7 +72,6 @@ class _TableSource(Source):
             raise ArgumentError(f'force_frame is {frame!r}; expected a link of {model.name}')
         self.force_frames = {foot: frame for foot in model.foot_names if model.floating_base}
 
-
     def origin(self, key: str) -> str:
         """See `Source`."""
         return 'time'

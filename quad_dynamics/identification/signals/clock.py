@@ -77,7 +77,7 @@ def usual_period(stamps: Ints) -> float:
 
 
 class _Line:
-    """One channel, with its most recent part in memory."""
+    """One channel, with its most recent rows in memory."""
 
     def __init__(self, first: Channel, gap: float, quaternion: slice | None) -> None:
         self._quaternion = quaternion
@@ -197,11 +197,11 @@ class EvenClock:
         time = (self._anchor - self.start + at) * 1e-9
         self._next = last + 1
         edges = np.flatnonzero(np.diff(known.astype(np.int8))) + 1
-        for part in np.split(np.arange(len(at)), edges):
-            if not known[part[0]]:
+        for segment in np.split(np.arange(len(at)), edges):
+            if not known[segment[0]]:
                 self._open = False
                 continue
-            yield rows[part], None if self._open else float(time[part[0]])
+            yield rows[segment], None if self._open else float(time[segment[0]])
             self._open = True
 
     def _values(self, at: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
