@@ -22,8 +22,8 @@ from quad_dynamics.identification.signals.delay_rows import (
     BaseRows,
     ContactRows,
     JointRows,
-    SampleChunks,
     Rows,
+    SampleChunks,
 )
 from quad_dynamics.identification.signals.sampling import Plan
 
