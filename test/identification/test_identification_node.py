@@ -113,7 +113,7 @@ def test_copies_of_a_paused_simulation_are_counted_and_left_out() -> None:
     recording.close()
     assert recording.gaps.sentence() == ''  # nothing is missing
     assert recording.notes == [
-        'joint_states: 3 messages repeat the previous one, stamp and values; they are not used'
+        'messages that repeat the previous one, stamp and values, are not used: 3 of joint_states'
     ]
 
 

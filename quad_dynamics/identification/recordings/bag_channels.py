@@ -61,7 +61,7 @@ class Reading(abc.ABC):
         """Start again at the first message."""
         self._begun = False
         self._stamped = False  # a message had a stamp
-        self._unset = 0
+        self.source.unset.pop(self.topic, None)
 
     def find_stamp(self, raws: Iterable[bytes]) -> None:
         """Find the first stamp of the topic, and whether it has any.
@@ -89,13 +89,8 @@ class Reading(abc.ABC):
             return False
         if not self._stamped and self.first_stamp < _SIMULATED:
             return False
-        self._unset += 1
+        self.source.unset[self.topic] += 1
         return True
-
-    def end(self) -> None:
-        """All messages have been read: note those without a stamp."""
-        if self._unset:
-            self.source.note(f'{self.topic}: {self._unset} messages have no stamp (zero) and are not used')
 
     def read(self, received: Ints, raws: Sequence[bytes]) -> Chunk:
         """Channels of some messages, in the order of arrival.

@@ -140,8 +140,6 @@ class BagSource(Source):
                 if not self._readings[topic].is_unset(raw):
                     raws.setdefault(topic, []).append((received, raw))
             yield self._channels(raws)
-        for reading in self._readings.values():
-            reading.end()
 
     def origin(self, key: str) -> str:
         """See `Source`."""

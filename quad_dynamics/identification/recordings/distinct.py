@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class DistinctRows:
         """Read nothing yet.
 
         Args:
-            source: recording; a note is added when all chunks have been read.
+            source: recording.
         """
         self._source = source
         self._last: dict[str, tuple[int, Floats]] = {}
@@ -37,8 +37,6 @@ class DistinctRows:
             kept = {key: channel for key, channel in kept.items() if len(channel.stamps)}
             if kept:
                 yield kept
-        self._note(self.repeated - self._differing, 'repeat the previous one, stamp and values')
-        self._note(self._differing, 'have the stamp of the previous one, but other values')
 
     def _kept(self, key: str, channel: Channel) -> Channel:
         """The rows of a channel with new stamps."""
@@ -56,8 +54,24 @@ class DistinctRows:
         self._differing[key] += int(np.count_nonzero(~is_new & ~same))
         return Channel(stamps[is_new], values[is_new], channel.columns)
 
-    def _note(self, counts: Counter[str], what: str) -> None:
-        """Add a note; channels with the same number share one."""
-        for count in sorted(set(counts.values()) - {0}):
-            keys = ', '.join(sorted(key for key, found in counts.items() if found == count))
-            self._source.note(f'{keys}: {count} rows {what}; they are not used')
+    def note(self, used: Collection[str]) -> None:
+        """Add notes about what was left out, of the channels that are used."""
+        copies = _numbers(self.repeated - self._differing, used)
+        differing = _numbers(self._differing, used)
+        unset = _numbers(self._source.unset, {self._source.origin(key) for key in used})
+        if copies:
+            self._source.note(f'rows that repeat the previous one, stamp and values, are not used: {copies}')
+        if differing:
+            self._source.note(
+                f'rows with the stamp of the previous one, but other values, are not used: {differing}'
+            )
+        if unset:
+            self._source.note(f'messages without a stamp (zero) are not used: {unset}')
+
+
+def _numbers(counts: Counter[str], used: Collection[str]) -> str:
+    """Text like '3 of position, velocity; 1 of base'; '' if there are none."""
+    found: dict[int, list[str]] = {}
+    for key in sorted(set(counts) & set(used)):
+        found.setdefault(counts[key], []).append(key)
+    return '; '.join(f'{n} of {", ".join(found[n])}' for n in sorted(found, reverse=True) if n)

@@ -138,10 +138,8 @@ class LiveRecording(Source):
             self.force_frames = self.measured_frames()
         if missing := self.gaps.sentence():
             self.note(f'while recording, {missing}')
-        for topic, count in self.gaps.copies().items():
-            self.note(
-                f'{topic}: {count} messages repeat the previous one, stamp and values; they are not used'
-            )
+        if copies := '; '.join(f'{count} of {topic}' for topic, count in self.gaps.copies().items()):
+            self.note(f'messages that repeat the previous one, stamp and values, are not used: {copies}')
 
     def measured_frames(self) -> dict[str, str]:
         """Frames of the feet whose forces were received."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,7 @@ class Source(abc.ABC):
         name: of the recording, for messages.
         sha256: of its data.
         notes: assumptions; complete when all chunks have been read.
+        unset: messages that were skipped because they have no stamp, by `origin`.
         force_frames: for each foot with a measured force: the link in whose axes it is expressed, '' for the
             world.
         topics: how its messages are interpreted.
@@ -69,6 +71,7 @@ class Source(abc.ABC):
     def __init__(self, name: str, sha256: str, topics: Topics) -> None:
         self.name, self.sha256, self.topics = name, sha256, topics
         self.notes: list[str] = []
+        self.unset: Counter[str] = Counter()
         self.force_frames: dict[str, str] = {}
         self.promised: frozenset[str] = frozenset({'position'})
 

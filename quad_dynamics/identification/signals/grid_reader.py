@@ -59,6 +59,7 @@ def make_grid(
     for rows, start in clock.rows(None):
         grid.append(_converted(rows, clock, grid, chosen, place), start)
     clock.count_repeated(distinct.repeated)
+    distinct.note(clock.lines)
     return grid, clock, chosen
 
 
