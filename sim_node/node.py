@@ -31,14 +31,16 @@ from quad_dynamics.ros.robot import load_robot
 from sim_node.commands import Commands
 from sim_node.markers import Markers
 from sim_node.outputs import Outputs
+from sim_node.repeats import Repeats
 from sim_node.settings import SimNodeSettings
 from sim_node.world import World
 
 # Interval of processing everything other than commands: services, parameters, poses, pushes [s].
 _POLL = 0.01
-# Between two messages of a state that does not change: paused, or waiting in lock-step [s].
-_REPEAT_PAUSED = 0.02
+# Between two messages of a state that waits for its command in lock-step [s].
 _REPEAT_LOCK_STEP = 1.0
+# Between two looks for partners before lock-step starts [s].
+_LOOK = 0.02
 # When joint_states are published after a time step, as a share of its period; the rest is done by then.
 _STATE_PHASE = 0.35
 # A period that leaves time to sleep [s].
@@ -74,7 +76,8 @@ class SimNode:
         self._waits = settings.wait_for_commands and not settings.lock_step
         self._pacer = Pacer(self._period(settings))
         self._markers_every = self.world.every(settings.markers_rate, 'markers_rate')
-        self._next_poll = self._next_repeat = 0.0
+        self._repeats = Repeats(self._outputs.state_topics)
+        self._next_poll = 0.0
         self._rate = _Rate(self.world)
         self._priority = Priority(False)
         self._crowd = Crowd(self.node, self._commands.subscription.topic_name, silent_about='force_node')
@@ -137,12 +140,13 @@ class SimNode:
 
     def _stand_still(self) -> None:
         """Process messages, and repeat the state at intervals, not after each answer."""
-        self._box.wait(min(max(self._next_repeat - time.monotonic(), 0.0), _REPEAT_PAUSED))
+        self._box.wait(self._repeats.wait())
         self._waits &= not self._commands.begun
-        if time.monotonic() >= self._next_repeat:
-            self._next_repeat = time.monotonic() + _REPEAT_PAUSED
+        if self._repeats.is_due():
             self._outputs.publish(everything=True)
             self._markers.publish()
+        elif self._commands.begun and self._repeats.is_alive_due():
+            self._outputs.publish_joint_states()
         self._report()
         self._pacer.restart()
 
@@ -171,12 +175,12 @@ class SimNode:
         partners = self.world.settings.lock_step_partners
         self.node.get_logger().info(f'lock-step: waiting for {", ".join(partners) or "a controller"}')
         while not stop() and not self._is_met(partners):
-            self._box.wait(_REPEAT_PAUSED)
+            self._box.wait(_LOOK)
             self._report()
         # A node that we have discovered may not have discovered us yet.
         deadline = time.monotonic() + 0.5
         while not stop() and time.monotonic() < deadline:
-            self._box.wait(_REPEAT_PAUSED)
+            self._box.wait(_LOOK)
         self._commands.forget()
 
     def _is_met(self, partners: Sequence[str]) -> bool:
@@ -232,11 +236,13 @@ class SimNode:
         self._commands.forget()
         self._diagnostics.hurry()
         self._outputs.publish(everything=True)
+        self._repeats.restart()
 
     def _pause(self, request: Any, response: Any) -> Any:
         self._paused = bool(request.data)
         self._diagnostics.hurry()
         self._rate.restart()
+        self._repeats.restart()
         response.success = True
         response.message = f'{"paused" if self._paused else "running"} at {self.world.now_ns * 1e-9:.3f} s'
         return response
@@ -250,6 +256,7 @@ class SimNode:
             return response
         for _ in range(self.world.control_steps):
             self._advance()
+        self._repeats.restart()
         response.success, response.message = True, f'{self.world.now_ns * 1e-9:.3f} s'
         return response
 
@@ -264,6 +271,7 @@ class SimNode:
         wrench = np.array([f.x, f.y, f.z, m.x, m.y, m.z])
         self.world.push(link, wrench)
         self._markers.note_push(link, wrench[:3])
+        self._repeats.restart()
 
     def _link(self, frame: str) -> str:
         """The link named by the frame of a message; '' is the base."""
@@ -277,6 +285,7 @@ class SimNode:
             self._markers.publish_terrain()
         if new.sensors != old.sensors:
             self._outputs.change_sensors()
+        self._repeats.restart()
         if new.real_time_factor != old.real_time_factor:
             self._pacer.restart(self._period(new))
             self._priority.want(self._sleeps(new))

@@ -109,6 +109,10 @@ class Outputs:
             if everything or step % every == 0:
                 publish(stamp)
 
+    def publish_joint_states(self) -> None:
+        """Publish only joint_states, due or not."""
+        self._joint_states(self._world.now_ns)
+
     def _read(self) -> tuple[Readings, Readings]:
         """The current measurements and the ground truth; read once."""
         step = self._world.sim.step_count
@@ -143,6 +147,8 @@ class Outputs:
             self._true_odometry.publish(stamp, truth)
 
     def _foot_forces(self, stamp: int) -> None:
+        if not self._world.knows_forces:
+            return
         self._of_both(stamp, 'publish_feet')
         self._world.forces.clear()
 

@@ -33,6 +33,7 @@ class World:
         sim: simulator; replaced when its settings change.
         is_damped: whether the drives damp because there are no commands.
         commanded_ns: time of the last command [ns].
+        torques, forces: motor torques and foot forces since they were last sent.
     """
 
     def __init__(self, model: Model, settings: SimNodeSettings) -> None:
@@ -52,6 +53,8 @@ class World:
         self._begin_ns = 0
         self._divergences = 0
         self.torques, self.forces = StepMean(), StepMean()
+        self._truth: Readings | None = None  # of this state; None before it is read
+        self._has_stepped = False  # since the state was set
         self._lying: Floats | None = None
         self._has_noise = _has_noise(settings.sensors)
         self._kp, self._kd = self._gains(settings)
@@ -91,6 +94,7 @@ class World:
         except SimulationDiverged as error:
             self._after_divergence()
             return str(error)
+        self._truth, self._has_stepped = None, True
         self._divergences = 0
         self.torques.add(self.sim.tau)
         self.forces.add(self.sim.foot_forces)
@@ -102,6 +106,7 @@ class World:
             self.reset()
             return
         self.sim.set_state(u=np.zeros(self.model.nv))
+        self._state_was_set()
         self.damp()
 
     def every(self, rate: float, name: str) -> int:
@@ -136,9 +141,14 @@ class World:
         self._begin_ns = now
         self._skip_ahead()
         self._divergences = 0
+        self._state_was_set()
+        self.damp()
+
+    def _state_was_set(self) -> None:
+        """Forget what was measured in the previous state."""
+        self._truth, self._has_stepped = None, False
         self.torques.clear()
         self.forces.clear()
-        self.damp()
 
     def _skip_ahead(self) -> None:
         """Give the state after a jump its own stamp, so that no command for the previous state matches."""
@@ -173,6 +183,7 @@ class World:
         q[:3], q[3:7] = p_WB, quaternion / norm
         q[2] += self._depth(q)
         self.sim.set_state(q, np.zeros(self.model.nv))
+        self._state_was_set()
         self._skip_ahead()
 
     def _depth(self, q: Floats) -> float:
@@ -252,19 +263,36 @@ class World:
         """Whether sensors have errors, so that ground truth is published as well."""
         return self._has_noise
 
+    @property
+    def knows_forces(self) -> bool:
+        """Whether foot forces are known: they result from a time step.
+
+        Before the first one they are only known in lock-step, where a controller expects all sensors.
+        """
+        return self._has_stepped or self.settings.lock_step
+
     def readings(self) -> tuple[Readings, Readings | None]:
-        """The current sensor readings, and the ground truth if it differs.
+        """The current sensor readings, and the ground truth if it differs; the same until the next step.
 
         Torques and forces are means since they were last sent (`torques`, `forces`): they change from step to
         step, and sampling only some of the steps would alias.
         """
-        now = self.sim.truth()
-        truth = replace(
-            now,
-            joint_torque=self.torques.mean(now.joint_torque),
-            foot_forces=self.forces.mean(now.foot_forces),
-        )
-        return (self.sim.measure(truth), truth) if self._has_noise else (truth, None)
+        if self._truth is None:
+            now = self.sim.truth()
+            forces = self.forces.mean(now.foot_forces) if self._has_stepped else self._forces_ahead()
+            self._truth = replace(now, joint_torque=self.torques.mean(now.joint_torque), foot_forces=forces)
+        return (self.sim.measure(self._truth), self._truth) if self._has_noise else (self._truth, None)
+
+    def _forces_ahead(self) -> Floats:
+        """(feet, 3) foot forces of the next step with the current command; zero if it would diverge."""
+        before = self.sim.snapshot()
+        try:
+            self.sim.step()
+            return self.sim.foot_forces
+        except SimulationDiverged:
+            return np.zeros((len(self.model.foot_names), 3))
+        finally:
+            self.sim.restore(before)
 
 
 def _make_simulator(model: Model, settings: SimNodeSettings) -> Simulator:

@@ -173,6 +173,40 @@ def test_time_going_backwards(tmp_path: Path, arm: Truth) -> None:
     refused(folder, arm.model, r'time goes backwards: position at 1.998000 s is followed by 1.990000 s')
 
 
+def test_stamps_that_are_all_the_same(tmp_path: Path, arm: Truth) -> None:
+    folder = bag(tmp_path, arm, header_stamps=np.full(len(arm.t), 7_000_000_000))
+    refused(
+        folder,
+        arm.model,
+        f'/joint_states has 1 different time in {len(arm.t)} rows of position; expected at least 3',
+    )
+
+
+@pytest.mark.parametrize(
+    ('scale', 'start', 'message'),
+    [
+        (1e3, 0.0, 'steps of 2, which looks like milliseconds; expected seconds'),
+        (1e6, 1.7e15, 'steps of 2000, which looks like microseconds'),
+        (1e9, 1.7e18, 'looks like nanoseconds; expected seconds'),
+        (1e9, 0.0, r'steps of 2e\+06, which looks like nanoseconds'),
+        (0.0, 3.0, 'time has 1 different time in 2500 rows of position'),
+        (np.nan, 0.0, 'time holds a number that is not finite'),
+        (1e-3, 1e12, r'time is 1e\+12; expected seconds, at most 9e\+09'),
+    ],
+)
+def test_times_of_a_table_that_are_not_seconds(
+    tmp_path: Path, arm: Truth, scale: float, start: float, message: str
+) -> None:
+    time = start + scale * arm.t
+    arrays = {'position': arm.q, 'velocity': arm.u, 'effort': arm.tau}
+    path = tmp_path / 'table.npz'
+    exact = time if np.isnan(scale) else np.rint(time).astype(np.int64) if scale > 1.0 else time
+    np.savez(path, time=exact, joint_names=np.array(arm.model.joint_names), **arrays)
+    with pytest.raises(ArgumentError, match=message) as caught:
+        run(path, arm.model)
+    assert str(caught.value).startswith(str(path))
+
+
 @pytest.mark.parametrize('bad', [np.nan, np.inf])
 def test_not_a_number(tmp_path: Path, arm: Truth, bad: float) -> None:
     tau = arm.tau.copy()
@@ -417,7 +451,9 @@ def test_standstill(tmp_path: Path, arm: Truth) -> None:
 def test_too_short(tmp_path: Path, arm: Truth) -> None:
     refused(bag(tmp_path, arm.at(slice(0, 300))), arm.model, 'is 0.6 s long; expected at least 1 s')
     shutil.rmtree(tmp_path / 'bag')
-    refused(bag(tmp_path, arm.at(slice(0, 2))), arm.model, 'holds fewer than 3 positions')
+    refused(bag(tmp_path, arm.at(slice(0, 2))), arm.model, '/joint_states has 2 different times in 2 rows')
+    shutil.rmtree(tmp_path / 'bag')
+    refused(bag(tmp_path, arm.at(slice(0, 1))), arm.model, '/joint_states has 1 different time in 1 row of')
 
 
 def test_rate_too_low(tmp_path: Path, arm: Truth) -> None:

@@ -103,6 +103,20 @@ def test_a_live_recording_knows_what_is_missing() -> None:
     assert 'joint_states: 252 messages lost, 1 late, 1 gap of up to 0.502 s' in note
 
 
+def test_copies_of_a_paused_simulation_are_counted_and_left_out() -> None:
+    recording, values = recorded(0.1)
+    before = recording.counts
+    for _ in range(3):
+        recording.add(recording.last, position=values[len(values) - 1])
+    assert recording.counts == before
+    assert recording.gaps.values() == {'repeated.joint_states': 3}
+    recording.close()
+    assert recording.gaps.sentence() == ''  # nothing is missing
+    assert recording.notes == [
+        'messages that repeat the previous one, stamp and values, are not used: 3 of joint_states'
+    ]
+
+
 def test_a_whole_recording_has_no_gaps() -> None:
     assert SignalSettings().gap == GAP
     recording, _ = recorded(4.0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,61 @@ def test_stamps_that_are_all_zero_give_way_to_times_of_recording(tmp_path: Path,
     source = open_source(folder, arm.model)
     np.testing.assert_array_equal(whole(source)['position'][0], arm.stamps)
     assert source.notes == ['/joint_states: all stamps are zero; the times of recording are used']
+
+
+def waiting(truth: Truth, copies: int) -> list[Any]:
+    """Messages of a simulation that waits before time begins, and repeats its first state every 20 ms."""
+    truth = replace(truth, t=truth.t - 1e-9 * bags.START)  # time begins at zero
+    messages = bags.quadruped_messages(truth) + bags.odometry(truth) + bags.foot_forces(truth)
+    first = [message for message in messages if message[0] == 0]
+    again = [(20_000_000 * k, *rest) for k in range(copies) for _, *rest in first]
+    return again + [(stamp + 20_000_000 * copies, *rest) for stamp, *rest in messages]
+
+
+@pytest.mark.parametrize('copies', [1, 887, 2000])
+def test_a_state_that_is_repeated_counts_once(tmp_path: Path, quadruped: Truth, copies: int) -> None:
+    """The first state of a simulation has the stamp zero: it does not mean that there are no stamps."""
+    model = quadruped.model
+    folders = [write(tmp_path / f'{n}', waiting(quadruped, n)) for n in (0, copies)]
+    (_, expected), (_, rows) = (on_grid(open_source(one, model, chunk=2.0), model) for one in folders)
+    np.testing.assert_array_equal(rows, expected)
+    source = open_source(folders[1], model, chunk=2.0)
+    on_grid(source, model)
+    forces = ', '.join(sorted(f'force/{foot}' for foot in model.foot_names))
+    assert source.notes == [
+        'rows that repeat the previous one, stamp and values, are not used: '
+        f'{copies} of base, effort, {forces}, position, velocity'
+    ]
+
+
+def test_rows_with_the_same_stamp_and_other_values(tmp_path: Path, arm: Truth) -> None:
+    stamps = arm.stamps.copy()
+    stamps[[700, 1200]] = stamps[[699, 1199]]
+    source = open_source(bags.arm_bag(tmp_path / 'bag', arm, header_stamps=stamps), arm.model)
+    on_grid(source, arm.model)
+    assert source.notes == [
+        'rows with the stamp of the previous one, but other values, are not used: 2 of effort, position, '
+        'velocity'
+    ]
+
+
+def test_messages_without_a_stamp_among_others(tmp_path: Path, arm: Truth) -> None:
+    """Such as those of a driver before its clock is set."""
+    stamps = arm.stamps + 1_700_000_000_000_000_000
+    stamps[:50] = stamps[800] = stamps[-1] = 0
+    source = open_source(bags.arm_bag(tmp_path / 'bag', arm, header_stamps=stamps), arm.model)
+    for _ in range(2):  # it may be read several times
+        np.testing.assert_array_equal(whole(source)['position'][0], stamps[stamps > 0])
+    on_grid(source, arm.model)
+    assert source.notes == ['messages without a stamp (zero) are not used: 52 of /joint_states']
+
+
+def test_a_gap_of_a_day(tmp_path: Path, arm: Truth) -> None:
+    stamps = arm.stamps + np.where(arm.t > 2.5, 86_400_000_000_000, 0)
+    source = open_source(bags.arm_bag(tmp_path / 'bag', arm, header_stamps=stamps), arm.model)
+    grid, rows = on_grid(source, arm.model)
+    assert len(rows) == len(arm.t)
+    assert [segment.start for segment in grid.segments] == pytest.approx([0.0, 86_402.502])
 
 
 @pytest.mark.parametrize('late', ['odom', 'joints'])

@@ -13,6 +13,8 @@ import pytest
 import quad_dynamics as qd
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.simulation import gaits
+from quad_dynamics.simulation.settings import SensorSettings
+from sim_node.repeats import Repeats
 from sim_node.settings import SimNodeSettings
 from sim_node.world import World
 
@@ -132,6 +134,75 @@ def test_world_stops_a_robot_that_diverges(model: Any) -> None:
     assert world.is_damped
 
 
+@pytest.mark.parametrize('noisy', [False, True])
+def test_world_reads_the_same_until_the_next_step(model: Any, noisy: bool) -> None:
+    """A state that is published again, because time is paused, is bit-identical."""
+    sensors = SensorSettings.typical() if noisy else SensorSettings()
+    world = make_world(model, initial_pose='standing', sensors=sensors)
+    for _ in range(3):
+        world.step()
+    first = world.readings()[0]
+    world.torques.clear()  # they have been sent
+    world.forces.clear()
+    again = world.readings()[0]
+    for name, value in vars(first).items():
+        np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
+    world.step()
+    assert not np.array_equal(world.readings()[0].foot_forces, first.foot_forces)
+
+
+def test_world_knows_foot_forces_from_the_first_step_on(model: Any) -> None:
+    world = make_world(model)
+    assert not world.knows_forces
+    world.step()
+    assert world.knows_forces
+    world.place(np.array([0.0, 0.0, 0.5]), np.array([0.0, 0.0, 0.0, 1.0]))
+    assert not world.knows_forces
+    world.step()
+    world.reset()
+    assert not world.knows_forces
+
+
+def test_world_computes_the_first_foot_forces_of_lock_step(model: Any) -> None:
+    world = make_world(model, lock_step=True)
+    assert world.knows_forces
+    before = world.sim.snapshot()
+    forces = world.readings()[0].foot_forces
+    assert world.sim.snapshot() == before
+    assert forces[:, 2].min() > 1.0  # feet of the lying robot rest on the ground
+    world.step()
+    np.testing.assert_array_equal(world.readings()[0].foot_forces, forces)
+
+
+class _Topic:
+    """A publisher as `Repeats` sees it."""
+
+    subscribers = 0
+
+    def get_subscription_count(self) -> int:
+        return self.subscribers
+
+
+def test_a_state_is_repeated_less_and_less_until_a_subscriber_appears() -> None:
+    now, topic = 0.0, _Topic()
+    repeats = Repeats([topic], lambda: now)
+    due, alive = [], 0
+    while now < 20.0:
+        if now > 10.0:
+            topic.subscribers = 1
+        if repeats.is_due():
+            due.append(now)
+        elif repeats.is_alive_due():
+            alive += 1
+        assert 0.0 <= repeats.wait() <= 0.02
+        now += 0.001
+    assert due[0] == 0.0
+    assert len(due) < 70  # 1000 at even intervals
+    assert sum(10.0 < time < 10.2 for time in due) >= 4
+    assert np.diff(due).max() < 0.5  # the viewer shows no older foot forces
+    assert len(due) + alive > 900  # for a controller
+
+
 def test_1000_exceptions_in_a_step_leave_the_node_alive_and_damped(
     ros_domain: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +238,19 @@ def test_1000_exceptions_in_a_step_leave_the_node_alive_and_damped(
 
 
 # ---------------------------------------------------------------- as a process
+
+
+def heard(ear: Any, kind: Any, topic: str) -> list[bytes]:
+    """The messages of a topic from now on."""
+    from quad_dynamics.ros.qos import STREAM
+
+    messages: list[bytes] = []
+
+    def take(raw: bytes) -> None:
+        messages.append(raw)
+
+    ear.node.create_subscription(kind, topic, take, STREAM, raw=True)
+    return messages
 
 
 @pytest.mark.realtime
@@ -233,17 +317,46 @@ def test_services_topics_and_parameters_of_a_running_node(ros_domain: int) -> No
 
 
 @pytest.mark.realtime
+def test_a_node_that_waits_for_commands_is_quiet_about_feet(model: Any, ros_domain: int) -> None:
+    """A recorder that starts with the graph would have hundreds of them while kernels are compiled."""
+    from geometry_msgs.msg import WrenchStamped
+    from node_processes import Process, probe, stamp_of
+    from sensor_msgs.msg import JointState
+
+    from quad_dynamics.ros.messages import joint_state
+
+    with Process('sim_node', wait_for_commands=True, initial_pose='standing'), probe() as ear:
+        forces = heard(ear, WrenchStamped, 'foot_forces/FL_foot')
+        ear.until(lambda: ear.states, 'the first state')
+        ear.listen(0.5)
+        ear.states.clear()
+        ear.listen(2.0)
+        assert 3 <= len(ear.states) <= 8
+        assert {stamp for _, stamp in ear.states} == {0}
+        assert not forces
+        names = model.joint_names
+        ear.publisher(JointState, 'joint_torques').publish(joint_state(names, ['effort']).bytes(0))
+        ear.until(lambda: len(forces) > 10, 'foot forces')
+        assert stamp_of(forces[0]) > 0
+
+
+@pytest.mark.realtime
 def test_a_paused_graph_is_quiet(ros_domain: int) -> None:
-    """The state is repeated 50 times a second, however fast a controller answers."""
+    """joint_states are repeated 50 times a second, however fast a controller answers; the rest seldom."""
+    from nav_msgs.msg import Odometry
     from node_processes import Process, probe
 
     with Process('sim_node', wait_for_commands=True), Process('force_node'), probe() as ear:
         ear.until(lambda: len(ear.states) > 500, 'it runs')
         assert ear.pause(True).success
-        ear.listen(0.5)
+        ear.listen(1.0)
         ear.states.clear()
+        odom = heard(ear, Odometry, 'odom')
         ear.listen(1.0)
         assert 20 < len(ear.states) <= 60
+        assert 1 <= len(odom) <= 10
+        assert len(set(odom)) == 1
+        assert ear.value('force_node', 'faults.stale') in ('', '0')
 
 
 @pytest.mark.realtime

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from quad_dynamics.array_types import Floats, Ints
+from quad_dynamics.bags.cdr_layout import HEAD
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.recordings.bag_messages import Batch, read_batches
+from quad_dynamics.identification.recordings.bag_messages import Batch, read_batches, shape_of
 from quad_dynamics.identification.recordings.recording import Channel, Chunk, Source
 from quad_dynamics.identification.recordings.topics import WORLD_FRAMES, lacking_joints
 from quad_dynamics.model.model import Model
@@ -20,6 +22,7 @@ ODOMETRY = 'nav_msgs/msg/Odometry'
 IMU = 'sensor_msgs/msg/Imu'
 WRENCH = 'geometry_msgs/msg/WrenchStamped'
 TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
+_SIMULATED = 10**9  # a first stamp below is that of a simulation, whose time begins at zero [ns]
 
 
 class Reading(abc.ABC):
@@ -31,6 +34,8 @@ class Reading(abc.ABC):
         source: recording to which they belong; notes are added to it.
         topic: name in the bag.
         dispensable: the topic was not requested; if it is not as expected, it is skipped.
+        first_stamp: first stamp of the topic that is not zero [ns]; 0 if there is none, and the times of
+            recording are used.
     """
 
     kind: str
@@ -39,7 +44,8 @@ class Reading(abc.ABC):
 
     def __init__(self, source: Source, topic: str) -> None:
         self.source, self.topic = source, topic
-        self._stamped: bool | None = None
+        self.first_stamp = 0
+        self.restart()
 
     def check(self, raws: Sequence[bytes]) -> None:  # noqa: B027
         """Check the first messages.
@@ -53,7 +59,38 @@ class Reading(abc.ABC):
 
     def restart(self) -> None:
         """Start again at the first message."""
-        self._stamped = None
+        self._begun = False
+        self._stamped = False  # a message had a stamp
+        self.source.unset.pop(self.topic, None)
+
+    def find_stamp(self, raws: Iterable[bytes]) -> None:
+        """Find the first stamp of the topic, and whether it has any.
+
+        Args:
+            raws: bytes of all its messages; read up to the first with a stamp.
+        """
+        messages = iter(raws)
+        first = next(messages, None)
+        if first is None or not shape_of(first, self.kind).stamped:
+            return
+        for raw in itertools.chain([first], messages):
+            if _has_stamp(raw):
+                self.first_stamp = int(read_batches([raw], self.kind)[0].stamps[0])
+                return
+
+    def is_unset(self, raw: bytes) -> bool:
+        """Whether a message has no stamp, though others have; such messages are counted.
+
+        Simulated time begins at zero: messages with this stamp are valid at the beginning, if the next stamp
+        is close to it.
+        """
+        if not self.first_stamp or _has_stamp(raw):
+            self._stamped = True
+            return False
+        if not self._stamped and self.first_stamp < _SIMULATED:
+            return False
+        self.source.unset[self.topic] += 1
+        return True
 
     def read(self, received: Ints, raws: Sequence[bytes]) -> Chunk:
         """Channels of some messages, in the order of arrival.
@@ -66,14 +103,13 @@ class Reading(abc.ABC):
             ArgumentError: a message is not as expected.
         """
         batches = read_batches(raws, self.kind)
-        if self._stamped is None:
-            self._stamped = any(np.any(batch.stamps != 0) for batch in batches)
-            if not self._stamped:
-                what = 'all stamps are zero' if batches[0].shape.stamped else 'its messages have no stamps'
-                self.source.note(f'{self.topic}: {what}; the times of recording are used')
+        if not self._begun and not self.first_stamp:
+            what = 'all stamps are zero' if batches[0].shape.stamped else 'its messages have no stamps'
+            self.source.note(f'{self.topic}: {what}; the times of recording are used')
+        self._begun = True
         parts: dict[str, list[tuple[Ints, Channel]]] = {}
         for batch in batches:
-            stamps = batch.stamps if self._stamped else received[batch.index]
+            stamps = batch.stamps if self.first_stamp else received[batch.index]
             for key, channel in self.channels(batch, stamps).items():
                 parts.setdefault(key, []).append((batch.index, channel))
         return {key: _in_order(found) for key, found in parts.items()}
@@ -81,6 +117,11 @@ class Reading(abc.ABC):
     @abc.abstractmethod
     def channels(self, batch: Batch, stamps: Ints) -> Chunk:
         """Channels of messages of the same shape."""
+
+
+def _has_stamp(raw: bytes) -> bool:
+    """Whether the stamp of a message with a header is not zero."""
+    return any(raw[HEAD : HEAD + 8])
 
 
 def _in_order(parts: list[tuple[Ints, Channel]]) -> Channel:

@@ -54,6 +54,7 @@ class BagSource(Source):
         if self._suspect:
             self.note('it was damaged and repaired; messages from damaged places are not used')
         self._model, self._chunk = model, round(chunk * 1e9)
+        self._origins: dict[str, str] = {}
         with self._reader() as reader:
             kinds: dict[str, str] = {}
             counts: dict[str, int] = {}
@@ -66,6 +67,8 @@ class BagSource(Source):
             try:
                 self._readings = make_readings(self, model, topics, present)
                 self._check_first(reader)
+                for topic, reading in self._readings.items():
+                    reading.find_stamp(raw for _, _, raw in self._messages(reader, [topic]))
                 self.promised |= {key for one in self._readings.values() for key in one.promises}
             except ArgumentError as error:
                 raise ArgumentError(f'{self.name}: {error}') from error
@@ -134,8 +137,13 @@ class BagSource(Source):
                     yield self._channels(raws)
                     raws = {}
                     end += ((received - end) // self._chunk + 1) * self._chunk
-                raws.setdefault(topic, []).append((received, raw))
+                if not self._readings[topic].is_unset(raw):
+                    raws.setdefault(topic, []).append((received, raw))
             yield self._channels(raws)
+
+    def origin(self, key: str) -> str:
+        """See `Source`."""
+        return self._origins.get(key, key)
 
     def _channels(self, raws: dict[str, list[tuple[int, bytes]]]) -> Chunk:
         """Channels of the messages of a chunk."""
@@ -144,7 +152,9 @@ class BagSource(Source):
             reading: Reading = self._readings[topic]
             received = np.array([time for time, _ in messages], dtype=np.int64)
             try:
-                channels |= reading.read(received, [raw for _, raw in messages])
+                found = reading.read(received, [raw for _, raw in messages])
             except ArgumentError as error:
                 raise ArgumentError(f'{self.name}: {topic}: {error}') from error
+            channels |= found
+            self._origins |= dict.fromkeys(found, topic)
         return channels

@@ -49,7 +49,7 @@ def check_channel(name: str, key: str, channel: Channel, last: int | None, start
         value = channel.values[row, column]
         raise ArgumentError(
             f'{name}: {key}{_of(key, channel, column, model)} is {value} at {_seconds(stamps[row], start)} '
-            f'({len(bad)} such numbers in this part); expected finite numbers'
+            f'({len(bad)} such numbers in this chunk); expected finite numbers'
         )
     if key.startswith('contact/') and np.any(odd := np.abs(channel.values[:, 0] - 0.5) > 0.5):
         row = int(np.argmax(odd))

@@ -11,6 +11,7 @@ _KEPT, _EVERY = 51, 25  # steps whose median is the period, and how often it is 
 _ENOUGH = 10  # steps needed to estimate the period
 _LOST = 1.5  # periods beyond which at least one message is missing
 GAP = 5.0  # periods beyond which data are not interpolated, but end a segment: like `gap` of SignalSettings
+_REPEATED = 'repeated.'  # name of the number of copies of a topic; they are no fault
 # The topic of each channel, for diagnostics.
 _TOPICS = {'position': 'joint_states', 'base': 'odom', 'imu': 'imu'}
 
@@ -23,6 +24,7 @@ class Stream:
         period: typical time between two [ns]; 0 while it is unknown.
         lost: number of missing messages.
         late: messages that arrived after a later one, and were skipped.
+        repeated: copies of the previous message, which were skipped.
         gaps: number of times that are too long for interpolation.
         longest: longest gap [ns].
     """
@@ -30,7 +32,7 @@ class Stream:
     def __init__(self) -> None:
         self.last = -1
         self.period = 0.0
-        self.lost = self.late = self.gaps = self.longest = 0
+        self.lost = self.late = self.repeated = self.gaps = self.longest = 0
         self._steps: deque[int] = deque(maxlen=_KEPT)
         self._count = 0
 
@@ -76,6 +78,10 @@ class Gaps:
         """Add a message that was skipped because a later one had arrived before it."""
         self._stream(channel).late += 1
 
+    def repeat(self, channel: str) -> None:
+        """Add a message that was skipped because it is a copy of the previous one."""
+        self._stream(channel).repeated += 1
+
     def _stream(self, channel: str) -> Stream:
         return self._streams.setdefault(channel, Stream())
 
@@ -87,18 +93,24 @@ class Gaps:
         """Counts for diagnostics, by kind and topic; only those that are not zero."""
         found: dict[str, float] = {}
         for channel, one in sorted(self._streams.items()):
-            topic = _topic(channel)
-            for name, count in (('lost', one.lost), ('late', one.late), ('gaps', one.gaps)):
-                if count:
+            topic = topic_of(channel)
+            for name in ('lost', 'late', 'repeated', 'gaps'):
+                if count := getattr(one, name):
                     found[f'{name}.{topic}'] = found.get(f'{name}.{topic}', 0) + count
             for name, seconds in (('longest_gap', one.longest * 1e-9), ('silent', one.silence(self._now))):
                 if seconds:
                     found[f'{name}.{topic}'] = max(found.get(f'{name}.{topic}', 0.0), seconds)
         return found
 
+    def copies(self) -> dict[str, int]:
+        """Number of messages that were copies of the previous one, by topic."""
+        values = self.values()
+        return {name[len(_REPEATED) :]: int(values[name]) for name in values if name.startswith(_REPEATED)}
+
     def sentence(self) -> str:
         """Description of missing data; '' if there are none."""
-        values, parts = self.values(), []
+        values = {name: value for name, value in self.values().items() if not name.startswith(_REPEATED)}
+        parts = []
         for topic in dict.fromkeys(name.split('.', 1)[1] for name in values):
             words = []
             if lost := values.get(f'lost.{topic}'):
@@ -114,5 +126,6 @@ class Gaps:
         return '; '.join(parts)
 
 
-def _topic(channel: str) -> str:
+def topic_of(channel: str) -> str:
+    """The default topic of a channel."""
     return 'foot_forces' if channel.startswith('force/') else _TOPICS.get(channel, channel)

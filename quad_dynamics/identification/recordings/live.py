@@ -7,13 +7,13 @@ import hashlib
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.recordings.gaps import Gaps
+from quad_dynamics.identification.recordings.gaps import Gaps, topic_of
 from quad_dynamics.identification.recordings.recording import CHUNK_SECONDS, Channel, Chunk, Source
 from quad_dynamics.identification.recordings.topics import Topics
 
@@ -45,6 +45,10 @@ class _Spool:
             self._rows.tofile(self._file)
             self._in_file += _IN_MEMORY
             self._new = 0
+
+    def ends_with(self, stamp: int, values: Floats) -> bool:
+        """Whether this is the newest row."""
+        return stamp == self.last and np.array_equal(self.rows(self.count - 1, 1)[0, 1:], values)
 
     def rows(self, begin: int, count: int) -> Floats:
         """At most `count` rows, starting with the given index."""
@@ -88,7 +92,7 @@ class LiveRecording(Source):
         self.gaps = Gaps()
 
     def add(self, stamp: int, **quantities: Floats) -> None:
-        """Add the quantities of one message.
+        """Add the quantities of one message; a copy of the previous one is only counted.
 
         Args:
             stamp: of the message [ns].
@@ -99,6 +103,9 @@ class LiveRecording(Source):
         """
         channel = next(iter(quantities))  # quantities of one message are missing together
         with self._lock:
+            if self._is_copy(stamp, quantities):
+                self.gaps.repeat(channel)
+                return
             for name, values in quantities.items():
                 spool = self._spools.get(name)
                 if spool is None:
@@ -115,6 +122,15 @@ class LiveRecording(Source):
             if self.first < 0 and 'position' in quantities:
                 self.first = stamp
 
+    def _is_copy(self, stamp: int, quantities: Mapping[str, Floats]) -> bool:
+        """Whether a message has stamp and values of the previous one, as in a paused simulation."""
+        spools = [(self._spools.get(name), values) for name, values in quantities.items()]
+        return all(spool is not None and spool.ends_with(stamp, values) for spool, values in spools)
+
+    def origin(self, key: str) -> str:
+        """See `Source`."""
+        return topic_of(key)
+
     def close(self) -> None:
         """End the recording."""
         with self._lock:
@@ -122,6 +138,8 @@ class LiveRecording(Source):
             self.force_frames = self.measured_frames()
         if missing := self.gaps.sentence():
             self.note(f'while recording, {missing}')
+        if copies := '; '.join(f'{count} of {topic}' for topic, count in self.gaps.copies().items()):
+            self.note(f'messages that repeat the previous one, stamp and values, are not used: {copies}')
 
     def measured_frames(self) -> dict[str, str]:
         """Frames of the feet whose forces were received."""
@@ -167,7 +185,7 @@ class LiveRecording(Source):
 
 
 class Window(Source):
-    """A part of a live recording, as a separate recording."""
+    """A window of a live recording, as a separate recording."""
 
     def __init__(self, recording: LiveRecording, begin: int, end: int) -> None:
         """See `LiveRecording.between`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,7 @@ class Source(abc.ABC):
         name: of the recording, for messages.
         sha256: of its data.
         notes: assumptions; complete when all chunks have been read.
+        unset: messages that were skipped because they have no stamp, by `origin`.
         force_frames: for each foot with a measured force: the link in whose axes it is expressed, '' for the
             world.
         topics: how its messages are interpreted.
@@ -69,12 +71,17 @@ class Source(abc.ABC):
     def __init__(self, name: str, sha256: str, topics: Topics) -> None:
         self.name, self.sha256, self.topics = name, sha256, topics
         self.notes: list[str] = []
+        self.unset: Counter[str] = Counter()
         self.force_frames: dict[str, str] = {}
         self.promised: frozenset[str] = frozenset({'position'})
 
     @abc.abstractmethod
     def chunks(self) -> Iterator[Chunk]:
         """Chunks of all channels, in time order."""
+
+    def origin(self, key: str) -> str:
+        """Where the stamps of a channel come from, for messages: a topic, or the time of a table."""
+        return key
 
     def note(self, text: str) -> None:
         """Add a note, once."""

@@ -49,6 +49,9 @@ ACCELERATION_FIELDS = ('ax', 'ay', 'az', 'dwx', 'dwy', 'dwz')
 IMU_FIELDS = ('qx', 'qy', 'qz', 'qw', 'wx', 'wy', 'wz', 'ax', 'ay', 'az')
 FORCE_FIELDS = ('fx', 'fy', 'fz')
 _LINES = 4096  # lines that are read at once
+_UNITS = {'milliseconds': 1e-3, 'microseconds': 1e-6, 'nanoseconds': 1e-9}
+_LEAST_STEP, _LARGEST_STEP = 4e-4, 0.05  # between two rows of a usual log [s]
+_LARGEST_TIME = 9e9  # that fits into 64 bits in nanoseconds [s]
 
 
 def open_table(path: Path, model: Model, topics: Topics, chunk: float) -> Source:
@@ -68,6 +71,10 @@ class _TableSource(Source):
         if frame and frame not in model.frames:
             raise ArgumentError(f'force_frame is {frame!r}; expected a link of {model.name}')
         self.force_frames = {foot: frame for foot in model.foot_names if model.floating_base}
+
+    def origin(self, key: str) -> str:
+        """See `Source`."""
+        return 'time'
 
 
 class CsvSource(_TableSource):
@@ -104,6 +111,8 @@ class CsvSource(_TableSource):
             line = 2
             while lines := list(islice(file, _LINES)):
                 table = self._numbers(lines, line)
+                if line == 2:
+                    _check_unit(table[:, self._columns['time'][0]], self.name)
                 line += len(lines)
                 if len(table):
                     yield self._chunk(table)
@@ -178,7 +187,26 @@ def _check_base(name: str, found: dict[str, list[int]] | dict[str, Floats], mode
 def _stamps(time: Floats, name: str) -> npt.NDArray[np.int64]:
     if not np.isfinite(time).all():
         raise ArgumentError(f'{name}: time holds a number that is not finite')
+    if np.any(np.abs(time) > _LARGEST_TIME):
+        raise ArgumentError(
+            f'{name}: time is {time[np.argmax(np.abs(time))]:g}; expected seconds, at most {_LARGEST_TIME:g}'
+        )
     return np.rint(time * 1e9).astype(np.int64)
+
+
+def _check_unit(time: Floats, name: str) -> None:
+    """Reject times whose usual step is that of another unit.
+
+    Raises:
+        ArgumentError: they do not look like seconds.
+    """
+    steps = np.diff(time)
+    step = float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 0.0
+    for unit, size in _UNITS.items():
+        if _LEAST_STEP <= step * size <= _LARGEST_STEP < step:
+            raise ArgumentError(
+                f'{name}: time has steps of {step:g}, which looks like {unit}; expected seconds'
+            )
 
 
 class NpzSource(_TableSource):
@@ -258,6 +286,7 @@ class NpzSource(_TableSource):
 
     def chunks(self) -> Iterator[Chunk]:
         """Chunks of rows."""
+        _check_unit(self._arrays['time'], self.name)
         stamps = _stamps(self._arrays['time'], self.name)
         if not len(stamps):
             raise ArgumentError(f'{self.name}: holds no rows; expected one for each time')

@@ -6,7 +6,7 @@ Stamps are assumed to be correct. Values between two stamps are interpolated; a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,12 +72,12 @@ def usual_period(stamps: Ints) -> float:
     steps = steps[steps > 0.0]
     if not len(steps):
         return 0.0
-    middle = float(np.median(steps))
+    middle = float(np.sort(steps)[(len(steps) - 1) // 2])  # one of them, not between two
     return float(np.mean(steps[(steps > 0.5 * middle) & (steps < 1.5 * middle)]))
 
 
 class _Line:
-    """One channel, with its most recent part in memory."""
+    """One channel, with its most recent rows in memory."""
 
     def __init__(self, first: Channel, gap: float, quaternion: slice | None) -> None:
         self._quaternion = quaternion
@@ -92,19 +92,16 @@ class _Line:
         stamps, values = channel.stamps, channel.values
         before = stamps[:0] if self._last is None else np.array([self._last])
         steps = np.diff(np.concatenate([before, stamps]))
-        new = np.ones(len(stamps), dtype=np.bool_)
-        new[len(stamps) - len(steps) :] = steps > 0
         self.check.messages += len(stamps)
-        self.check.doubled += int(np.count_nonzero(~new))
-        self.check.add(steps[steps > 0] * 1e-9, self.period * 1e-9, self.longest * 1e-9)
+        self.check.add(steps * 1e-9, self.period * 1e-9, self.longest * 1e-9)
         if len(stamps):
             self._last = int(stamps[-1])
         if self._quaternion is not None and len(stamps):
             values = values.copy()
             before_it = self.values[-1, self._quaternion] if len(self.values) else None
             values[:, self._quaternion] = continuous(values[:, self._quaternion], before_it)
-        self.stamps = np.concatenate([self.stamps, stamps[new]])
-        self.values = np.concatenate([self.values, values[new]])
+        self.stamps = np.concatenate([self.stamps, stamps])
+        self.values = np.concatenate([self.values, values])
 
     def forget(self, before: int) -> None:
         kept = self.stamps >= before
@@ -127,16 +124,17 @@ class EvenClock:
         Args:
             source: recording.
             model: robot.
-            first: chunk; quantities that are not in it are considered missing.
+            first: chunk with at least three stamps of each channel; quantities that are not in it are
+                considered missing.
             gap: intervals of more than this many periods are gaps.
             slopes: velocities are needed and were not measured; positions are differentiated.
 
         Raises:
-            ArgumentError: too few positions, or a quantity is missing for some joints.
+            ArgumentError: there are no positions, or a quantity is missing for some joints.
         """
         self._source = source
-        if 'position' not in first or len(first['position'].stamps) < 3:
-            raise ArgumentError(f'{source.name}: holds fewer than 3 positions of the joints')
+        if 'position' not in first:
+            raise ArgumentError(f'{source.name}: holds no positions of the joints')
         self.lines = {key: _Line(channel, gap, _QUATERNIONS.get(key)) for key, channel in first.items()}
         self._main = self.lines['position']
         self.period = self._main.period * 1e-9
@@ -149,11 +147,17 @@ class EvenClock:
         self._anchor, self._next = self.start, 0
         self._open = False
 
+    def count_repeated(self, counts: Mapping[str, int]) -> None:
+        """Count the rows of each channel that were left out because their stamp was that of the previous."""
+        for key, line in self.lines.items():
+            line.check.messages += counts.get(key, 0)
+            line.check.doubled += counts.get(key, 0)
+
     def rows(self, chunk: Chunk | None) -> Iterator[tuple[Floats, float | None]]:
         """Rows that a chunk completes, with all quantities in the order of `sizes`.
 
         Args:
-            chunk: None at the end.
+            chunk: without repeated stamps; None at the end.
 
         Yields:
             (n, width) rows, and the time of the first one [s], None if they continue the previous rows.
@@ -193,11 +197,11 @@ class EvenClock:
         time = (self._anchor - self.start + at) * 1e-9
         self._next = last + 1
         edges = np.flatnonzero(np.diff(known.astype(np.int8))) + 1
-        for part in np.split(np.arange(len(at)), edges):
-            if not known[part[0]]:
+        for segment in np.split(np.arange(len(at)), edges):
+            if not known[segment[0]]:
                 self._open = False
                 continue
-            yield rows[part], None if self._open else float(time[part[0]])
+            yield rows[segment], None if self._open else float(time[segment[0]])
             self._open = True
 
     def _values(self, at: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:

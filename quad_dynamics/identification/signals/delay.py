@@ -18,7 +18,13 @@ from scipy.interpolate import CubicSpline
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import make_columns
-from quad_dynamics.identification.signals.delay_rows import BaseRows, ContactRows, JointRows, Parts, Rows
+from quad_dynamics.identification.signals.delay_rows import (
+    BaseRows,
+    ContactRows,
+    JointRows,
+    Rows,
+    SampleChunks,
+)
 from quad_dynamics.identification.signals.sampling import Plan
 
 _FINE = 0.1  # step between candidate delays, relative to the period of the cutoff
@@ -144,25 +150,25 @@ def tried_delays(longest: float, cutoff: float) -> Floats:
     return np.linspace(-longest, longest, 2 * max(count, 3) + 1)
 
 
-def find_delay(parts: Parts, rows: Rows) -> Delay:
+def find_delay(chunks: SampleChunks, rows: Rows) -> Delay:
     """Estimate the delay of one kind of signals.
 
     Args:
-        parts: samples of all recordings.
+        chunks: samples of all recordings.
         rows: creates the equations.
     """
-    tried = tried_delays(parts.longest, parts.cutoff)
+    tried = tried_delays(chunks.longest, chunks.cutoff)
     fit = _Fit(tried, rows.columns.size)
-    for part in parts:
-        equations = rows.equations(part, 0)
+    for chunk in chunks:
+        equations = rows.equations(chunk, 0)
         fit.add(*equations.weighted(tried))
     fit.finish()
     if not fit.rows:
         return _NOT_FOUND
     best, x = fit.best()
-    for part in parts:
-        equations = rows.equations(part, 0)
-        fit.add_rates(*equations.weighted(tried), rows.rates(part, equations, x, float(tried[best])))
+    for chunk in chunks:
+        equations = rows.equations(chunk, 0)
+        fit.add_rates(*equations.weighted(tried), rows.rates(chunk, equations, x, float(tried[best])))
     return fit.delay()
 
 
@@ -178,12 +184,12 @@ def estimate_delays(
         torque_delay: if it is known [s].
         forces: whether forces of all feet were measured.
     """
-    columns, parts = make_columns(plans[0].model), Parts(plans, longest)
+    columns, chunks = make_columns(plans[0].model), SampleChunks(plans, longest)
     force = NO_DELAY
     if forces:
-        force = find_delay(parts, BaseRows(columns)) if force_delay is None else Delay.given(force_delay)
+        force = find_delay(chunks, BaseRows(columns)) if force_delay is None else Delay.given(force_delay)
     if torque_delay is not None:
         return Delays(Delay.given(torque_delay), force)
     unknown = plans[0].model.floating_base and not forces
     rows = ContactRows(columns) if unknown else JointRows(columns, force.value)
-    return Delays(find_delay(parts, rows), force)
+    return Delays(find_delay(chunks, rows), force)

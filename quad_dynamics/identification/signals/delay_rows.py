@@ -27,7 +27,7 @@ _MODEL = 1e-2  # relative error of torques of the model
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SampleChunk:
     """Some samples, and the filtered rows from which they were taken.
 
     Attributes:
@@ -43,7 +43,7 @@ class Part:
     at: Ints
 
 
-class Parts:
+class SampleChunks:
     """A limited number of samples of all recordings, for repeated iteration.
 
     Attributes:
@@ -54,26 +54,26 @@ class Parts:
     def __init__(self, plans: Sequence[Plan], longest: float) -> None:
         self.longest, self.cutoff = longest, plans[0].low_pass.cutoff
         self._plans = plans
-        self._kept: list[Part] = []
+        self._kept: list[SampleChunk] = []
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[SampleChunk]:
         if self._kept:
             yield from self._kept
             return
         few = sum(len(plan.grid) for plan in self._plans) <= _KEPT_ROWS
-        for part in self._made():
+        for chunk in self._made():
             if few:
-                self._kept.append(part)
-            yield part
+                self._kept.append(chunk)
+            yield chunk
 
-    def _made(self) -> Iterator[Part]:
+    def _made(self) -> Iterator[SampleChunk]:
         layout = Samples(self._plans[0].model).layout
         expected = sum(len(plan.grid) // plan.step for plan in self._plans)
         every = max(1, -(-expected // _MOST))
         for plan in self._plans:
             for rows, filtered, at in make_samples(plan, layout, self.longest, self.longest, 0, Counts()):
                 if len(rows[::every]):
-                    yield Part(plan, rows[::every], filtered, at[::every])
+                    yield SampleChunk(plan, rows[::every], filtered, at[::every])
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,39 +123,39 @@ class Rows(abc.ABC):
         self.columns = columns
 
     @abc.abstractmethod
-    def equations(self, part: Part, step: int) -> DelayEquations:
+    def equations(self, chunk: SampleChunk, step: int) -> DelayEquations:
         """Equations of the samples, or of the states some rows later."""
 
-    def rates(self, part: Part, equations: DelayEquations, x: Floats, delay: float) -> Floats:
+    def rates(self, chunk: SampleChunk, equations: DelayEquations, x: Floats, delay: float) -> Floats:
         """(n r,) weighted rates of the predicted values of the shifted signal.
 
         Args:
-            part: samples.
+            chunk: samples.
             equations: of the samples.
             x: (size,) the unknowns.
             delay: for which x was fitted [s].
         """
-        after, before = self.equations(part, 1), self.equations(part, -1)
+        after, before = self.equations(chunk, 1), self.equations(chunk, -1)
         change = (after.Y @ x - after.constant) - (before.Y @ x - before.constant)
         return equations.weigh(0.5 * equations.rate * change[..., None])[:, 0]
 
-    def _raw(self, part: Part, step: int) -> tuple[Equations, Floats, Floats, Floats]:
+    def _raw(self, chunk: SampleChunk, step: int) -> tuple[Equations, Floats, Floats, Floats]:
         """Equations without torques and forces: samples, Y (n, nv, size), and the known part (n, nv)."""
-        samples, model = Samples(part.plan.model), part.plan.model
+        samples, model = Samples(chunk.plan.model), chunk.plan.model
         mode = 'forces' if model.floating_base else 'fixed'
         equations = Equations(samples, self.columns, mode, first_noise(self.columns, False))
-        rows = part.samples.copy()
+        rows = chunk.samples.copy()
         for name in ('tau', 'force', 'dtau', 'dforce'):
             samples.layout.get(rows, name)[...] = 0.0
         if step:
             for name in ('q', 'u', 'du', 'sign'):
-                samples.layout.get(rows, name)[...] = getattr(part.filtered, name)[part.at + step]
+                samples.layout.get(rows, name)[...] = getattr(chunk.filtered, name)[chunk.at + step]
         return equations, rows, *equations.raw(rows)
 
-    def _use(self, part: Part, equations: Equations, rows: Floats) -> Floats:
+    def _use(self, chunk: SampleChunk, equations: Equations, rows: Floats) -> Floats:
         """(n, nv) 1 where a row is used."""
         use = equations.use(rows)
-        use[:, -part.plan.model.nj :] *= part.filtered.unknown[part.at] < _MOVING
+        use[:, -chunk.plan.model.nj :] *= chunk.filtered.unknown[chunk.at] < _MOVING
         return use
 
 
@@ -166,39 +166,39 @@ class JointRows(Rows):
         super().__init__(columns)
         self._force_delay = force_delay
 
-    def equations(self, part: Part, step: int) -> DelayEquations:
+    def equations(self, chunk: SampleChunk, step: int) -> DelayEquations:
         """See `Rows`."""
-        plan, nj = part.plan, part.plan.model.nj
-        equations, rows, Y, constant = self._raw(part, step)
+        plan, nj = chunk.plan, chunk.plan.model.nj
+        equations, rows, Y, constant = self._raw(chunk, step)
         if plan.model.floating_base:
-            force = shifted(part.filtered.force, self._force_delay * plan.grid.rate, part.at + step)
+            force = shifted(chunk.filtered.force, self._force_delay * plan.grid.rate, chunk.at + step)
             constant = constant + np.einsum('nkv,nk->nv', equations.foot_jacobians(rows), force)
         # error of torques: their noise after the filter, and a fraction of their size
         kept = np.sqrt(2.0 * plan.low_pass.cutoff / plan.grid.rate)  # of white noise
         unsure = np.hypot(kept * plan.torque_noise, _MODEL * plan.torque_spread)
-        weights = self._use(part, equations, rows)[:, -nj:] / np.maximum(unsure, 1e-9)
+        weights = self._use(chunk, equations, rows)[:, -nj:] / np.maximum(unsure, 1e-9)
         place = np.broadcast_to(np.eye(nj), (len(rows), nj, nj))
-        signal = part.filtered.tau
-        return DelayEquations(Y[:, -nj:], constant[:, -nj:], place, signal, part.at, plan.grid.rate, weights)
+        signal = chunk.filtered.tau
+        return DelayEquations(Y[:, -nj:], constant[:, -nj:], place, signal, chunk.at, plan.grid.rate, weights)
 
 
 class ContactRows(Rows):
     """All rows, projected off the forces of feet in stance; for forces that were not measured."""
 
-    def equations(self, part: Part, step: int) -> DelayEquations:
+    def equations(self, chunk: SampleChunk, step: int) -> DelayEquations:
         """See `Rows`."""
-        plan, nv, nj = part.plan, part.plan.model.nv, part.plan.model.nj
-        equations, rows, Y, constant = self._raw(part, step)
+        plan, nv, nj = chunk.plan, chunk.plan.model.nv, chunk.plan.model.nj
+        equations, rows, Y, constant = self._raw(chunk, step)
         Y[..., self.columns.slices['bias']] = 0.0
         # unused rows are treated like unknown forces
-        unknown = (1.0 - self._use(part, equations, rows))[..., None] * np.eye(nv)
+        unknown = (1.0 - self._use(chunk, equations, rows))[..., None] * np.eye(nv)
         constraints = np.concatenate([equations.foot_jacobians(rows), unknown], axis=1)
         P = np.eye(nv) - np.linalg.pinv(constraints, rcond=1e-9) @ constraints
         place = np.broadcast_to(np.eye(nv)[:, nv - nj :], (len(rows), nv, nj))
-        signal = part.filtered.tau
-        return DelayEquations(Y, constant, place, signal, part.at, plan.grid.rate, P)
+        signal = chunk.filtered.tau
+        return DelayEquations(Y, constant, place, signal, chunk.at, plan.grid.rate, P)
 
-    def rates(self, part: Part, equations: DelayEquations, x: Floats, delay: float) -> Floats:
+    def rates(self, chunk: SampleChunk, equations: DelayEquations, x: Floats, delay: float) -> Floats:
         """See `Rows`; torques depend on unknown forces, so the rates of the measured torques are used."""
         rate = equations.rate
         later, signal = delay * rate, equations.signal
@@ -210,17 +210,17 @@ class ContactRows(Rows):
 class BaseRows(Rows):
     """The six base rows, which do not contain joint torques."""
 
-    def equations(self, part: Part, step: int) -> DelayEquations:
+    def equations(self, chunk: SampleChunk, step: int) -> DelayEquations:
         """See `Rows`."""
-        equations, rows, Y, constant = self._raw(part, step)
+        equations, rows, Y, constant = self._raw(chunk, step)
         J = equations.foot_jacobians(rows)[..., :6]
         weights = np.broadcast_to(np.repeat([1.0, 1.0 / _ARM], 3), (len(rows), 6))
         return DelayEquations(
             Y[:, :6],
             constant[:, :6],
             np.swapaxes(J, 1, 2),
-            part.filtered.force,
-            part.at,
-            part.plan.grid.rate,
+            chunk.filtered.force,
+            chunk.at,
+            chunk.plan.grid.rate,
             weights,
         )

@@ -113,14 +113,14 @@ class Grid:
         self.segments = made
 
     def windows(self, size: int, overlap: int = 0) -> Iterator[tuple[Segment, int, int, Floats]]:
-        """Parts of segments, each with overlapping rows of its neighbours in the same segment.
+        """Chunks of segments, each with overlapping rows of its neighbours in the same segment.
 
         Args:
-            size: rows of a part.
+            size: rows of a chunk.
             overlap: rows of each neighbour.
 
         Yields:
-            The segment, the first row of the part and one past its last, and rows from `overlap` before (or
+            The segment, the first row of the chunk and one past its last, and rows from `overlap` before (or
             the beginning of the segment) to `overlap` after (or its end).
         """
         for segment in self.segments:

@@ -118,7 +118,7 @@ def rows_at_end(rate: float, cutoff: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """All filtered rows of a part of a segment.
+    """All filtered rows of a chunk of a segment.
 
     Attributes:
         begin: index of the first one in the grid.
@@ -149,10 +149,10 @@ class Filtered:
     spikes: Bools
 
 
-def filtered_parts(plan: Plan) -> Iterator[tuple[Segment, int, int, Filtered]]:
-    """All segments in parts: the segment, first row of the part and one past its last, filtered rows.
+def filtered_chunks(plan: Plan) -> Iterator[tuple[Segment, int, int, Filtered]]:
+    """All segments in chunks: the segment, first row of the chunk and one past its last, filtered rows.
 
-    Results do not depend on where parts begin: each part overlaps its neighbours by the reach of the filters.
+    Results do not depend on where chunks begin: each overlaps its neighbours by the reach of the filters.
     """
     grid = plan.grid
     overlap = plan.low_pass.reach + plan.motion.reach(grid.rate) + 2 * plan.window
@@ -209,7 +209,7 @@ def _around(marks: Bools, window: int) -> Bools:
 def make_samples(
     plan: Plan, layout: SampleLayout, delay: float, force_delay: float, number: int, counts: Counts
 ) -> Iterator[tuple[Floats, Filtered, npt.NDArray[np.int64]]]:
-    """Samples of one recording, part by part.
+    """Samples of one recording, chunk by chunk.
 
     Args:
         plan: settings.
@@ -231,7 +231,7 @@ def make_samples(
     trim += math.ceil(max(abs(delay), abs(force_delay)) * grid.rate)
     numbers = {segment.begin: i for i, segment in enumerate(grid.segments)}
     last: Segment | None = None
-    for segment, begin, end, part in filtered_parts(plan):
+    for segment, begin, end, chunk in filtered_chunks(plan):
         first, stop = segment.begin + trim, segment.end - trim
         wanted = np.arange(first, stop, plan.step)
         wanted = wanted[(wanted >= begin) & (wanted < end)]
@@ -241,16 +241,16 @@ def make_samples(
         if segment is not last:
             counts.segments += 1
             last = segment
-        at = wanted - part.begin
+        at = wanted - chunk.begin
         time = np.asarray(segment.start + (wanted - segment.begin) * grid.period, dtype=np.float64)
         which = number + numbers[segment.begin]
-        yield _rows(plan, layout, part, at, time, which, delay, force_delay, counts), part, at
+        yield _rows(plan, layout, chunk, at, time, which, delay, force_delay, counts), chunk, at
 
 
 def _rows(
     plan: Plan,
     layout: SampleLayout,
-    part: Filtered,
+    chunk: Filtered,
     at: npt.NDArray[np.int64],
     time: Floats,
     number: int,
@@ -260,26 +260,26 @@ def _rows(
 ) -> Floats:
     rate = plan.grid.rate
     late, force_late = delay * rate, force_delay * rate
-    resting = part.unknown[at] > _UNKNOWN
-    unused = resting | part.saturated[at] | part.stopped[at] | part.spikes[at] | plan.idle
+    resting = chunk.unknown[at] > _UNKNOWN
+    unused = resting | chunk.saturated[at] | chunk.stopped[at] | chunk.spikes[at] | plan.idle
     counts.samples += len(at)
     counts.resting += resting.sum(axis=0)
-    counts.saturated += part.saturated[at].sum(axis=0)
-    counts.stopped += part.stopped[at].sum(axis=0)
-    counts.spikes += part.spikes[at].sum(axis=0)
+    counts.saturated += chunk.saturated[at].sum(axis=0)
+    counts.stopped += chunk.stopped[at].sum(axis=0)
+    counts.spikes += chunk.spikes[at].sum(axis=0)
     return layout.join(
         time=time,
         segment=np.full(len(at), float(number)),
-        q=part.q[at],
-        u=part.u[at],
-        du=part.du[at],
-        tau=shifted(part.tau, late, at),
-        sign=part.sign[at],
+        q=chunk.q[at],
+        u=chunk.u[at],
+        du=chunk.du[at],
+        tau=shifted(chunk.tau, late, at),
+        sign=chunk.sign[at],
         use=(~unused).astype(np.float64),
-        force=shifted(part.force, force_late, at),
-        stance=part.stance[at],
-        dtau=_rate_of(part.tau, late, at, rate),
-        dforce=_rate_of(part.force, force_late, at, rate),
+        force=shifted(chunk.force, force_late, at),
+        stance=chunk.stance[at],
+        dtau=_rate_of(chunk.tau, late, at, rate),
+        dforce=_rate_of(chunk.force, force_late, at, rate),
     )
 
 

@@ -118,7 +118,7 @@ def find_stance(
     jumps = _JumpFinder(grid, bool(method))
     before: Bools | None = None
     last: Segment | None = None
-    # some more rows, to detect rises across the border of two parts
+    # some more rows, to detect rises across the border of two chunks
     ahead = math.ceil(_RISE_TIME * grid.rate) + 2
     for segment, begin, end, rows in grid.windows(size, ahead):
         if segment is not last:
