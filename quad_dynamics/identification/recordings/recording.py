@@ -76,6 +76,10 @@ class Source(abc.ABC):
     def chunks(self) -> Iterator[Chunk]:
         """Chunks of all channels, in time order."""
 
+    def origin(self, name: str) -> str:
+        """Where a quantity is from, for messages: the topic of 'odom', 'imu', ..."""
+        return str(getattr(self.topics, name))
+
     def note(self, text: str) -> None:
         """Add a note, once."""
         if text not in self.notes:

@@ -69,6 +69,10 @@ class _TableSource(Source):
             raise ArgumentError(f'force_frame is {frame!r}; expected a link of {model.name}')
         self.force_frames = {foot: frame for foot in model.foot_names if model.floating_base}
 
+    def origin(self, name: str) -> str:
+        """See `Source`."""
+        return {'odom': 'base'}.get(name, name)
+
 
 class CsvSource(_TableSource):
     """A CSV file, read in chunks of lines."""
