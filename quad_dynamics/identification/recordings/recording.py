@@ -102,17 +102,21 @@ def open_source(
             joint.
     """
     place = Path(path)
-    topics = Topics() if topics is None else topics
+    try:
+        return _open(place, model, Topics() if topics is None else topics, chunk)
+    except OSError as error:
+        what = error.strerror or str(error)
+        raise ArgumentError(f'{place}: cannot be read ({what}); expected a bag or a table') from error
+
+
+def _open(place: Path, model: Model, topics: Topics, chunk: float) -> Source:
     if not place.exists():
         raise ArgumentError(f'{place}: does not exist; expected a bag, or a .csv or .npz file')
     if place.is_file() and place.suffix.lower() in _TABLES:
         from quad_dynamics.identification.recordings.table_reader import open_table
 
-        table = open_table(place, model, topics, chunk)
-        for name in topics.named:
-            table.note(f'{name}={getattr(topics, name)} is not used: tables have no topics')
-        return table
-    if place.is_file() and place.suffix.lower() not in _BAGS:
+        return open_table(place, model, topics, chunk)
+    if not place.is_dir() and place.suffix.lower() not in _BAGS:
         expected = 'the folder of a bag, or a file .mcap, .db3, .csv or .npz'
         raise ArgumentError(f'{place}: has the ending {place.suffix!r}; expected {expected}')
     from quad_dynamics.identification.recordings.bag_reader import BagSource
