@@ -18,7 +18,7 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.recordings.topics import WORLD_FRAMES, Topics
 from quad_dynamics.model.model import Model
 
 CHUNK_SECONDS = 10.0  # length of a chunk [s]
@@ -112,6 +112,9 @@ def open_source(
 def _open(place: Path, model: Model, topics: Topics, chunk: float) -> Source:
     if not place.exists():
         raise ArgumentError(f'{place}: does not exist; expected a bag, or a .csv or .npz file')
+    frame = topics.force_frame
+    if frame and frame not in (*WORLD_FRAMES, *model.frames):
+        raise ArgumentError(f"force_frame is {frame!r}; expected 'world', or a link of {model.name}")
     if place.is_file() and place.suffix.lower() in _TABLES:
         from quad_dynamics.identification.recordings.table_reader import open_table
 

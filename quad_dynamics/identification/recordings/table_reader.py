@@ -99,8 +99,6 @@ class _TableSource(Source):
         super().__init__(str(path), digest([path]), topics)
         self._path = path
         frame = '' if topics.force_frame in WORLD_FRAMES else topics.force_frame
-        if frame and frame not in model.frames:
-            raise ArgumentError(f'force_frame is {frame!r}; expected a link of {model.name}')
         self.force_frames = {foot: frame for foot in model.foot_names if model.floating_base}
 
     def origin(self, name: str) -> str:
