@@ -17,6 +17,7 @@ from quad_dynamics.cli.recording_options import (
     load_robot,
     read_signal_settings,
     read_topics,
+    split_words,
 )
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ArgumentError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from quad_dynamics.identification.solvers.plausible import MassRange
 
 _WEIGHED = 0.03  # relative error of a mass given without one
+_FASTEST = 100.0  # largest velocity of Stribeck friction [rad/s]
+_MOST_FOLDS = 100
 
 HELP = 'identify friction and inertia of a robot from recordings and correct its URDF'
 
@@ -148,7 +151,7 @@ def _settings(arguments: argparse.Namespace) -> IdentifySettings:
     from quad_dynamics.identification.pipeline import IdentifySettings
     from quad_dynamics.identification.solvers.solve import SolveSettings
 
-    free = [word for text in arguments.free for word in text.split(',') if word]
+    free = list(split_words('--free', arguments.free))
     stribeck = arguments.stribeck
     if stribeck is not None and free and 'stribeck' not in free:
         free.append('stribeck')
@@ -192,8 +195,8 @@ def _progress(stages: int, quiet: bool) -> Iterator[Callable[[str], None]]:
 
 def _velocity(text: str) -> float:
     value = float(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f'{text} is not a number above 0')
+    if not 0.0 < value <= _FASTEST:
+        raise argparse.ArgumentTypeError(f'{text} is not a number above 0, up to {_FASTEST:g}')
     return value
 
 
@@ -201,15 +204,15 @@ def _mass(text: str) -> MassRange:
     """A mass with its error, such as '15.0+-0.5'; the error defaults to 3 %."""
     from quad_dynamics.identification.solvers.plausible import MassRange
 
-    middle, _, off = text.replace('±', '+-').partition('+-')
+    middle, given, off = text.replace('±', '+-').partition('+-')
     try:
         mass = float(middle)
-        error = float(off) if off else _WEIGHED * mass
+        error = float(off) if given else _WEIGHED * mass
     except ValueError:
         mass = error = math.nan
     if not 0.0 < error < mass < math.inf:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a mass; expected a value and its error in kg, such as '15.0+-0.5'"
+            f"{text!r} is not a mass; expected a value and its error in kg, both above 0, such as '15.0+-0.5'"
         )
     return MassRange(mass - error, mass + error)
 
@@ -222,6 +225,6 @@ def _trust(text: str) -> float:
 
 
 def _folds(text: str) -> int:
-    if int(text) < 2:
-        raise argparse.ArgumentTypeError(f'{text} is not a whole number of at least 2')
+    if not 2 <= int(text) <= _MOST_FOLDS:
+        raise argparse.ArgumentTypeError(f'{text} is not a whole number from 2 to {_MOST_FOLDS}')
     return int(text)

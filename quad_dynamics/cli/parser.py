@@ -29,6 +29,18 @@ class CommandParser(argparse.ArgumentParser):
             self.error(self._unknown(extras))
         return found, extras
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Convert a value. argparse would name the converting function if it does not understand the text."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            if not isinstance(error.__context__, (TypeError, ValueError)):
+                raise
+            result = getattr(action.type, '__annotations__', {}).get('return')
+            whole = action.type is int or result in ('int', int)
+            kind = 'a whole number' if whole else 'a number'
+            raise argparse.ArgumentError(action, f'{arg_string!r} is not {kind}') from error
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Reject values that are not among the choices. argparse calls this for options and commands."""
         if action.choices is None or value in action.choices:

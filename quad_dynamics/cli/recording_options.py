@@ -6,17 +6,23 @@ from __future__ import annotations
 import argparse
 import math
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from quad_dynamics.cli.robot_options import add_xacro_option, xacro_args
 from quad_dynamics.errors import ArgumentError, ModelWarning
 from quad_dynamics.identification.equations.modes import AUTO, MODES
 from quad_dynamics.model.loading import load_model
+from quad_dynamics.parameters.parameter import unknown
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.recordings.topics import Topics
     from quad_dynamics.identification.signals.signal_settings import SignalSettings
     from quad_dynamics.model.model import Model
+
+_NUMBERS = ('kp', 'kd', 'effort_scale')
+_OTHERS = ('torque', *_NUMBERS, 'force_frame')  # names of --topic besides those of topics
+_LONGEST_DELAY = 0.1  # [s]
 
 # Shared part of the descriptions.
 RECORDINGS = """\
@@ -66,7 +72,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     add(
         '--delay',
         metavar='S',
-        type=_number_or_auto,
+        type=_delay_or_auto,
         help='delay of torques with respect to positions [s] (default: auto, estimated)',
     )
     add(
@@ -102,20 +108,39 @@ def read_topics(arguments: argparse.Namespace) -> Topics:
     """The topics of the options.
 
     Raises:
-        ArgumentError: no '=', or an unknown name.
+        ArgumentError: no '=', an unknown name, a name that is given twice, or an invalid value.
     """
     from quad_dynamics.identification.recordings.topics import TOPICS, Topics
 
-    given: dict[str, Any] = {
-        'still': tuple(word for text in arguments.still for word in text.split(',') if word)
-    }
+    given: dict[str, Any] = {}
     for text in arguments.topic:
         name, equals, value = text.partition('=')
         if not equals:
             raise ArgumentError(f'--topic is {text!r}; expected NAME=TOPIC, such as odom=/robot/odom')
-        given[name] = _numbers(name, value) if name in ('kp', 'kd', 'effort_scale') else value
+        if name not in (*TOPICS, *_OTHERS):
+            raise ArgumentError(unknown('--topic: ', 'name', name, (*TOPICS, *_OTHERS)))
+        if name in given:
+            raise ArgumentError(f'--topic {name} is given more than once; expected it once')
+        given[name] = _numbers(name, value) if name in _NUMBERS else value
     given['required'] = tuple(name for name in TOPICS if given.get(name))
-    return Topics.from_dict(given)
+    still = split_words('--still', arguments.still)
+    try:
+        return Topics.from_dict({**given, 'still': still})
+    except ArgumentError as error:
+        raise ArgumentError(f'--topic: {error}') from error
+
+
+def split_words(option: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Words of an option, separated by spaces or commas.
+
+    Raises:
+        ArgumentError: a text has none.
+    """
+    words = [[word.strip() for word in text.split(',') if word.strip()] for text in texts]
+    for text, found in zip(texts, words, strict=True):
+        if not found:
+            raise ArgumentError(f'{option} is {text!r}; expected names')
+    return tuple(word for found in words for word in found)
 
 
 def read_signal_settings(arguments: argparse.Namespace) -> SignalSettings:
@@ -147,6 +172,15 @@ def _number_or_auto(text: str) -> float | None:
     value = float(text)
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f'{text} is not a finite number')
+    return value
+
+
+def _delay_or_auto(text: str) -> float | None:
+    value = _number_or_auto(text)
+    if value is not None and abs(value) > _LONGEST_DELAY:
+        raise argparse.ArgumentTypeError(
+            f'{text} is not a delay from {-_LONGEST_DELAY:g} to {_LONGEST_DELAY:g} s'
+        )
     return value
 
 

@@ -45,7 +45,7 @@ REFUSED = [
     (['--real-time-factor', '0.01'], 'real_time_factor is 0.01; expected 0'),
     (['--seed', '-1'], 'seed is -1'),
     (['--port', '99999'], 'port is 99999; expected a whole number from 0 to 65535'),
-    (['--port', '80x'], "--port: invalid int value: '80x'"),
+    (['--port', '80x'], "--port: '80x' is not a whole number"),
     (['--host', '192.0.2.1'], '--host 192.0.2.1: '),  # an address that no machine has (RFC 5737)
     (['--namespace', 'a-b'], "--namespace 'a-b': "),
     (['--duration', '-1'], '--duration: -1 is not a number above 0'),

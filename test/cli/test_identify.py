@@ -187,8 +187,24 @@ def test_nothing_is_overwritten(bags: Path, tmp_path: Path, capsys: pytest.Captu
     ('options', 'words'),
     [
         (['--topic', 'odom'], "--topic is 'odom'; expected NAME=TOPIC"),
-        (['--topic', 'odum=/x'], "unknown key 'odum'"),
+        (['--topic', 'odum=/x'], "--topic: unknown name 'odum' (did you mean 'odom'?); expected one of"),
+        (['--topic', 'required=odom'], "--topic: unknown name 'required'"),
+        (['--topic', 'still=joint1'], "--topic: unknown name 'still'"),
+        (['--topic', 'odom=a', '--topic', 'odom=b'], '--topic odom is given more than once'),
         (['--topic', 'kp=a'], "--topic kp is 'a'; expected one number"),
+        (['--topic', 'kp=-1'], '--topic: kp is (-1.0,); expected a list of numbers of at least 0'),
+        (['--topic', 'effort_scale='], "--topic effort_scale is ''; expected one number, or one per joint"),
+        (['--topic', 'effort_scale=nan'], '--topic: effort_scale is (nan,); expected a list of numbers'),
+        (['--topic', 'effort_scale=0'], '--topic: effort_scale is [0.0]; expected numbers other than 0'),
+        (['--topic', 'effort_scale=1,2,3'], 'effort_scale has 3 numbers; expected 1, or one for each of 2'),
+        (['--topic', 'torque=x'], "--topic: torque is 'x'; expected one of 'auto'"),
+        (['--topic', 'force_frame=x'], "force_frame is 'x'; expected 'world', or a link of two_link_arm"),
+        (['--topic', 'foot_forces=/x'], "has no topic '/x' of geometry_msgs/msg/WrenchStamped"),
+        (['--still', 'finger'], "still is 'finger'; expected a joint of ['joint1', 'joint2']"),
+        (['--still', ','], "--still is ','; expected names"),
+        (['--free', ''], "--free is ''; expected names"),
+        (['--imu'], "base is 'imu', but that of two_link_arm is fixed"),
+        (['--cutoff', '1e6'], 'cutoff is 1e+06 Hz; expected at most 200 Hz'),
         (['--topic', 'joint_states=nowhere'], 'nowhere'),
         (['--free', 'joint3'], "unknown word 'joint3'"),
         (['--free', 'payload'], 'the base is fixed'),
@@ -223,6 +239,39 @@ def test_bad_recordings(bags: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_wrong_usage(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(['identify', *options]) == 2
     complaint(capsys)
+
+
+@pytest.mark.parametrize(
+    ('option', 'words'),
+    [
+        *((f'--mass={x}', f"--mass: '{x}' is not a mass") for x in ('15+-', 'nan', 'inf', '-3', '0', '')),
+        *(
+            (f'--mass={x}', f"--mass: '{x}' is not a mass")
+            for x in ('15+-0', '15+-20', '15+-nan', '15+-1+-2')
+        ),
+        *(
+            (f'--trust={x}', f'--trust: {x} is not a number above 0, up to')
+            for x in ('0', 'nan', '-1', '1e9')
+        ),
+        *((f'--cutoff={x}', f'--cutoff: {x} is not a') for x in ('0', '-1', 'nan', 'inf')),
+        *((f'--delay={x}', f'--delay: {x} is not a') for x in ('nan', 'inf', '0.2', '-5')),
+        *(
+            (f'--folds={x}', f'--folds: {x} is not a whole number from 2 to 100')
+            for x in ('0', '1', '-3', '1000')
+        ),
+        *(
+            (f'--stribeck={x}', f'--stribeck: {x} is not a number above 0, up')
+            for x in ('0', '-1', 'nan', '1e300')
+        ),
+        *((f'--{name}=abc', f"--{name}: 'abc' is not a number") for name in ('trust', 'cutoff', 'stribeck')),
+        ('--delay=abc', "--delay: 'abc' is not a number"),
+        ('--folds=2.5', "--folds: '2.5' is not a whole number"),
+    ],
+)
+def test_odd_numbers(option: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Usage errors that name the option and what is expected, not a function of ours."""
+    assert main(['identify', 'x', '--robot', 'two_link_arm', option]) == 2
+    assert words in complaint(capsys)
 
 
 @pytest.mark.parametrize('command', ['identify', 'residual'])

@@ -15,6 +15,7 @@ import pytest
 from identification_bags import Truth, arm_bag, arm_truth, joint_states, quadruped_truth, write
 from rosbags.rosbag2 import Reader
 from scipy.signal import lfilter
+from scipy.spatial.transform import Rotation
 
 from quad_dynamics.bags.repair import repair
 from quad_dynamics.bags.topics import Topic
@@ -23,6 +24,7 @@ from quad_dynamics.cli.recording_options import add_recording_options, read_topi
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.recording import open_source
 from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.signals.even_log import read_log
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.signals import collect
 
@@ -38,11 +40,11 @@ def run(path: Path, model: Any, topics: Topics | None = None, **settings: Any) -
 
 def refused(path: Path, model: Any, message: str, topics: Topics | None = None, **settings: Any) -> None:
     """It is refused with this message, which begins with the name of the bag; nothing in it was changed."""
-    before = {file: file.read_bytes() for file in sorted(path.rglob('*')) if file.is_file()}
+    before = {file: file.read_bytes() for file in [path, *sorted(path.rglob('*'))] if file.is_file()}
     with pytest.raises(ArgumentError, match=message) as caught:
         run(path, model, topics, **settings)
     assert str(caught.value).startswith(str(path))
-    assert {file: file.read_bytes() for file in sorted(path.rglob('*')) if file.is_file()} == before
+    assert {file: file.read_bytes() for file in before} == before
 
 
 def bag(tmp_path: Path, truth: Truth, q: Any = None, u: Any = None, tau: Any = None, **options: Any) -> Path:
@@ -191,7 +193,7 @@ def test_stamps_that_are_all_the_same(tmp_path: Path, arm: Truth) -> None:
         (1e9, 0.0, r'steps of 2e\+06, which looks like nanoseconds'),
         (0.0, 3.0, 'time has 1 different time in 2500 rows of position'),
         (np.nan, 0.0, 'time holds a number that is not finite'),
-        (1e-3, 1e12, r'time is 1e\+12; expected seconds, at most 9e\+09'),
+        (1e-3, 1e12, r'time reaches 1e\+12; expected seconds, at most 9e\+09'),
     ],
 )
 def test_times_of_a_table_that_are_not_seconds(
@@ -343,19 +345,201 @@ def test_noisy_and_coarse_velocities_are_fine(tmp_path: Path, seed: int) -> None
     assert len(samples) > 0
 
 
-@pytest.mark.parametrize('wrong', [False, True])
-def test_a_twist_that_is_no_derivative_is_told(tmp_path: Path, wrong: bool) -> None:
-    """Odometry whose linear velocity is twice as large: the pose is used, and that is said."""
-    truth = quadruped_truth(duration=4.0, rate=200.0)
-    moved = replace(truth, u=truth.u * np.where(np.arange(18) < 3, 2.0, 1.0)) if wrong else truth
-    folder = write(tmp_path / 'bag', bags.quadruped_messages(truth) + bags.odometry(moved))
-    samples, report = run(folder, truth.model)
-    words = (
-        'odometry: linear velocity is 2.00 times the derivative of the position; the pose is differentiated'
-    )
-    assert any(note.startswith(words) for note in report.sources[0].notes) == wrong
+# ---------------------------------------------------------------- motion of the base
+
+
+@pytest.fixture(scope='module')
+def sway() -> Truth:
+    """It turns by up to 0.4 rad about each axis."""
+    return quadruped_truth(duration=6.0, rate=200.0)
+
+
+def table(path: Path, truth: Truth, base: Any = None, **arrays: Any) -> Path:
+    """A table of a quadruped with odometry and without velocities of joints."""
+    made = {'time': truth.t, 'position': truth.q[:, 7:], 'effort': truth.tau}
+    made |= {'joint_names': np.array(truth.model.joint_names), 'foot_names': np.array(truth.model.foot_names)}
+    np.savez(path, **made | {'base': base_of(truth) if base is None else base} | arrays)
+    return path
+
+
+def base_of(truth: Truth) -> Any:
+    """(n, 13) pose in the world, twist in base axes."""
+    v = Rotation.from_quat(truth.q[:, 3:7]).inv().apply(truth.u[:, :3])
+    return np.hstack([truth.q[:, :7], v, truth.u[:, 3:6]])
+
+
+def imu_of(truth: Truth) -> Any:
+    """(n, 10) orientation, angular velocity, specific force in base axes."""
+    force = Rotation.from_quat(truth.q[:, 3:7]).inv().apply(truth.du[:, :3] - truth.model.gravity)
+    return np.hstack([truth.q[:, 3:7], truth.u[:, 3:6], force])
+
+
+def factors(linear: float, angular: float) -> Any:
+    return np.r_[np.ones(7), np.full(3, linear), np.full(3, angular)]
+
+
+@pytest.mark.parametrize(
+    ('linear', 'angular', 'message'),
+    [
+        (2.0, 1.0, 'the linear velocity is 2 times the derivative of the position; expected 1. Its unit'),
+        (1.0, 0.5, 'the angular velocity is 0.5 times the derivative of the orientation; expected 1'),
+        (1.4, 1.4, 'is 1.4 times .* is 1.4 times .* Time stamps may be scaled by the same factor'),
+        (1.0, 57.3, 'is 57.3 times .* It looks like degrees per second; expected rad/s'),
+        (-1.0, -1.0, 'is -1 times .* Its sign is wrong'),
+    ],
+)
+def test_a_twist_that_is_no_derivative(
+    tmp_path: Path, sway: Truth, linear: float, angular: float, message: str
+) -> None:
+    """The topic, the factor and likely causes are told, and how to do without; then the pose is used."""
+    path = table(tmp_path / 'log.npz', sway, base_of(sway) * factors(linear, angular))
+    refused(path, sway.model, f': base: .*{message}.*{HINT}')
+    samples, report = run(path, sway.model, velocity='positions')
+    assert any('velocities of the base are ignored' in note for note in report.sources[0].notes)
     u = samples.layout.get(samples.all(), 'u')[:, :3]
-    assert np.sqrt(np.mean(u**2)) == pytest.approx(np.sqrt(np.mean(truth.u[:, :3] ** 2)), rel=0.2)
+    assert np.sqrt(np.mean(u**2)) == pytest.approx(np.sqrt(np.mean(sway.u[:, :3] ** 2)), rel=0.2)
+
+
+def test_the_topic_of_a_wrong_twist_is_named(tmp_path: Path, sway: Truth) -> None:
+    moved = replace(sway, u=sway.u * np.where(np.arange(18) < 3, 2.0, 1.0))
+    messages = bags.quadruped_messages(sway) + bags.odometry(moved, '/dog/odom')
+    topics = Topics(odom='/dog/odom')
+    refused(write(tmp_path / 'bag', messages), sway.model, ': /dog/odom: the linear velocity is 2', topics)
+
+
+@pytest.mark.parametrize(
+    ('kinds', 'message'),
+    [
+        (('linear', 'angular'), 'the linear and the angular velocity are given in world axes: only there'),
+        (('linear',), 'the linear velocity is given in world axes'),
+        (('angular',), 'the angular velocity is given in world axes'),
+    ],
+)
+@pytest.mark.parametrize('late', [0, 20])
+def test_a_twist_in_world_axes(
+    tmp_path: Path, sway: Truth, kinds: tuple[str, ...], message: str, late: int
+) -> None:
+    base, R = base_of(sway), Rotation.from_quat(sway.q[:, 3:7])
+    for kind in kinds:
+        columns = slice(7, 10) if kind == 'linear' else slice(10, 13)
+        base[:, columns] = R.apply(base[:, columns])
+    base[:, 7:] = np.roll(base[:, 7:], late, axis=0)
+    path = table(tmp_path / 'log.npz', sway, base)
+    refused(path, sway.model, f'{message}.*expected the axes of the base.*{HINT}')
+
+
+def test_a_twist_in_the_axes_of_a_camera(tmp_path: Path, sway: Truth) -> None:
+    """z forwards, x to the right."""
+    order = [0, 1, 2, 3, 4, 5, 6, 8, 9, 7, 11, 12, 10]
+    base = base_of(sway)[:, order] * np.r_[np.ones(7), -1.0, -1.0, 1.0, -1.0, -1.0, 1.0]
+    path = table(tmp_path / 'log.npz', sway, base)
+    refused(
+        path, sway.model, 'velocity are not the derivative of the pose, but would be in axes that are tur'
+    )
+
+
+def test_a_twist_that_is_not_filled_in_is_not_used(tmp_path: Path, sway: Truth) -> None:
+    path = table(tmp_path / 'log.npz', sway, base_of(sway) * factors(0.0, 0.0))
+    samples, report = run(path, sway.model)
+    for kind in ('linear', 'angular'):
+        note = f'base: the {kind} velocity is zero throughout; the pose is differentiated'
+        assert note in report.sources[0].notes
+    assert np.abs(samples.layout.get(samples.all(), 'u')[:, :3]).max() > 0.1
+
+
+def odometry_errors(base: Any, which: str, rng: np.random.Generator) -> Any:
+    """Odometry with errors that sensors have."""
+    made, n = base.copy(), len(base)
+    if which == 'noise':
+        made[:, :3] += 2e-3 * rng.normal(size=(n, 3))
+        turn = Rotation.from_rotvec(2e-3 * rng.normal(size=(n, 3)))
+        made[:, 3:7] = (Rotation.from_quat(made[:, 3:7]) * turn).as_quat()
+        made[:, 7:] += 0.1 * rng.normal(size=(n, 6))
+    elif which == 'noisy twist':
+        made[:, 7:] += 0.5 * rng.normal(size=(n, 6))
+    elif which == 'drift':
+        made[:, :3] += np.cumsum(2e-4 * rng.normal(size=(n, 3)), axis=0)
+    elif which == 'jumps':  # a map that is corrected every second
+        made[:, :3] += np.repeat(np.cumsum(0.02 * rng.normal(size=(n // 200, 3)), axis=0), 200, axis=0)
+    elif which == 'slow':  # 40 Hz, held
+        made = made[np.arange(n) // 5 * 5]
+    elif which in ('late', 'early'):
+        made[:, 7:] = np.roll(made[:, 7:], 20 if which == 'late' else -20, axis=0)
+    return made
+
+
+@pytest.mark.parametrize('size', [0.2, 0.02, 2e-3, 1e-5])
+@pytest.mark.parametrize('which', ['none', 'noise', 'noisy twist', 'drift', 'jumps', 'slow', 'late', 'early'])
+def test_odometry_with_errors_is_fine(tmp_path: Path, size: float, which: str) -> None:
+    """Whether the base moves much or hardly at all."""
+    truth = quadruped_truth(duration=6.0, rate=200.0)
+    still = quadruped_truth(duration=6.0, rate=200.0, size=size)
+    base = odometry_errors(base_of(still), which, np.random.default_rng(1))
+    path = table(tmp_path / 'log.npz', truth, base)
+    read_log(open_source(path, truth.model), truth.model, SignalSettings(), None)
+
+
+@pytest.mark.parametrize('scale', [2.0, 0.5])
+@pytest.mark.parametrize('evidence', ['twist', 'gyro', 'forces', 'acceleration'])
+def test_scaled_time_without_velocities_of_joints(
+    tmp_path: Path, sway: Truth, scale: float, evidence: str
+) -> None:
+    """Whatever does not depend on time tells it."""
+    base, more, settings = base_of(sway) * factors(0.0, 0.0), {}, {}
+    message = f'is {scale:g} times the derivative of the orientation.*Time stamps may be scaled'
+    if evidence == 'twist':
+        base = base_of(sway)
+    elif evidence == 'gyro':
+        more, settings = {'imu': imu_of(sway)}, {'base': 'imu'}
+    elif evidence == 'forces':
+        more, message = (
+            {'force': sway.force},
+            'vertical foot forces change by (4|0.25).* stamps may be scaled',
+        )
+    else:
+        more, message = {'acceleration': sway.du[:, 6:]}, 'accelerations of the joints are (4|0.25).* times'
+    path = table(tmp_path / 'log.npz', sway, base, **more)
+    run(path, sway.model, **settings)
+    path = table(tmp_path / 'log.npz', sway, base, time=scale * sway.t, **more)
+    refused(path, sway.model, message, **settings)
+
+
+@pytest.mark.parametrize(
+    ('wrong', 'message'),
+    [
+        ('in g', 'the mean acceleration is .* m/s.2 in world axes; expected about .*9.81.*: the specific'),
+        ('without gravity', 'the mean acceleration is .* with gravity'),
+        ('sign', 'the mean acceleration is .* with gravity'),
+        ('degrees', 'angular velocity is 57.3 times .* It looks like degrees per second'),
+        ('world', 'the angular velocity is given in world axes'),
+    ],
+)
+def test_an_imu_with_other_units_or_axes(tmp_path: Path, sway: Truth, wrong: str, message: str) -> None:
+    imu, R = imu_of(sway), Rotation.from_quat(sway.q[:, 3:7])
+    if wrong == 'in g':
+        imu[:, 7:] /= 9.81
+    elif wrong == 'without gravity':
+        imu[:, 7:] += R.inv().apply(np.array(sway.model.gravity))
+    elif wrong == 'sign':
+        imu[:, 7:] *= -1.0
+    elif wrong == 'degrees':
+        imu[:, 4:7] *= 180.0 / np.pi
+    else:
+        imu[:, 4:7] = R.apply(imu[:, 4:7])
+    path = table(tmp_path / 'log.npz', sway, imu=imu)
+    refused(path, sway.model, f': imu: .*{message}', base='imu')
+
+
+@pytest.mark.parametrize('size', [0.2, 2e-3])
+def test_an_imu_with_errors_is_fine(tmp_path: Path, sway: Truth, size: float) -> None:
+    rng = np.random.default_rng(2)
+    imu = imu_of(quadruped_truth(duration=6.0, rate=200.0, size=size))
+    turn = Rotation.from_rotvec(2e-3 * rng.normal(size=(len(imu), 3)))
+    imu[:, :4] = (Rotation.from_quat(imu[:, :4]) * turn).as_quat()
+    imu[:, 4:7] += 0.02 * rng.normal(size=(len(imu), 3)) + 5e-3
+    imu[:, 7:] += 0.3 * rng.normal(size=(len(imu), 3)) + 0.1
+    path = table(tmp_path / 'log.npz', sway, imu=imu)
+    read_log(open_source(path, sway.model), sway.model, SignalSettings(base='imu'), None)
 
 
 # ---------------------------------------------------------------- topics that were named

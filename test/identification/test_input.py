@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import quad_dynamics as qd
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.bag_messages import read_batches
 from quad_dynamics.identification.recordings.recording import Source, open_source
-from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.recordings.topics import TOPICS, Topics
 from quad_dynamics.identification.signals.grid_reader import make_grid
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 
@@ -470,6 +471,10 @@ def test_npz_and_csv_of_a_quadruped(tmp_path: Path, quadruped: Truth) -> None:
         assert len(found['effort'][0]) == n
 
 
+HEADER = 'time,joint1.position,joint2.position,joint1.effort,joint2.effort\n'
+ROWS = ''.join(f'{0.002 * i:.3f},{np.sin(0.01 * i)},{np.cos(0.01 * i)},1.5,0.5\n' for i in range(1500))
+
+
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
@@ -477,17 +482,49 @@ def test_npz_and_csv_of_a_quadruped(tmp_path: Path, quadruped: Truth) -> None:
             'time,joint1.position\n0,0\n',
             r"lacks the columns \['joint2.position'\]; it has \['time', 'joint1.pos",
         ),
-        ('time,joint1.position,joint2.position\n', 'holds no numbers'),
-        ('time,joint1.position,joint2.position\n0,1\n', 'line 2 has 2 columns; expected 3'),
-        ('time,joint1.position,joint2.position\n0,1,x\n', "line 2: could not convert string to float: 'x'"),
-        ('t,joint1.position,joint2.position\n0,1,2\n', r"lacks the columns \['time'\]"),
+        ('', 'has no column names; expected them in the first line'),
+        ('\n\n', 'has no column names; expected them in the first line'),
+        (HEADER, 'holds no numbers; expected a line for each time'),
+        (HEADER + '\n\n', 'holds no numbers; expected a line for each time'),
+        (HEADER + '0,1,2,3,4\n', 'time has 1 different time in 1 row of position; expected at least 3'),
+        (HEADER + '0,1\n', 'line 2 has 2 columns; expected 5'),
+        (HEADER + ROWS + '9,1,2,3,4,5\n', 'line 1502 has 6 columns; expected 5'),
+        (HEADER + '0,1,x,3,4\n', "line 2: joint2.position is 'x'; expected a number"),
+        (HEADER + '"0","1","2","3","4"\n', """line 2: time is '"0"'; expected a number"""),
+        (HEADER + 'inf,1,2,3,4\n' + ROWS, 'time holds a number that is not finite'),
+        (HEADER + '1.7e18,1,2,3,4\n', r'time reaches 1.7e\+18; expected seconds, at most 9e\+09'),
+        (HEADER + '0,1,2,3,4\n' * 2000, 'time has 1 different time in 2000 rows'),
+        ('t' + HEADER[4:] + ROWS, r"lacks the columns \['time'\]"),
+        (HEADER.replace('joint2.effort', 'time') + ROWS, r"has the columns \['time'\] more than once"),
+        (HEADER.replace('2.effort', '1.effort') + ROWS, r"has the columns \['joint1.effort'\] more than"),
+        (
+            (HEADER + ROWS).replace(',', ';'),
+            'columns are separated by semicolons; expected commas, and points',
+        ),
+        ((HEADER + ROWS).replace(',', '\t'), 'columns are separated by tabs; expected commas'),
+        (HEADER + ROWS.replace('.', ','), 'line 2 has 10 columns; expected 5, and points in numbers'),
+        ((HEADER + ROWS).encode('utf-16'), 'is text in UTF-16.*; expected a CSV file, text in UTF-8'),
+        ((HEADER + ROWS).encode('utf-16-le'), 'holds binary data; expected a CSV file'),
+        (bytes(range(256)) * 40, 'holds binary data; expected a CSV file, text in UTF-8'),
+        (bytes(range(128, 256)) * 40, 'is not text in UTF-8 .*; expected a CSV file'),
+        ((HEADER + ROWS).encode() + b'\xe9,1,2,3,4\n', 'is not text in UTF-8 .*; expected a CSV file'),
     ],
 )
-def test_bad_csv(tmp_path: Path, arm: Truth, text: str, message: str) -> None:
+def test_bad_csv(tmp_path: Path, arm: Truth, text: str | bytes, message: str) -> None:
     path = tmp_path / 'log.csv'
-    path.write_text(text)
-    with pytest.raises(ArgumentError, match=message):
-        list(open_source(path, arm.model).chunks())
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ArgumentError, match=message) as caught:
+        on_grid(open_source(path, arm.model), arm.model)
+    assert str(caught.value).startswith(f'{path}: ')
+
+
+def test_other_columns_may_hold_text_and_the_file_a_byte_order_mark(tmp_path: Path, arm: Truth) -> None:
+    path = tmp_path / 'log.csv'
+    lines = [f'walk,{row}' for row in ROWS.splitlines()]
+    path.write_text('\n'.join([f'remark,{HEADER.strip()}', *lines, '']), encoding='utf-8-sig')
+    found = whole(open_source(path, arm.model))
+    assert found['position'][1].shape == (1500, 2)
+    np.testing.assert_array_equal(found['effort'][1], [[1.5, 0.5]] * 1500)
 
 
 def test_bad_npz(tmp_path: Path, arm: Truth) -> None:
@@ -495,14 +532,150 @@ def test_bad_npz(tmp_path: Path, arm: Truth) -> None:
     path.write_bytes(b'PK\x03\x04 no zip')
     with pytest.raises(ArgumentError, match='cannot be read'):
         open_source(path, arm.model)
-    np.savez(path, time=arm.t, position=arm.q, joint_names=['joint1', 'elbow'])
-    with pytest.raises(
-        ArgumentError, match=r"joint_names lacks the joints \['joint2'\]; it has \['joint1', 'elbow'\]"
-    ):
-        open_source(path, arm.model)
-    np.savez(path, time=arm.t[1:], position=arm.q, joint_names=list(arm.model.joint_names))
-    with pytest.raises(ArgumentError, match=r"'position' has the shape \(2500, 2\); expected \(2499, 2\)"):
-        open_source(path, arm.model)
     np.savez(path, position=arm.q)
     with pytest.raises(ArgumentError, match="lacks the array 'time'"):
         open_source(path, arm.model)
+
+
+def arm_arrays(arm: Truth) -> dict[str, Any]:
+    names = np.array(arm.model.joint_names)
+    return {'time': arm.t, 'position': arm.q, 'effort': arm.tau, 'joint_names': names}
+
+
+@pytest.mark.parametrize(
+    ('key', 'array', 'message'),
+    [
+        (
+            'joint_names',
+            ['joint1', 'elbow'],
+            r"joint_names lacks the joints \['joint2'\]; it has \['joint1', 'el",
+        ),
+        ('joint_names', ['joint1', 'joint1'], r"has the joint_names \['joint1'\] more than once"),
+        ('joint_names', [1.0, 2.0], "'joint_names' is an array of float64 .*; expected a list of names"),
+        ('joint_names', [['joint1'], ['joint2']], r'of the shape \(2, 1\); expected a list of names'),
+        ('time', np.zeros(2499), r"'effort' has|'position' has the shape \(2500, 2\); expected \(2499, 2\)"),
+        ('time', np.float64(1.0), r"'time' has the shape \(\); expected \(1,\)"),
+        ('time', np.zeros(2500, 'M8[ns]'), r"'time' is an array of datetime64\[ns\]; expected numbers"),
+        ('position', np.zeros((2, 2500)), r"'position' has the shape \(2, 2500\); expected \(2500, 2\)"),
+        ('position', np.zeros((2500, 2), complex), "'position' is an array of complex128; expected numbers"),
+        ('effort', np.full((2500, 2), '1.0'), "'effort' is an array of <U3; expected numbers"),
+        ('effort', np.full((2500, 2), None), "its array 'effort' cannot be read .*; expected an npz file"),
+        ('effort', np.full((2500, 2), np.nan), 'effort of joint1 is nan'),
+    ],
+)
+def test_bad_arrays(tmp_path: Path, arm: Truth, key: str, array: Any, message: str) -> None:
+    np.savez(tmp_path / 'log.npz', **arm_arrays(arm) | {key: np.asarray(array)})
+    with pytest.raises(ArgumentError, match=message):
+        on_grid(open_source(tmp_path / 'log.npz', arm.model), arm.model)
+
+
+class _Pickled:
+    """Unpickling it would make a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_nothing_is_unpickled(tmp_path: Path, arm: Truth) -> None:
+    """Neither from an array that is used, nor from another one, which does not matter."""
+    hostile = np.array([_Pickled(tmp_path / 'opened')], dtype=object)
+    np.savez(tmp_path / 'log.npz', **arm_arrays(arm) | {'time': hostile})
+    with pytest.raises(ArgumentError, match="its array 'time' cannot be read"):
+        open_source(tmp_path / 'log.npz', arm.model)
+    np.savez(tmp_path / 'log.npz', **arm_arrays(arm) | {'comment': hostile})
+    assert len(whole(open_source(tmp_path / 'log.npz', arm.model))['position'][0]) == 2500
+    (tmp_path / 'log.npz').write_bytes(pickle.dumps(hostile[0]))
+    with pytest.raises(ArgumentError, match=r'cannot be read .*expected an npz file'):
+        open_source(tmp_path / 'log.npz', arm.model)
+    assert not (tmp_path / 'opened').exists()
+
+
+@pytest.mark.parametrize('seed', range(20))
+def test_a_damaged_npz(tmp_path: Path, arm: Truth, seed: int) -> None:
+    path, rng = tmp_path / 'log.npz', np.random.default_rng(seed)
+    np.savez_compressed(path, **arm_arrays(arm))
+    content = np.frombuffer(path.read_bytes(), np.uint8).copy()
+    if seed % 2:
+        content = content[: int(rng.integers(len(content)))]
+    else:
+        content[rng.integers(len(content), size=30)] = rng.integers(256, size=30)
+    path.write_bytes(content.tobytes())
+    with pytest.raises(ArgumentError, match='cannot be read'):
+        open_source(path, arm.model)
+
+
+def test_names_may_be_bytes(tmp_path: Path, arm: Truth) -> None:
+    np.savez(tmp_path / 'log.npz', **arm_arrays(arm) | {'joint_names': np.array([b'joint1', b'joint2'])})
+    assert open_source(tmp_path / 'log.npz', arm.model)
+
+
+def test_forces_of_other_feet_are_refused(tmp_path: Path, quadruped: Truth) -> None:
+    truth = quadruped
+    arrays = {'time': truth.t, 'position': truth.q[:, 7:], 'effort': truth.tau, 'force': truth.force}
+    arrays |= {'joint_names': np.array(truth.model.joint_names), 'imu': np.zeros((len(truth.t), 10))}
+    np.savez(tmp_path / 'log.npz', **arrays, foot_names=np.array(['LF', 'RF', 'LH', 'RH']))
+    with pytest.raises(ArgumentError, match=r"foot_names are \['LF', .*; expected those of mini_cheetah"):
+        open_source(tmp_path / 'log.npz', truth.model)
+
+
+def test_files_that_are_none(tmp_path: Path, arm: Truth, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ('log.csv', 'log.npz', 'log.mcap'):
+        (tmp_path / name).mkdir()
+        with pytest.raises(ArgumentError, match=r'contains no \*.mcap and no \*.db3'):
+            open_source(tmp_path / name, arm.model)
+    (tmp_path / 'link.csv').symlink_to(tmp_path / 'nothing.csv')
+    with pytest.raises(ArgumentError, match='does not exist'):
+        open_source(tmp_path / 'link.csv', arm.model)
+    with pytest.raises(ArgumentError, match="has the ending ''; expected the folder of a bag, or a file"):
+        open_source('/dev/null', arm.model)
+
+    def denied(*_: Any, **__: Any) -> Any:
+        raise PermissionError(13, 'Permission denied')
+
+    monkeypatch.setattr(Path, 'open', denied)
+    for name in ('x.csv', 'x.npz', 'x.mcap', 'x.db3'):
+        (tmp_path / name).touch()
+        with pytest.raises(ArgumentError, match=rf'{name}: cannot be read \(Permission denied\); expected'):
+            open_source(tmp_path / name, arm.model)
+
+
+# ---------------------------------------------------------------- topics and tables
+
+
+@pytest.mark.parametrize('name', TOPICS)
+@pytest.mark.parametrize('kind', ['csv', 'npz'])
+def test_a_topic_that_was_named_cannot_be_in_a_table(
+    tmp_path: Path, arm: Truth, name: str, kind: str
+) -> None:
+    path = tmp_path / f'log.{kind}'
+    if kind == 'csv':
+        csv(path, csv_columns(arm))
+    else:
+        np.savez(path, **arm_arrays(arm))
+    other: dict[str, Any] = {name: '/wrong'}
+    for topics in (Topics(**other), Topics(required=(name,))):
+        message = (
+            rf'the topic {name}=.* cannot be read from a table, which has no topics.*: the columns .*[\w>]\.'
+        )
+        with pytest.raises(ArgumentError, match=message):
+            open_source(path, arm.model, topics)
+    source = open_source(
+        path, arm.model, Topics(effort_scale=(2.0,), kp=(1.0,), kd=(1.0,), force_frame='world')
+    )
+    grid, rows = on_grid(source, arm.model)
+    np.testing.assert_allclose(grid.get(rows, 'effort')[5:-5], 2.0 * arm.tau[5:-5])
+
+
+def test_an_empty_topic_disables_columns(tmp_path: Path, quadruped: Truth) -> None:
+    truth = quadruped
+    arrays = {'time': truth.t, 'position': truth.q[:, 7:], 'effort': truth.tau, 'force': truth.force}
+    arrays |= {'joint_names': np.array(truth.model.joint_names), 'foot_names': truth.model.foot_names}
+    arrays |= {'base': np.zeros((len(truth.t), 13)), 'imu': np.zeros((len(truth.t), 10))}
+    np.savez(tmp_path / 'log.npz', **arrays)
+    found = whole(open_source(tmp_path / 'log.npz', truth.model, Topics(odom='', foot_forces='')))
+    assert set(found) == {'position', 'effort', 'imu'}
+    with pytest.raises(ArgumentError, match='has neither base nor imu'):
+        open_source(tmp_path / 'log.npz', truth.model, Topics(odom='', imu=''))

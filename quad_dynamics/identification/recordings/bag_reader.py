@@ -71,14 +71,16 @@ class BagSource(Source):
                     reading.find_stamp(raw for _, _, raw in self._messages(reader, [topic]))
                 self.promised |= {key for one in self._readings.values() for key in one.promises}
             except ArgumentError as error:
+                if str(error).startswith(f'{self.name}: '):  # the file is damaged
+                    raise
                 raise ArgumentError(f'{self.name}: {error}') from error
 
     def _check_first(self, reader: AnyReader) -> None:
         """Find joints and feet in the first messages; skip unexpected topics that were not requested."""
         for topic, reading in list(self._readings.items()):
-            first = itertools.islice(self._messages(reader, [topic]), _LOOK)
+            first = [raw for _, _, raw in itertools.islice(self._messages(reader, [topic]), _LOOK)]
             try:
-                reading.check([raw for _, _, raw in first])
+                reading.check(first)
             except ArgumentError as error:
                 if not reading.dispensable:
                     raise ArgumentError(f'{topic}: {error}') from error

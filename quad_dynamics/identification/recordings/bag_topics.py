@@ -94,7 +94,7 @@ def _check_required(model: Model, topics: Topics, present: Mapping[str, str], fi
     for name in topics.named:
         wanted: str = getattr(topics, name)
         each = [wanted]
-        if name == 'foot_forces':
+        if name == 'foot_forces' and model.foot_names:
             each = [f'{wanted}/{foot}' for foot in topic_names(model.foot_names)]
         for topic in each:
             if find(topic) is None:

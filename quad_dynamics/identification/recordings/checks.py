@@ -15,9 +15,9 @@ _DEGREES = 180.0 / np.pi
 _CARRIED = 0.4  # smallest mean share of the weight that the feet carry
 # Accepted ratios of velocities to derivatives of positions: filters make them smaller, and in a public log of
 # a real robot they are up to 1.16.
-_SLOWEST, _FASTEST = 0.7, 1.25
+SLOWEST, FASTEST = 0.7, 1.25
 _SAME_VELOCITY = 0.02  # deviation from 1 up to which measured velocities are used
-_SURE = 4.0  # standard deviations beyond these limits
+SURE = 4.0  # standard deviations beyond these limits
 
 
 def check_channel(name: str, key: str, channel: Channel, last: int | None, start: int, model: Model) -> None:
@@ -169,7 +169,7 @@ def check_velocity(source: Source, model: Model, factor: Floats, error: Floats) 
         ArgumentError: velocities are not the derivatives of positions; with the joint and the factor.
     """
     known = np.isfinite(factor)
-    wrong = known & ((factor > _FASTEST + _SURE * error) | (factor < _SLOWEST - _SURE * error))
+    wrong = known & ((factor > FASTEST + SURE * error) | (factor < SLOWEST - SURE * error))
     if wrong.any():
         raise ArgumentError(_wrong_velocity(source, model, factor, wrong))
     near = [
@@ -212,7 +212,7 @@ def _wrong_velocity(source: Source, model: Model, factor: Floats, wrong: npt.NDA
         return f'{start}: its positions look like degrees; expected radians'
     if turns and abs(factor[i] / _DEGREES - 1.0) < 0.3:
         expected = 'its velocities look like degrees per second; expected rad/s'
-    elif factor[i] < _SLOWEST - 1.0:
+    elif factor[i] < SLOWEST - 1.0:
         expected = 'its sign is wrong'
     elif factor[i] != 0.0:
         expected += _scaled_time(factor[known])

@@ -19,7 +19,7 @@ import numpy as np
 
 from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.recordings.topics import Topics
+from quad_dynamics.identification.recordings.topics import WORLD_FRAMES, Topics
 from quad_dynamics.model.model import Model
 
 CHUNK_SECONDS = 10.0  # length of a chunk [s]
@@ -83,6 +83,10 @@ class Source(abc.ABC):
         """Where the stamps of a channel come from, for messages: a topic, or the time of a table."""
         return key
 
+    def named(self, topic: str) -> str:
+        """How messages name the data of 'odom', 'imu', ...: by the topic, or by the columns of a table."""
+        return str(getattr(self.topics, topic))
+
     def note(self, text: str) -> None:
         """Add a note, once."""
         if text not in self.notes:
@@ -105,17 +109,24 @@ def open_source(
             joint.
     """
     place = Path(path)
-    topics = Topics() if topics is None else topics
+    try:
+        return _open(place, model, Topics() if topics is None else topics, chunk)
+    except OSError as error:
+        what = error.strerror or str(error)
+        raise ArgumentError(f'{place}: cannot be read ({what}); expected a bag or a table') from error
+
+
+def _open(place: Path, model: Model, topics: Topics, chunk: float) -> Source:
     if not place.exists():
         raise ArgumentError(f'{place}: does not exist; expected a bag, or a .csv or .npz file')
+    frame = topics.force_frame
+    if frame and frame not in (*WORLD_FRAMES, *model.frames):
+        raise ArgumentError(f"force_frame is {frame!r}; expected 'world', or a link of {model.name}")
     if place.is_file() and place.suffix.lower() in _TABLES:
         from quad_dynamics.identification.recordings.table_reader import open_table
 
-        table = open_table(place, model, topics, chunk)
-        for name in topics.named:
-            table.note(f'{name}={getattr(topics, name)} is not used: tables have no topics')
-        return table
-    if place.is_file() and place.suffix.lower() not in _BAGS:
+        return open_table(place, model, topics, chunk)
+    if not place.is_dir() and place.suffix.lower() not in _BAGS:
         expected = 'the folder of a bag, or a file .mcap, .db3, .csv or .npz'
         raise ArgumentError(f'{place}: has the ending {place.suffix!r}; expected {expected}')
     from quad_dynamics.identification.recordings.bag_reader import BagSource

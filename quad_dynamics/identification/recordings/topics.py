@@ -82,6 +82,11 @@ class Topics(ParameterSet):
         kind='texts',
     )
 
+    def _across(self) -> list[str]:
+        if 0.0 in self.effort_scale:
+            return [f'effort_scale is {list(self.effort_scale)}; expected numbers other than 0']
+        return []
+
     def is_required(self, name: str) -> bool:
         """Whether a bag must have a topic because it was given by name: 'odom', 'imu', 'foot_forces', ..."""
         topic = getattr(self, name)

@@ -33,11 +33,11 @@ def refuse_accelerations(source: Source, grid: Grid, cutoff: float) -> None:
         ArgumentError: they differ from the derivatives of velocities, or those of the base include gravity.
     """
     low_pass = LowPass(min(cutoff, _HIGHEST), 4, grid.rate)
-    if 'acceleration' in grid and 'velocity' in grid:
+    if 'acceleration' in grid:
         _compare(
             source,
             grid,
-            lambda rows: (grid.get(rows, 'velocity'), grid.get(rows, 'acceleration')),
+            lambda rows: (_velocities(grid, rows), grid.get(rows, 'acceleration')),
             low_pass,
             'accelerations of the joints',
         )
@@ -58,6 +58,13 @@ def refuse_accelerations(source: Source, grid: Grid, cutoff: float) -> None:
         low_pass,
         'accelerations of the base',
     )
+
+
+def _velocities(grid: Grid, rows: Floats) -> Floats:
+    """(n, nj) velocities of the joints, as measured, or as differences of positions."""
+    if 'velocity' in grid:
+        return grid.get(rows, 'velocity')
+    return np.asarray(np.gradient(grid.get(rows, 'position'), grid.period, axis=0))
 
 
 def _compare(

@@ -13,6 +13,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.checks import check_effort, check_forces, check_positions
 from quad_dynamics.identification.recordings.recording import Source
 from quad_dynamics.identification.signals.acceleration_check import refuse_accelerations
+from quad_dynamics.identification.signals.base_check import refuse_base
 from quad_dynamics.identification.signals.clock import EvenClock
 from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.grid_reader import make_grid
@@ -21,11 +22,7 @@ from quad_dynamics.identification.signals.sampling import rows_at_end
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.spectrum import Spectrum, choose_cutoff, measure_spectrum
 from quad_dynamics.identification.signals.stance import Stance, find_stance, stance_method
-from quad_dynamics.identification.signals.velocity_check import (
-    LEAST_WAY,
-    note_base_velocities,
-    refuse_velocities,
-)
+from quad_dynamics.identification.signals.velocity_check import LEAST_WAY, refuse_velocities
 from quad_dynamics.model.model import Model
 
 _LOWEST_RATE = 20.0  # of joint states; differentiation needs at least this [Hz]
@@ -92,8 +89,7 @@ def read_log(
     cutoff = choose_cutoff([spectrum])
     if 'velocity' in grid:
         refuse_velocities(source, grid, model, cutoff)
-    if chosen.base == 'odom':
-        note_base_velocities(source, grid, cutoff)
+    refuse_base(source, grid, model, chosen, settings, cutoff)
     refuse_accelerations(source, grid, cutoff)
     stance = find_stance(grid, model, settings, source.force_frames, _stance_method(source, chosen, settings))
     check_forces(source, model, stance.carried)

@@ -49,6 +49,10 @@ def make_grid(
             used = {key: channel for key, channel in chunk.items() if key in chosen.keys}
             _check_beginning(source, used, distinct)
             clock = EvenClock(source, model, used, settings.gap, chosen.slopes)
+            if not clock.period > 0.0:
+                raise ArgumentError(
+                    f'{source.name}: joint states have the same stamp; expected growing stamps'
+                )
             grid = Grid(clock.period, _grid_sizes(clock.sizes, model, chosen))
         for rows, start in clock.rows(chunk):
             grid.append(_converted(rows, clock, grid, chosen, place), start)

@@ -53,7 +53,7 @@ def make_plan(
     imu = imu_place(model, settings).p if log.chosen.base == 'imu' else None
     plan = Plan(
         grid=grid,
-        motion=MotionPlan(model, fusion, _base_fusion(log, low_pass), imu),
+        motion=MotionPlan(model, fusion, _base_fusion(log, settings, low_pass), imu),
         low_pass=low_pass,
         wide=LowPass(wide, settings.order, grid.rate),
         step=max(1, math.floor(grid.rate / wanted + 1e-9)),
@@ -68,9 +68,11 @@ def make_plan(
     return plan, joints
 
 
-def _base_fusion(log: EvenLog, low_pass: LowPass) -> Fusion:
+def _base_fusion(log: EvenLog, settings: SignalSettings, low_pass: LowPass) -> Fusion:
     """How positions and velocities of the base are fused: of its position and its quaternion."""
     grid = log.grid
+    if log.chosen.base and settings.velocity == 'positions':
+        return Fusion.positions(7)
     if log.chosen.base == 'odom':
         check = check_velocities(grid, lambda rows: base_signals(grid, rows), low_pass, (3, 4))
         return check.fusion(low_pass.cutoff)

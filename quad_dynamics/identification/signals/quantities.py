@@ -161,6 +161,10 @@ def _check_commands(source: Source, present: set[str], kp: Floats, kd: Floats) -
 def _base(source: Source, model: Model, settings: SignalSettings, present: set[str]) -> str:
     """Source of the motion of the base."""
     if not model.floating_base:
+        if settings.base != 'auto':
+            raise ArgumentError(
+                f'base is {settings.base!r}, but that of {model.name} is fixed; expected auto'
+            )
         return ''
     there = [name for name, key in (('odom', 'base'), ('imu', 'imu')) if key in present]
     if settings.base == 'auto' and there:

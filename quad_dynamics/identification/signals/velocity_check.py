@@ -14,7 +14,7 @@ from quad_dynamics.identification.recordings.checks import check_velocity
 from quad_dynamics.identification.recordings.recording import Source
 from quad_dynamics.identification.signals.filters import HALF, LowPass, derivative, noise_level
 from quad_dynamics.identification.signals.grid import Grid
-from quad_dynamics.identification.signals.motion import Fusion, base_signals
+from quad_dynamics.identification.signals.motion import Fusion
 from quad_dynamics.model.model import Model
 
 _FACTOR = 0.02  # largest relative error of velocities that are used
@@ -24,7 +24,6 @@ LEAST_WAY = 1e-3  # smaller motion [rad or m] may be caused by encoder steps
 _WINDOW = 10.0  # time that is processed at once [s]
 _STEP = 1.25  # factor between distinct corners
 _LAG = 0.05  # largest delay of velocities that are used, in periods of the cutoff
-_TWIST = 0.1  # relative error of the twist of odometry without a note
 _HIGHEST = 15.0  # highest cutoff of the comparison [Hz]: motion, without impacts or noise
 _LONGEST_LAG, _LAG_STEP = 0.1, 5e-3  # lags that are tried before velocities are rejected [s]
 
@@ -149,28 +148,6 @@ def refuse_velocities(source: Source, grid: Grid, model: Model, cutoff: float) -
     factor, error = _at_best_lag(grid, signals, low_pass)
     moves = np.isfinite(check_velocities(grid, signals, low_pass).factor)
     check_velocity(source, model, np.where(moves, factor, np.nan), error)
-
-
-def note_base_velocities(source: Source, grid: Grid, cutoff: float) -> None:
-    """Add a note if the twist of odometry is not the derivative of its pose; then the pose is differentiated.
-
-    Args:
-        source: recording; the note is added to it.
-        grid: its rows, with odometry.
-        cutoff: below which they are compared [Hz].
-    """
-    low_pass = LowPass(min(cutoff, _HIGHEST), 4, grid.rate)
-    factor = check_velocities(grid, lambda rows: base_signals(grid, rows), low_pass, (3, 4)).factor[[0, 3]]
-    found = [
-        f'{name} velocity is {value:.2f} times the derivative of the {of}'
-        for name, of, value in zip(('linear', 'angular'), ('position', 'orientation'), factor, strict=True)
-        if abs(value - 1.0) > _TWIST
-    ]
-    if found:
-        source.note(
-            f'odometry: {"; ".join(found)}; the pose is differentiated instead. Expected 1: the twist is in '
-            'the axes of the base (nav_msgs/Odometry)'
-        )
 
 
 def _at_best_lag(
