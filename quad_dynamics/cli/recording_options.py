@@ -79,8 +79,8 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         '--velocity',
         choices=('auto', 'positions'),
         default='auto',
-        help='auto: use measured velocities if they agree with positions; positions: ignore them and '
-        'differentiate positions (default: auto)',
+        help='auto: use measured velocities if they agree with positions; positions: ignore them, those '
+        'of the base too, and differentiate positions (default: auto)',
     )
     add('--imu', action='store_true', help='base motion from the IMU, even if there is odometry')
     add(

@@ -25,7 +25,7 @@ from quad_dynamics.identification.signals.stance import world_forces
 from quad_dynamics.model.model import Model
 
 _WINDOW = 10.0  # time that is processed at once [s]
-_HIGHEST = 15.0  # highest cutoff of the comparison of velocities [Hz]: motion, without impacts or noise
+_HIGHEST = (15.0, 5.0, 2.0)  # cutoffs of the comparison of velocities [Hz]; the lower ones if poses are noisy
 _SLOW = 8.0  # the same for accelerations [Hz]
 _MOVES = 5.0  # ratio of motion to noise above which velocities can be compared
 _LEAST = {'linear': 2e-3, 'angular': 4e-3}  # RMS velocity of a base that moves [m/s, rad/s]
@@ -188,10 +188,18 @@ def _refuse_scaled_time(source: Source, grid: Grid, model: Model, cutoff: float)
 
 def _compare(grid: Grid, name: str, kind: str, cutoff: float) -> _Compared | None:
     """Compare a measured velocity with the derivative of the pose; None if the base does not move."""
-    low_pass = LowPass(min(cutoff, _HIGHEST), 4, grid.rate)
-    sums = lagged_sums(grid, lambda rows: _velocities(grid, rows, name, kind), low_pass)
-    if sums is None or not _moves(grid, name, kind, sums, low_pass):
-        return None
+    for highest in _HIGHEST:
+        low_pass = LowPass(min(cutoff, highest), 4, grid.rate)
+        sums = lagged_sums(grid, lambda rows: _velocities(grid, rows, name, kind), low_pass)
+        if sums is None:
+            return None
+        if _moves(grid, name, kind, sums, low_pass):
+            return _compared(kind, sums)
+    return None
+
+
+def _compared(kind: str, sums: LaggedSums) -> _Compared:
+    """The factor of a measured velocity, and the axes in which it is given."""
     # Axes are told apart at any lag: with another sign, or after half a period, vectors may look turned.
     base, world, turned = sums.agreement(0, False), sums.agreement(1, False), sums.turned(0)
     differ = sums.apart(0, 1) > _TURNED and base.left - world.left > SURE / np.sqrt(sums.free) * base.left

@@ -60,8 +60,8 @@ class SignalSettings(ParameterSet):
     )
     velocity: str = param(
         'auto',
-        'where velocities of joints are from; auto: as measured, where they agree with positions; positions: '
-        'measured velocities are ignored',
+        'where velocities of joints and base are from; auto: as measured, where they agree with positions; '
+        'positions: measured velocities are ignored',
         choices=VELOCITIES,
     )
     base: str = param(
