@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
+from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS, joint_units
 from quad_dynamics.identification.equations.modes import MEANINGS
-from quad_dynamics.identification.report.armature import gear_note, scale_of
+from quad_dynamics.identification.report.armature import gear_note, scale_of, unit_of
 from quad_dynamics.identification.report.facts import (
     doubts,
     headline_warnings,
@@ -18,6 +18,7 @@ from quad_dynamics.identification.report.facts import (
     model_notes,
     number,
     percent,
+    same_as,
     short_names,
     with_std,
 )
@@ -65,7 +66,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
         if len(result.missing) > _MOST_UNKNOWN:
             terminal.line(f'  - and {len(result.missing) - _MOST_UNKNOWN} more, in the report')
     if result.comparison is not None:
-        print_comparison(terminal, result.comparison)
+        print_comparison(terminal, result.comparison, result.validation)
 
 
 def print_warnings(terminal: Terminal, result: Result) -> None:
@@ -87,7 +88,7 @@ def _print_joints(terminal: Terminal, solution: Solution) -> None:
     if not kinds:
         return
     shown = ['armature' if kind == 'rotor' else kind for kind in kinds]
-    units = [columns.units[columns.slices[kind].start] for kind in kinds]
+    units = [unit_of(solution, kind) for kind in kinds]
     told = ', '.join(f'{name} [{unit}]' for name, unit in zip(shown, units, strict=True))
     terminal.heading(f'Joints: before -> after ± standard deviation; {told}')
     rows = []
@@ -141,10 +142,11 @@ def print_validation(terminal: Terminal, validation: Validation) -> None:
     again = validation.replay
     if again is not None:
         closer, judged = int(again.closer.sum()), int(np.isfinite(again.position[0]).sum())
+        unit = joint_units(validation.equations.columns.model, 'mrad', 'mm')
         drift = [1e3 * float(np.sqrt(np.nanmean(again.position[k] ** 2))) for k in (0, 1)]
         terminal.line(
             f'  simulated for {1e3 * again.window:.0f} ms from states of the log: {drift[0]:.2f} -> '
-            f'{drift[1]:.2f} mrad off; {closer} of {judged} joints are closer to the log'
+            f'{drift[1]:.2f} {unit} off; {closer} of {judged} joints are closer to the log'
         )
     for note in (*doubts(validation), *validation.notes):
         terminal.line('  ' + terminal.paint(note, 'yellow'))
@@ -171,8 +173,9 @@ def print_errors(terminal: Terminal, errors: Errors, after: bool = True) -> None
     terminal.table(head, rows, right=range(1, len(head)))
 
 
-def print_comparison(terminal: Terminal, comparison: Comparison) -> None:
+def print_comparison(terminal: Terminal, comparison: Comparison, validation: Validation | None) -> None:
     """Write the table of all methods."""
-    terminal.heading(f'Methods compared, errors on {comparison.on}')
+    terminal.heading(f'Methods compared, errors on {short_names(comparison.on)}')
     head, rows = comparison.timed()
     terminal.table(head, rows, right=range(1, len(head) - 1))
+    terminal.line(f'  {same_as(validation)}')

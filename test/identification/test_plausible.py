@@ -91,7 +91,9 @@ def test_results_that_get_worse_are_announced(tmp_path: Path) -> None:
     errors, position = good.errors, good.replay.position
     bad = replace(result, validation=replace(good, errors=replace(errors, after=1.03 * errors.before)))
     assert headline_warnings(bad)[0].startswith('torques of held-out blocks are predicted worse')
-    (text,) = unfaithful(replace(good.replay, position=np.array([position[0], 1.3 * position[0]])))
+    (text,) = unfaithful(
+        replace(good.replay, position=np.array([position[0], 1.3 * position[0]])), result.solution.columns.model
+    )
     assert text.startswith('simulated for 100 ms')
 
 
