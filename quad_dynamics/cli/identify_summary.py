@@ -40,7 +40,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     solution = result.solution
     model = solution.columns.model
     print_warnings(terminal, result)
-    terminal.line(terminal.paint(f'{model.name} from {recordings_line(result)}', 'bold'))
+    terminal.line(terminal.paint(f'Identification of {model.name} from {recordings_line(result)}', 'bold'))
     terminal.line(f'  {MEANINGS[result.equations.mode]}; {len(result.equations.samples)} samples')
     print_signals(terminal, result.signals)
     for note in model_notes(model):
@@ -128,7 +128,8 @@ def _print_bodies(terminal: Terminal, solution: Solution) -> None:
 def print_validation(terminal: Terminal, validation: Validation) -> None:
     """Write the results of validation."""
     on = short_names(validation.on)
-    terminal.heading(f'Errors of predicted torques on {on} (RMS; % of the RMS measured)')
+    what = 'forces on the base' if validation.equations.mode == 'base' else 'torques'
+    terminal.heading(f'Errors of predicted {what} on {on} (RMS; % of the RMS measured)')
     print_errors(terminal, validation.errors)
     whole = pooled(validation.errors)
     before, after, floor = map(percent, whole.relative)
@@ -170,6 +171,13 @@ def print_errors(terminal: Terminal, errors: Errors, after: bool = True) -> None
             cells += [number(values[i], 3), percent(relative[k][i]) if not math.isnan(relative[k][i]) else '']
         cells += [number(errors.floor[i], 3), percent(errors.left_out[i])]
         rows.append([*cells, *(percent(errors.relative_every[k][i]) for k in range(1 + after))])
+    whole = pooled(errors)
+    if whole.name not in errors.names:
+        cells = [f'{whole.name} [{whole.unit}]', '']
+        for k in range(1 + after):
+            cells += [number(whole.rms[k], 3), percent(whole.relative[k])]
+        cells += [number(whole.rms[2], 3), percent(whole.left_out)]
+        rows.append([*cells, *(percent(whole.every[k]) for k in range(1 + after))])
     terminal.table(head, rows, right=range(1, len(head)))
 
 

@@ -207,7 +207,7 @@ def _mode(model: Model, wanted: str, report: SignalReport) -> str:
     if wanted not in (AUTO, *MODES):
         raise ArgumentError(f'mode is {wanted!r}; expected auto, {", ".join(MODES)}')
     if wanted in ('forces', 'base') and not report.forces_measured:
-        raise ArgumentError(f"mode is '{wanted}', but the recordings hold no foot forces")
+        raise ArgumentError(f"mode is '{wanted}', but the recordings contain no foot forces")
     if wanted != AUTO:
         return wanted
     if not model.floating_base:

@@ -298,7 +298,7 @@ def test_gaps_do_not_hide_a_repetition() -> None:
 def test_the_same_file_is_refused() -> None:
     model = data.robot('two_link_arm')
     one, other = (recorded(model, excitation(model, seed), 10.0) for seed in (1, 2))
-    with pytest.raises(ArgumentError, match='bag: is one of the recordings that were trained on'):
+    with pytest.raises(ArgumentError, match='bag: is also a training recording'):
         refuse_repetition(one, other, model, 'bag', (['x', 'y'], 'y'))
 
 

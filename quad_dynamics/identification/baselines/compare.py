@@ -259,24 +259,27 @@ def _cells(
     joints = len(first.names) > 2 * based
     head = ['method']
     head += [f'all joints [{pooled(first).unit}]', 'all joints [%]'] if joints else []
-    head += ['base [N]', 'base [%]', 'base [N m]'] if based else []
+    share = based and bool(np.isfinite(first.measured[0]))  # base forces may not be measured
+    head += ['base [N]', *(['base [%]'] if share else []), 'base [N m]'] if based else []
     head += ['consistent', 'negative friction', *(['distance'] if with_truth else []), 'remark']
-    rows = [_row(outcome, bodies, based, joints, with_truth) for outcome in outcomes]
+    rows = [_row(outcome, bodies, based, joints, with_truth, len(head)) for outcome in outcomes]
     return tuple(head), tuple(rows)
 
 
-def _row(outcome: Outcome, bodies: int, based: bool, joints: bool, with_truth: bool) -> tuple[str, ...]:
+def _row(
+    outcome: Outcome, bodies: int, based: bool, joints: bool, with_truth: bool, width: int
+) -> tuple[str, ...]:
     cells = [outcome.method]
     errors = outcome.errors
     if errors is None:
-        width = 2 * joints + 3 * based + 2 + with_truth
-        return (*cells, *[''] * width, f'failed: {outcome.failure}')
+        return (*cells, *[''] * (width - 2), f'failed: {outcome.failure}')
     relative = errors.relative(errors.after)
     if joints:
         all_joints = pooled(errors)
         cells += [f'{all_joints.rms[1]:.4g}', _percent(all_joints.relative[1])]
     if based:
-        cells += [f'{errors.after[0]:.4g}', _percent(relative[0]), f'{errors.after[1]:.4g}']
+        share = [_percent(relative[0])] if np.isfinite(errors.measured[0]) else []
+        cells += [f'{errors.after[0]:.4g}', *share, f'{errors.after[1]:.4g}']
     cells += [f'{outcome.consistent}/{bodies}', str(outcome.negative)]
     cells += [f'{outcome.distance:.3g}'] if with_truth else []
     return (*cells, _remark(outcome))

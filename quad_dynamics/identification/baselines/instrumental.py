@@ -64,7 +64,7 @@ def instrumental(
         fit, words = _iterate(estimator, loop, fit)
         note += f'; {words}'
     else:
-        note += f", for joints cannot be simulated in the mode '{equations.mode}'"
+        note += f", because joints cannot be simulated in the mode '{equations.mode}'"
     found = solution_of(fit, 'iv')
     return replace(found, choices=(*found.choices, note))
 

@@ -119,7 +119,7 @@ def headline_warnings(result: Result) -> list[str]:
     if result.validation is not None:
         errors, on = result.validation.errors, short_names(result.validation.on)
         before, after, _ = pooled(errors).relative
-        if after > before:
+        if after > before and errors.names[-1] != 'base moment':
             found.append(
                 f'torques of {on} are predicted worse than by the model as it was: {percent(before)} -> '
                 f'{percent(after)}'
@@ -168,6 +168,8 @@ def percent(value: float) -> str:
     """A fraction as per cent; '-' for NaN."""
     if not math.isfinite(value):
         return '-'
+    if 0.0 < value < 5e-5:
+        return '< 0.01 %'
     digits = 0 if value == 0.0 or abs(value) >= 1.0 else 1 if abs(value) >= 0.01 else 2
     return f'{100.0 * value:.{digits}f} %'
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,7 @@ _GIVEN = {
     'forces': 'torques and foot forces, and the base moved as in the log',
     'projection': 'torques and the foot forces that fit best, and the base moved as in the log',
 }
+_UNIT = re.compile(r'\[[^]]*\]')  # in the title of a column
 _TEMPLATE = Path(__file__).with_name('report.html.j2')
 
 
@@ -80,6 +82,10 @@ class Table:
     wrapped: int = -1
 
     def __post_init__(self) -> None:
+        # A unit stays on one line.
+        object.__setattr__(
+            self, 'head', [_UNIT.sub(lambda unit: unit[0].replace(' ', '\u00a0'), each) for each in self.head]
+        )
         if not self.marks:
             object.__setattr__(self, 'marks', [''] * len(self.rows))
 

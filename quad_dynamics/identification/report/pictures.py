@@ -78,7 +78,7 @@ def shown_on(result: Result) -> str:
     """Name of the data whose torques and errors are shown."""
     if result.validation is None:
         return 'the training data themselves'
-    return short_names(result.validation.on)
+    return 'the held-out blocks' if result.validation.held_out else short_names(result.validation.on)
 
 
 def _torques_caption(traces: Traces, on: str) -> str:
@@ -87,7 +87,7 @@ def _torques_caption(traces: Traces, on: str) -> str:
     what = f'{"All" if whole else "From the middle"} of {on}, {traces.seconds:.1f} s, after filtering'
     if n > 1:
         what += f', in {n} segments; dotted lines mark where time between two segments is left out'
-    return f'{what}. The closer the blue line is to the black one, the better.'
+    return f'{what}. The closer the blue line is to the grey one, the better.'
 
 
 def _residuals_caption(traces: Traces, on: str, held_out: bool) -> str:

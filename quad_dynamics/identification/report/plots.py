@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Measured, before, after: colours of Okabe and Ito, which are safe for colour-blind readers.
 MEASURED, BEFORE, AFTER = '#333333', '#E69F00', '#0072B2'
 WIDTH = 10.4  # of a page [inches]
+# The measured line is wide and light, so that a prediction on top of it does not hide it.
+MEASURED_WIDE = '#aaaaaa'
 _FEW = 150  # samples of a line up to which each one is marked
 _STYLE: dict[str, Any] = {
     'svg.fonttype': 'none',
@@ -112,8 +114,8 @@ def draw_torques(traces: Traces) -> str:
         grid = figure.subplots(lines, columns, sharex=True, squeeze=False)
         for i, axes in enumerate(_first(grid, k)):
             for values, colour, label, width in (
+                (traces.measured, MEASURED_WIDE, 'measured', 2.6),
                 (traces.before, BEFORE, 'predicted before', 1.0),
-                (traces.measured, MEASURED, 'measured', 2.2),
                 (traces.after, AFTER, 'predicted after', 1.0),
             ):
                 _line(axes, traces, values[:, i], color=colour, label=label, linewidth=width)
@@ -136,7 +138,7 @@ def draw_residuals(traces: Traces) -> str:
             axes.stairs(traces.bin_before[:, i], edges, fill=True, color=BEFORE, alpha=0.55, label='before')
             # Without a baseline, the line does not drop to zero where there are no samples.
             axes.stairs(
-                traces.bin_after[:, i], edges, color=AFTER, linewidth=1.2, baseline=None, label='after'
+                traces.bin_after[:, i], edges, color=AFTER, linewidth=1.5, baseline=None, label='after'
             )
             axes.set_title(f'{traces.names[i]} [{traces.units[i]}]')
             axes.set_xlim(edges[0], edges[-1])

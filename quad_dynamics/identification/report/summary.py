@@ -34,8 +34,8 @@ def found_lines(solution: Solution) -> list[str]:
     good, bodies = consistent_bodies(solution)
     before, after = solution.moving_masses
     lines = [
-        f'{free} parameters were free, {identified} are determined by the data, '
-        f'in {len(solution.combinations)} independent combinations (condition {solution.condition:.3g})',
+        f'{free} parameters were free; the data determine {identified} of them, and '
+        f'{len(solution.combinations)} independent combinations (condition {solution.condition:.3g})',
         f'{mass_name(solution)} {number(before)} -> {number(after)} kg; {good} of {bodies} bodies are '
         'physically consistent',
     ]
