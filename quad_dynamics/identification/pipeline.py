@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quad_dynamics.errors import ArgumentError
@@ -33,6 +33,7 @@ from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.solvers.solve import SolveSettings
 from quad_dynamics.identification.validation.held_out import HELD_OUT, LEAST_SAMPLES, hold_out
+from quad_dynamics.identification.validation.leg_spreads import leg_spreads
 from quad_dynamics.identification.validation.plausibility import (
     implausible,
     slow_motion,
@@ -307,7 +308,8 @@ class _Job:
             return None
         train, held, notes = hold_out(samples, self.columns.model)
         _, without = self.fit(train)
-        return self._validate(held, without, HELD_OUT, notes)
+        # Errors are those of the second fit; the legs that are compared are those of the result.
+        return replace(self._validate(held, without, HELD_OUT, notes), spreads=leg_spreads(solution))
 
     def compare(self, equations: Equations, elsewhere: Validation | None) -> Comparison:
         """All methods, on another recording or on the held-out blocks of `check`."""

@@ -75,7 +75,7 @@ def picture(
 
     made: list[str] = []
     # Browsers have other fonts than matplotlib: labels need some space.
-    layout = None if placed else ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.07)
+    layout = None if placed else ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.09)
     with mpl.rc_context(_style(name)):
         figure = Figure(figsize=(width, height), layout=layout)
         yield figure, made
@@ -194,9 +194,9 @@ def draw_spectrum(traces: Traces, cutoff: float) -> str:
             axes.axvline(
                 cutoff, color='#009E73', linestyle='--', linewidth=1.0, label=f'cutoff {cutoff:.3g} Hz'
             )
-        units = ' or '.join(f'({unit})²' for unit in dict.fromkeys(traces.units))
+        units = ' or '.join(f'({unit})²/Hz' for unit in dict.fromkeys(traces.units))
         axes.set_xlabel('frequency [Hz]')
-        axes.set_ylabel(f'power, mean of rows\n[{units}/Hz]')
+        axes.set_ylabel(f'power, mean of rows\n[{units}]')
         axes.margins(x=0.0)
         _label_frequencies(axes)
         axes.legend(loc='lower left', ncols=2)

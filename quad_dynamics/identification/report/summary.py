@@ -33,9 +33,11 @@ def found_lines(solution: Solution) -> list[str]:
     identified, free, _ = counts(solution)
     good, bodies = consistent_bodies(solution)
     before, after = solution.moving_masses
+    combinations = len(solution.combinations)
     lines = [
-        f'{free} parameters were free; the data determine {identified} of them, and '
-        f'{len(solution.combinations)} independent combinations (condition {solution.condition:.3g})',
+        f'{free} {"parameter was" if free == 1 else "parameters were"} free; the data determine '
+        f'{identified} of them, and {combinations} independent combination{"s" if combinations != 1 else ""} '
+        f'(condition {number(solution.condition, 3)})',
         f'{mass_name(solution)} {number(before)} -> {number(after)} kg; {good} of {bodies} bodies are '
         'physically consistent',
     ]
