@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
+from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS, joint_units
 from quad_dynamics.identification.equations.modes import MEANINGS
-from quad_dynamics.identification.report.armature import gear_note, scale_of
+from quad_dynamics.identification.report.armature import gear_note, scale_of, unit_of
 from quad_dynamics.identification.report.facts import (
     band_line,
     change,
@@ -20,6 +20,7 @@ from quad_dynamics.identification.report.facts import (
     model_notes,
     number,
     percent,
+    same_as,
     short_names,
     with_std,
 )
@@ -41,7 +42,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     solution = result.solution
     model = solution.columns.model
     print_warnings(terminal, result)
-    terminal.line(terminal.paint(f'{model.name} from {recordings_line(result)}', 'bold'))
+    terminal.line(terminal.paint(f'Identification of {model.name} from {recordings_line(result)}', 'bold'))
     terminal.line(f'  {MEANINGS[result.equations.mode]}; {len(result.equations.samples)} samples')
     print_signals(terminal, result.signals)
     for note in model_notes(model):
@@ -67,7 +68,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
         if len(result.missing) > _MOST_UNKNOWN:
             terminal.line(f'  - and {len(result.missing) - _MOST_UNKNOWN} more, in the report')
     if result.comparison is not None:
-        print_comparison(terminal, result.comparison)
+        print_comparison(terminal, result.comparison, result.validation)
 
 
 def print_warnings(terminal: Terminal, result: Result) -> None:
@@ -89,7 +90,7 @@ def _print_joints(terminal: Terminal, solution: Solution) -> None:
     if not kinds:
         return
     shown = ['armature' if kind == 'rotor' else kind for kind in kinds]
-    units = [columns.units[columns.slices[kind].start] for kind in kinds]
+    units = [unit_of(solution, kind) for kind in kinds]
     told = ', '.join(f'{name} [{unit}]' for name, unit in zip(shown, units, strict=True))
     terminal.heading(f'Joints: before -> after ± standard deviation; {told}')
     rows = []
@@ -129,7 +130,8 @@ def _print_bodies(terminal: Terminal, solution: Solution) -> None:
 def print_validation(terminal: Terminal, validation: Validation) -> None:
     """Write the results of validation."""
     on = short_names(validation.on)
-    terminal.heading(f'Errors of predicted torques on {on} (RMS; % of the RMS measured)')
+    what = 'forces on the base' if validation.equations.mode == 'base' else 'torques'
+    terminal.heading(f'Errors of predicted {what} on {on} (RMS; % of the RMS measured)')
     print_errors(terminal, validation.errors)
     whole = pooled(validation.errors)
     terminal.line(f'  {whole.name}: {change(whole)}; the floor is {percent(whole.relative[2])}')
@@ -144,10 +146,11 @@ def print_validation(terminal: Terminal, validation: Validation) -> None:
     again = validation.replay
     if again is not None:
         closer, judged = int(again.closer.sum()), int(np.isfinite(again.position[0]).sum())
+        unit = joint_units(validation.equations.columns.model, 'mrad', 'mm')
         drift = [1e3 * float(np.sqrt(np.nanmean(again.position[k] ** 2))) for k in (0, 1)]
         terminal.line(
             f'  simulated for {1e3 * again.window:.0f} ms from states of the log: {drift[0]:.2f} -> '
-            f'{drift[1]:.2f} mrad off; {closer} of {judged} joints are closer to the log'
+            f'{drift[1]:.2f} {unit} off; {closer} of {judged} joints are closer to the log'
         )
     for note in (*doubts(validation), *validation.notes):
         terminal.line('  ' + terminal.paint(note, 'yellow'))
@@ -171,11 +174,19 @@ def print_errors(terminal: Terminal, errors: Errors, after: bool = True) -> None
             cells += [number(values[i], 3), percent(relative[k][i]) if not math.isnan(relative[k][i]) else '']
         cells += [number(errors.floor[i], 3), percent(errors.left_out[i])]
         rows.append([*cells, *(percent(errors.relative_every[k][i]) for k in range(1 + after))])
+    whole = pooled(errors)
+    if whole.name not in errors.names:
+        cells = [f'{whole.name} [{whole.unit}]', '']
+        for k in range(1 + after):
+            cells += [number(whole.rms[k], 3), percent(whole.relative[k])]
+        cells += [number(whole.rms[2], 3), percent(whole.left_out)]
+        rows.append([*cells, *(percent(whole.every[k]) for k in range(1 + after))])
     terminal.table(head, rows, right=range(1, len(head)))
 
 
-def print_comparison(terminal: Terminal, comparison: Comparison) -> None:
+def print_comparison(terminal: Terminal, comparison: Comparison, validation: Validation | None) -> None:
     """Write the table of all methods."""
-    terminal.heading(f'Methods compared, errors on {comparison.on}')
+    terminal.heading(f'Methods compared, errors on {short_names(comparison.on)}')
     head, rows = comparison.timed()
     terminal.table(head, rows, right=range(1, len(head) - 1))
+    terminal.line(f'  {same_as(validation)}')

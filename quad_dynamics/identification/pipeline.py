@@ -25,13 +25,15 @@ from quad_dynamics.identification.signals.signal_report import SignalReport
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.signals import Logs
 from quad_dynamics.identification.solvers.first_fit import first_fit
+from quad_dynamics.identification.solvers.fit import FOLDS, fit
 from quad_dynamics.identification.solvers.freedom import TRUNK, Freedom, make_freedom
 from quad_dynamics.identification.solvers.missing import what_is_missing
 from quad_dynamics.identification.solvers.plausible import MassRange
 from quad_dynamics.identification.solvers.prior import friction_scales
 from quad_dynamics.identification.solvers.solution import Solution
-from quad_dynamics.identification.solvers.solve import SolveSettings, solve
+from quad_dynamics.identification.solvers.solve import SolveSettings
 from quad_dynamics.identification.validation.held_out import HELD_OUT, LEAST_SAMPLES, hold_out
+from quad_dynamics.identification.validation.leg_spreads import leg_spreads
 from quad_dynamics.identification.validation.mass_distribution import outside_geometry
 from quad_dynamics.identification.validation.motion_band import motion_band
 from quad_dynamics.identification.validation.plausibility import (
@@ -72,7 +74,7 @@ class IdentifySettings:
     tie_legs: bool = False
     mass: MassRange | None = None
     mode: str = AUTO
-    folds: int = 8
+    folds: int = FOLDS
     compare: bool = False
     hold_out: bool = True
     stribeck_velocity: float = 0.1
@@ -169,11 +171,9 @@ def identify_sources(
     if checked is not None:
         checked = replace(checked, band=motion_band(checked, other_logs or logs, report))
     comparison = None
-    if settings.compare:
+    if settings.compare and (others or len(samples) >= LEAST_SAMPLES):
         tell('comparing methods')
-        # Held-out blocks are part of the training data here: the comparison has its own hold-out set.
-        elsewhere = checked.equations if checked and others else None
-        comparison = compare(equations, elsewhere, job.columns, job.freedom)
+        comparison = job.compare(equations, checked if others else None)
     return Result(
         solution=solution,
         signals=report,
@@ -186,13 +186,24 @@ def identify_sources(
         settings=settings,
         warnings=(
             *few,
-            *implausible(solution, job.freedom.limits),
+            *_uncompared(settings, comparison, len(samples)),
+            *implausible(solution, job.freedom.limits, settings.mass),
             *outside_geometry(solution),
-            *uncarried(equations, solution),
-            *unfaithful(checked.replay if checked else None),
+            *uncarried(equations, solution, settings.mass),
+            *unfaithful(checked.replay if checked else None, model),
             *(() if others else slow_motion(samples, model)),
         ),
     )
+
+
+def _uncompared(settings: IdentifySettings, comparison: Comparison | None, samples: int) -> list[str]:
+    """Warning that the comparison that was asked for is missing."""
+    if comparison is not None or not settings.compare:
+        return []
+    return [
+        f'{samples} samples are too few to compare methods without another recording ({LEAST_SAMPLES}): '
+        'there is no table of methods. Record for longer, or give --validate'
+    ]
 
 
 def _silent(text: str) -> None:
@@ -269,9 +280,8 @@ class _Job:
 
     def fit(self, samples: Samples) -> tuple[Equations, Solution]:
         """Estimate the noise of the rows, then the unknowns."""
-        equations, x = first_fit(samples, self.columns, self.mode, self.freedom)
-        folds = equations.accumulate(self.settings.folds, x)
-        return equations, solve(folds, equations, self.columns, self.freedom, self.settings.solve, x)
+        folds, settings = self.settings.folds, self.settings.solve
+        return fit(samples, self.columns, self.mode, self.freedom, folds, settings)
 
     def check(
         self, samples: Samples, solution: Solution, others: Samples | None, name: str
@@ -283,7 +293,20 @@ class _Job:
             return None
         train, held, notes = hold_out(samples, self.columns.model)
         _, without = self.fit(train)
-        return self._validate(held, without, HELD_OUT, notes)
+        # Errors are those of the second fit; the legs that are compared are those of the result.
+        return replace(self._validate(held, without, HELD_OUT, notes), spreads=leg_spreads(solution))
+
+    def compare(self, equations: Equations, elsewhere: Validation | None) -> Comparison:
+        """All methods, on another recording or on the held-out blocks of `check`."""
+        return compare(
+            equations,
+            None if elsewhere is None else elsewhere.equations,
+            self.columns,
+            self.freedom,
+            on=HELD_OUT if elsewhere is None else elsewhere.on,
+            folds=self.settings.folds,
+            settings=self.settings.solve,
+        )
 
     def _validate(self, samples: Samples, solution: Solution, name: str, notes: Any) -> Validation:
         noise = first_noise(self.columns, self.mode == 'projection')

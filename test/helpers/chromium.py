@@ -82,8 +82,7 @@ class Browser:
             raise
         self._numbers = itertools.count(1)
         self.command('Page.enable')
-        metrics = {'width': size[0], 'height': size[1], 'deviceScaleFactor': 1, 'mobile': False}
-        self.command('Emulation.setDeviceMetricsOverride', **metrics)
+        self.resize(*size)
 
     def __enter__(self) -> Browser:
         return self
@@ -107,6 +106,11 @@ class Browser:
                 assert 'error' not in message, f'{method}: {message["error"]}'
                 result: dict[str, Any] = message['result']
                 return result
+
+    def resize(self, width: int, height: int) -> None:
+        """Change the size of the page [pixels]."""
+        metrics = {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': False}
+        self.command('Emulation.setDeviceMetricsOverride', **metrics)
 
     def open(self, address: str) -> None:
         """Go to a page."""

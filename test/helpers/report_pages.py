@@ -24,6 +24,15 @@ _PANELS = """[...document.querySelectorAll('figure')].flatMap(figure =>
         return {figure: figure.dataset.name, text: text,
                 box: [r.left + window.scrollX, r.top + window.scrollY, r.width, r.height]};
     }))"""
+_CUT = """[...document.querySelectorAll('figure svg')].flatMap(svg => {
+    const a = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll('text')].filter(e => {
+        const b = e.getBoundingClientRect();
+        return b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 1 || b.bottom > a.bottom + 1;
+    }).map(e => svg.parentElement.dataset.name + ': ' + e.textContent.trim());
+})"""
+_WIDE = """[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)
+    .map(e => e.innerText.slice(0, 40))"""
 _COLOURED = 60  # difference of the largest and the smallest of red, green and blue of a pixel that is data
 _LEAST = 12  # pixels that make a line, a bar or a marker; one point without a marker has none
 _WIDTH = 1200  # of the window [pixels]
@@ -69,8 +78,7 @@ def panels_of(report: Path, browser: Browser) -> list[Panel]:
         report: path of report.html.
         browser: from `report_browser`.
     """
-    browser.open(report.absolute().as_uri())
-    wait_for(lambda: browser.evaluate('document.querySelector("footer") !== null'), 20.0)
+    _open(report, browser, _WIDTH)
     assert browser.evaluate('document.documentElement.scrollWidth') <= _WIDTH
     panels = browser.evaluate(_PANELS)
     image = _whole_page(browser)
@@ -85,6 +93,26 @@ def empty_panels(report: Path, browser: Browser) -> list[str]:
     panels = panels_of(report, browser)
     assert panels, f'{report} has no figures'
     return [f'{panel.figure}: {panel.title}' for panel in panels if not panel.filled]
+
+
+def cut_text(report: Path, browser: Browser, width: int = _WIDTH) -> list[str]:
+    """Text of figures that is not inside of its figure, in a window of some width [pixels]."""
+    _open(report, browser, width)
+    found: list[str] = browser.evaluate(_CUT)
+    return found
+
+
+def wide_tables(report: Path, browser: Browser, width: int = _WIDTH) -> list[str]:
+    """First words of tables that are wider than the page, in a window of some width [pixels]."""
+    _open(report, browser, width)
+    found: list[str] = browser.evaluate(_WIDE)
+    return found
+
+
+def _open(report: Path, browser: Browser, width: int) -> None:
+    browser.resize(width, 900)
+    browser.open(report.absolute().as_uri())
+    wait_for(lambda: browser.evaluate('document.querySelector("footer") !== null'), 20.0)
 
 
 def _whole_page(browser: Browser) -> Bytes:

@@ -3,13 +3,27 @@
 
 from __future__ import annotations
 
+import io
+import re
+from pathlib import Path
+
+import identification_worlds as worlds
 import numpy as np
 import pytest
+import yaml
 from identification_data import Levels, changed, equations_of, make_samples, robot
 
+from quad_dynamics.cli.identify_summary import print_summary
+from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.identification.baselines.compare import Comparison, compare, distance_to, methods_for
 from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.pipeline import IdentifySettings, identify
+from quad_dynamics.identification.report.facts import number
+from quad_dynamics.identification.report.html_report import errors_table
+from quad_dynamics.identification.report.parameters_file import parameters_text
 from quad_dynamics.identification.solvers.freedom import make_freedom
+from quad_dynamics.identification.solvers.solve import SolveSettings
+from quad_dynamics.identification.validation.validation import Validation, pooled, validate
 
 ALL = ['consistent', 'ols', 'wls', 'irls', 'tls', 'ml', 'iv', 'output_error', 'nonlinear', 'ekf']
 FREE = ('inertia', 'friction')
@@ -95,6 +109,63 @@ def test_only_some_methods() -> None:
     assert [row[0] for row in result.rows] == ['as it was', 'ols', 'iv']
     assert 'distance' not in result.head
     assert list(methods_for()) == ALL
+
+
+def test_first_rows_are_the_errors_of_the_validation(tmp_path: Path) -> None:
+    """The same blocks, folds and settings as in the summary, and one pooled figure wherever it is told."""
+    world = worlds.World(3, 'two_link_arm', seconds=8.0)
+    truth = worlds.make_robot(world)
+    path = worlds.make_log(world, truth, tmp_path / 'log.npz')
+    settings = IdentifySettings(compare=True, folds=4, solve=SolveSettings(trust=0.2))
+    result = identify([path], truth.model, settings)
+    assert result.comparison is not None
+    assert result.validation is not None
+    assert_first_rows(result.comparison, result.validation)
+    whole = pooled(result.validation.errors)
+    cells = dict(zip(result.comparison.head, result.comparison.rows[1], strict=True))
+    saved = yaml.safe_load(parameters_text(result))['validation']['pooled']
+    assert cells['all joints [N m]'] == f'{saved["after"]:.4g}' == f'{whole.rms[1]:.4g}'
+    assert cells['all joints [%]'] == f'{100.0 * saved["relative_after"]:.2f}'
+    stream = io.StringIO()
+    print_summary(Terminal(stream), result)
+    row = re.search(r'  all joints \[N m\] .*', stream.getvalue())
+    assert row is not None
+    assert [number(x, 3) for x in whole.rms] == [row[0].split()[k] for k in (4, 7, 10)]
+    assert errors_table(result.validation.errors).rows[-1][5] == number(whole.rms[1], 3)
+
+
+def assert_first_rows(comparison: Comparison, validation: Validation) -> None:
+    before, after = (outcome.errors for outcome in comparison.outcomes[:2])
+    assert before is not None
+    assert after is not None
+    np.testing.assert_array_equal(before.after, validation.errors.before)
+    np.testing.assert_array_equal(after.after, validation.errors.after)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('free', [('payload', 'bias'), ('payload',), ()])
+def test_bias_is_fitted_as_in_the_validation(free: tuple[str, ...]) -> None:
+    """For all methods, if the default method has freed it; () leaves the choice to cross-validation."""
+    model = robot('mini_cheetah')
+    truth, columns = changed(model, 1), make_columns(model)
+    samples, _ = make_samples(truth, seed=3, seconds=4.0, noise=LEVELS)
+    fresh, _ = make_samples(truth, seed=4, seconds=3.0, noise=LEVELS)
+    freedom, validate_on = make_freedom(columns, free), equations_of(fresh, columns, LEVELS)
+    compared = compare(
+        equations_of(samples, columns, LEVELS), validate_on, columns, freedom, methods=['consistent']
+    )
+    solution = compared.outcomes[1].solution
+    assert solution is not None
+    assert_first_rows(compared, validate(validate_on, solution, 'walk_2'))
+
+
+def test_too_few_samples_are_no_reason_to_fail(tmp_path: Path) -> None:
+    world = worlds.World(3, 'two_link_arm', seconds=2.4)
+    truth = worlds.make_robot(world)
+    path = worlds.make_log(world, truth, tmp_path / 'log.npz')
+    result = identify([path], truth.model, IdentifySettings(compare=True))
+    assert result.comparison is None
+    assert any('too few to compare methods' in text for text in result.warnings)
 
 
 def test_distance_is_zero_at_the_truth() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from quad_dynamics.identification.solvers.plausible import (
     immobile_mass,
     make_limits,
     mass_belief,
+    root_mass,
     within,
 )
 from quad_dynamics.identification.solvers.prior import friction_scales
@@ -228,3 +230,40 @@ def test_limits_that_data_hardly_go_beyond_are_no_warning(leg: Any) -> None:
             any('the data ask for a robot beyond' in text for text in implausible(solution, limits))
         )
     assert warned == [False, True]
+
+
+def heavier(model: Any, factor: float) -> Solution:
+    """A solution whose bodies are all heavier than the model says."""
+    columns = make_columns(model)
+    x = columns.prior.copy()
+    x[columns.slices['pi']] *= factor
+    nothing, no = np.full(columns.size, np.nan), np.zeros(columns.size, dtype=bool)
+    return Solution(columns, x, ~no, no, nothing, nothing, nothing)
+
+
+def test_a_mass_that_changes_is_one_quantity() -> None:
+    """Percentage and kilograms are those of everything that moves; the fixed base is told apart."""
+    solution = heavier(robot('ur5'), 1.25)
+    before, after = solution.moving_masses
+    root = root_mass(solution.columns.model)
+    assert root > 1.0
+    assert after == pytest.approx(1.25 * before)
+    (text,) = implausible(solution, None)
+    assert f'moving links changes by +25 %, from {before:.4g} to {after:.4g} kg' in text
+    assert f'(with the fixed base: {before + root:.4g} to {after + root:.4g} kg)' in text
+    assert 'Weigh the robot, and give --mass' in text
+    (text,) = implausible(heavier(qd.load_model('go2'), 1.25), None)
+    assert re.search(r'the mass of the robot changes by \+25 %, from [\d.]+ to [\d.]+ kg\. Weigh', text)
+
+
+@pytest.mark.parametrize(
+    ('low', 'high', 'expected'),
+    [(1.2, 1.3, 'but the URDF has'), (0.5, 1.5, 'which allows that. Weigh the robot more accurately')],
+)
+def test_a_mass_that_was_given_is_not_asked_for(leg: Any, low: float, high: float, expected: str) -> None:
+    solution = heavier(leg, 1.25)
+    whole = solution.moving_masses[0] + root_mass(leg)
+    (text,) = implausible(solution, None, MassRange(low * whole, high * whole))
+    assert 'give --mass' not in text
+    assert f'--mass is {low * whole:.4g} to {high * whole:.4g} kg' in text
+    assert expected in text

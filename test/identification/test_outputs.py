@@ -315,7 +315,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     folder = tmp_path / 'out'
     folder.mkdir()
     (folder / 'precious').write_text('mine')
-    with pytest.raises(ArgumentError, match='holds something'):
+    with pytest.raises(ArgumentError, match='is not empty'):
         write_results(result, folder)
     assert [path.name for path in tmp_path.rglob('*')] == ['out', 'precious']
     file = tmp_path / 'file'

@@ -79,7 +79,7 @@ def test_a_mass_that_only_torques_tell_is_announced(tmp_path: Path) -> None:
     mass = result.solution.part('pi')[::10].sum() / truth.model.pi[::10].sum()
     told = [text for text in result.warnings if 'torque constants' in text]
     assert abs(mass - 1.0) > 0.05
-    assert 'the mass of the robot changes by' in told[0]
+    assert 'the mass of the moving links changes by' in told[0]
 
 
 def test_results_that_get_worse_are_announced(tmp_path: Path) -> None:
@@ -93,7 +93,10 @@ def test_results_that_get_worse_are_announced(tmp_path: Path) -> None:
     errors, position = good.errors, good.replay.position
     bad = replace(result, validation=replace(good, errors=replace(errors, after=1.03 * errors.before)))
     assert headline_warnings(bad)[0].startswith('torques of held-out blocks are predicted worse')
-    (text,) = unfaithful(replace(good.replay, position=np.array([position[0], 1.3 * position[0]])))
+    (text,) = unfaithful(
+        replace(good.replay, position=np.array([position[0], 1.3 * position[0]])),
+        result.solution.columns.model,
+    )
     assert text.startswith('simulated for 100 ms')
 
 

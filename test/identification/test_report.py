@@ -20,14 +20,16 @@ import pytest
 import yaml
 from chromium import Browser, find_chromium
 from reference_pinocchio import robots_folder
-from report_pages import empty_panels, panels_of, report_browser
+from report_pages import cut_text, empty_panels, panels_of, report_browser, wide_tables
+from simple_robots import inertial, joint
 
 from quad_dynamics.cli.identify_summary import print_summary
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.identification.baselines.compare import compare
-from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.columns import joint_units, make_columns
 from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.report.armature import unit_of
 from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
@@ -38,15 +40,20 @@ from quad_dynamics.identification.report.facts import (
     percent,
     with_std,
 )
-from quad_dynamics.identification.report.html_report import report_text
+from quad_dynamics.identification.report.html_report import _replay_table, errors_table, report_text
 from quad_dynamics.identification.report.parameter_plots import _ellipsoids
 from quad_dynamics.identification.report.parameters_file import parameters_text
+from quad_dynamics.identification.report.pictures import _joints_caption
 from quad_dynamics.identification.report.plots import draw_torques, save_residuals
 from quad_dynamics.identification.report.traces import Traces, gather_traces
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.validation.held_out import HELD_OUT, hold_out
 from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, validate
 
+SLIDER = f"""<robot name="slider"><link name="root"/>
+  <link name="cart">{inertial(3.0, [0.02] * 3)}</link><link name="arm">{inertial(1.0, [0.01] * 3)}</link>
+  {joint('slide', 'root', 'cart', '1 0 0', kind='prismatic')}{joint('swing', 'cart', 'arm', '0 1 0')}
+</robot>"""
 VOID = {'meta', 'link', 'br', 'img', 'input', 'hr'}
 
 
@@ -160,6 +167,76 @@ def test_other_modes(mode: str) -> None:
     equations = data.equations_of(whole.equations.samples, whole.solution.columns, data.TYPICAL, mode)
     text = Page(report_text(dataclasses.replace(whole, equations=equations, validation=None))).text
     assert ('moment x' in text) == (mode == 'base')
+    assert ('Forces on the base, measured and predicted' in text) == (mode == 'base')
+
+
+def test_the_base_alone_is_not_pooled() -> None:
+    """There are no joints: no line repeats the base force, and no caption speaks of joints."""
+    errors = Errors(
+        ('base force', 'base moment'), ('N', 'N m'), *np.ones((4, 2)), np.array([4, 4]), 4, np.ones((3, 2))
+    )
+    table = errors_table(errors)
+    assert [row[0] for row in table.rows] == ['base force', 'base moment']
+    assert 'joints' not in table.caption
+
+
+@pytest.mark.usefixtures('no_pictures')
+def test_texts_fit_the_robot() -> None:
+    """A fixed base has neither feet nor a base that moves, and rotors are named only if they are shown."""
+    arm, legged = (
+        Page(report_text(robots.result_of(name))).text for name in ('two_link_arm', 'mini_cheetah')
+    )
+    for words in ('foot forces', 'the base moved'):
+        assert words not in arm
+        assert words in legged
+    assert 'Mass of the moving links' in arm
+    assert 'Mass of the moving links' not in legged
+
+
+@pytest.mark.parametrize(
+    ('kinds', 'expected'),
+    [
+        (('viscous', 'coulomb'), 'Friction. Bars'),
+        (('rotor',), 'Rotors. Bars'),
+        (('coulomb', 'offset', 'rotor'), 'Friction, offsets and rotors. Bars'),
+    ],
+)
+def test_caption_names_what_is_shown(kinds: tuple[str, ...], expected: str) -> None:
+    solution = robots.result_of('two_link_arm').solution
+    free = np.zeros_like(solution.free)
+    for kind in kinds:
+        free[solution.columns.slices[kind]] = True
+    for identified in (free, np.zeros_like(free)):
+        text = _joints_caption(dataclasses.replace(solution, free=free, identified=identified))
+        assert text.startswith(expected)
+        assert ('empty circle' in text) != identified.any()
+
+
+@pytest.mark.usefixtures('no_pictures')
+def test_joints_that_were_not_simulated_are_not_worse() -> None:
+    result = robots.result_of('two_link_arm')
+    assert result.validation is not None
+    assert result.validation.replay is not None
+    again = dataclasses.replace(
+        result.validation.replay,
+        windows=np.array([3, 0]),
+        position=np.array([[0.2, np.nan], [0.1, np.nan]]),
+        velocity=np.array([[2e4, np.nan], [1e4, np.nan]]),
+    )
+    table = _replay_table(dataclasses.replace(result.validation, replay=again))
+    assert table is not None
+    assert [row[5] for row in table.rows] == ['closer', 'not simulated']
+    assert list(table.marks) == ['', '']
+    assert table.rows[0][3] == '20000'
+
+
+def test_units_of_prismatic_joints() -> None:
+    model = robots.load(SLIDER, floating_base=False)
+    assert joint_units(model, 'rad', 'm') == 'm or rad'
+    solution = robots.solved(model, model)
+    assert unit_of(solution, 'viscous') == 'N s/m or N m s/rad'
+    assert unit_of(solution, 'rotor') == 'kg or kg m^2'
+    assert joint_units(data.robot('two_link_arm'), 'rad', 'm') == 'rad'
 
 
 def small_result(held_out: bool, gaps: bool, resting: bool) -> Any:
@@ -227,6 +304,19 @@ def test_every_panel_is_filled_without_another_recording(
     assert ('over all training data' in read) == held_out
     assert ('over all of the training data themselves' in read) != held_out
     assert 'whole recording' not in read
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('width', [1200, 800])
+@pytest.mark.parametrize('name', ['ur5', 'mini_cheetah'])
+def test_nothing_is_cut(name: str, width: int, browser: Browser, tmp_path: Path) -> None:
+    """Labels are inside of their figures, and long remarks are wrapped."""
+    remark = 'instruments: smoothed motion (cutoff 17.7 Hz); then simulated motion (4 simulations) ' * 2
+    compared = Comparison(('method', 'all joints [N m]', 'remark'), (('iv', '0.1', remark),))
+    text = report_text(dataclasses.replace(robots.result_of(name), comparison=compared), 25.0)
+    (tmp_path / 'report.html').write_text(text)
+    assert cut_text(tmp_path / 'report.html', browser, width) == []
+    assert wide_tables(tmp_path / 'report.html', browser, width) == []
 
 
 @pytest.mark.slow
@@ -363,11 +453,14 @@ def test_residual_picture(tmp_path: Path) -> None:
 def test_numbers() -> None:
     assert number(1.6, 3) == '1.60'
     assert number(206.0, 3) == '206'
+    assert number(1863.0, 3) == '1863'
+    assert number(2.5e7, 3) == '2.50e+07'
     assert number(0.0) == '0'
     assert number(float('nan')) == '-'
     assert percent(0.1234) == '12.3 %'
     assert percent(0.00142) == '0.14 %'
     assert percent(0.0) == '0 %'
+    assert percent(1e-6) == '< 0.01 %'
     assert percent(1.234) == '123 %'
     assert percent(float('nan')) == '-'
     assert with_std(0.04321, 0.0012) == '0.0432 ± 0.0012'

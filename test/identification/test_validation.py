@@ -6,9 +6,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import identification_data as data
+import identification_worlds as worlds
 import identified_robots as robots
 import numpy as np
 import pinocchio as pin
@@ -22,10 +24,11 @@ from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import Noise, first_noise
 from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.pipeline import IdentifySettings, identify
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.solvers.solve import solve
 from quad_dynamics.identification.validation.held_out import hold_out
-from quad_dynamics.identification.validation.leg_spreads import leg_spreads
+from quad_dynamics.identification.validation.leg_spreads import _common_name, leg_spreads
 from quad_dynamics.identification.validation.repeats import find_repetition, refuse_repetition
 from quad_dynamics.identification.validation.replay import replay
 from quad_dynamics.identification.validation.validation import best_fit, torque_errors, validate
@@ -298,7 +301,7 @@ def test_gaps_do_not_hide_a_repetition() -> None:
 def test_the_same_file_is_refused() -> None:
     model = data.robot('two_link_arm')
     one, other = (recorded(model, excitation(model, seed), 10.0) for seed in (1, 2))
-    with pytest.raises(ArgumentError, match='bag: is one of the recordings that were trained on'):
+    with pytest.raises(ArgumentError, match='bag: is also a training recording'):
         refuse_repetition(one, other, model, 'bag', (['x', 'y'], 'y'))
 
 
@@ -419,6 +422,31 @@ def test_legs_that_are_alike_have_no_spread() -> None:
     spreads = {spread.name: spread for spread in leg_spreads(solution)}
     assert spreads['calf_joint.viscous'].spread == pytest.approx(np.std([0.7, 0.3, 0.3, 0.3], ddof=1))
     assert leg_spreads(robots.solved(data.robot('two_link_arm'), data.robot('two_link_arm'))) == ()
+
+
+@pytest.mark.parametrize(
+    ('names', 'expected'),
+    [
+        (['FL_calf_joint', 'RR_calf_joint'], 'calf_joint'),
+        (['left_hip_joint', 'right_hip_joint'], 'hip_joint'),  # both end in t
+        (['leghip', 'armhip'], 'hip'),
+        (['a', 'b'], '3 7'),
+    ],
+)
+def test_names_of_parts_are_whole_words(names: list[str], expected: str) -> None:
+    assert _common_name(names, (3, 7)) == expected
+
+
+def test_legs_of_the_result_are_compared(tmp_path: Path) -> None:
+    """Not those of the fit without the held-out blocks."""
+    world = worlds.World(3, 'mini_cheetah', seconds=6.0)
+    truth = worlds.make_robot(world)
+    path = worlds.make_log(world, truth, tmp_path / 'log.npz')
+    result = identify([path], truth.model, IdentifySettings(free=('friction',)))
+    assert result.validation is not None
+    assert result.validation.held_out
+    found = [(each.name, each.mean) for each in result.validation.spreads]
+    assert found == [(each.name, each.mean) for each in leg_spreads(result.solution)] != []
 
 
 def test_the_bias_of_force_sensors_is_that_of_the_recording() -> None:

@@ -19,17 +19,18 @@ from quad_dynamics.identification.baselines.nonlinear import nonlinear
 from quad_dynamics.identification.baselines.output_error import output_error
 from quad_dynamics.identification.equations.columns import NOT_NEGATIVE, Columns
 from quad_dynamics.identification.equations.equations import Equations
-from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.solvers.first_fit import first_fit
+from quad_dynamics.identification.solvers.fit import FOLDS, fit
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.pseudo_inertia import margins
 from quad_dynamics.identification.solvers.solution import Solution
-from quad_dynamics.identification.solvers.solve import solve
+from quad_dynamics.identification.solvers.solve import SolveSettings
 from quad_dynamics.identification.validation.held_out import HELD_OUT, hold_out
 from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, with_own_bias
 
 Method = Callable[[Equations, Freedom], Solution]
 
-_FOLDS = 5  # of the cross-validation of the default method
+DEFAULT = 'consistent'  # name of the default method
 _NEGATIVE = -1e-9  # friction below this is negative, not a rounding error
 
 
@@ -93,14 +94,19 @@ class Comparison:
         return '\n'.join(line.rstrip() for line in (f'errors on {self.on}', *lines)) + '\n'
 
 
-def methods_for(folds: int = _FOLDS) -> dict[str, Method]:
-    """All methods by name, the default one first."""
+def methods_for(folds: int = FOLDS, settings: SolveSettings | None = None) -> dict[str, Method]:
+    """All methods by name, the default one first.
+
+    Args:
+        folds: of the cross-validation of the default method.
+        settings: of the default method.
+    """
 
     def consistent(equations: Equations, freedom: Freedom) -> Solution:
-        return solve(equations.accumulate(folds), equations, equations.columns, freedom)
+        return fit(equations.samples, equations.columns, equations.mode, freedom, folds, settings)[1]
 
     return {
-        'consistent': consistent,
+        DEFAULT: consistent,
         **LEAST_SQUARES,
         'ml': maximum_likelihood,
         'iv': instrumental,
@@ -117,12 +123,16 @@ def compare(
     freedom: Freedom,
     truth: Floats | None = None,
     methods: Sequence[str] | None = None,
+    on: str = 'samples of other recordings',
+    folds: int = FOLDS,
+    settings: SolveSettings | None = None,
 ) -> Comparison:
     """Run all methods and compare them in a table.
 
     The default method selects the free groups by cross-validation. The others free what was requested, or
     else what textbooks do (inertia, viscous and Coulomb friction, offsets, rotors). A method that fails gives
-    the reason.
+    the reason. The rows of the original model and of the default method are the errors before and after of
+    a validation on the same data.
 
     Args:
         train: equations to fit.
@@ -131,58 +141,83 @@ def compare(
         freedom: the free unknowns.
         truth: (size,) the true unknowns, if they are known.
         methods: names of those to run; None for all.
+        on: name of the other samples.
+        folds: of the cross-validation of the default method.
+        settings: of the default method.
     """
-    on = 'samples of other recordings'
     if validate is None:
-        fit, held, _ = hold_out(train.samples, columns.model)
-        train, validate = _with_samples(train, fit), _with_samples(train, held)
-        on = HELD_OUT
-    known = methods_for()
-    wanted = list(known) if methods is None else list(methods)
-    judge = _Judge(validate, columns, freedom, truth)
-    outcomes = [judge.judge('as it was', None, freedom.columns.prior, float('nan'))]
-    outcomes += [_run(name, known[name], train, freedom, judge) for name in wanted]
+        kept, held, _ = hold_out(train.samples, columns.model)
+        # The noise of the rows must not be known from held-out blocks either.
+        train, _ = first_fit(kept, columns, train.mode, freedom)
+        validate, on = Equations(held, columns, train.mode, train.noise), HELD_OUT
+    known = methods_for(folds, settings)
+    runs = [_run(name, known[name], train, freedom) for name in (known if methods is None else methods)]
+    judge = _Judge(validate, columns, freedom, truth, _fits_bias(runs, freedom))
+    outcomes = [judge.judge(_Run('as it was', None)), *map(judge.judge, runs)]
     head, rows = _cells(outcomes, columns.model.nb, truth is not None)
     return Comparison(tuple(outcomes), columns.model.nb, on, head, rows)
 
 
-def _with_samples(equations: Equations, samples: Samples) -> Equations:
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What a method has found; the fields are those of `Outcome`."""
 
-    return Equations(samples, equations.columns, equations.mode, equations.noise)
+    method: str
+    solution: Solution | None
+    seconds: float = float('nan')
+    failure: str = ''
 
 
-def _run(name: str, method: Method, train: Equations, freedom: Freedom, judge: _Judge) -> Outcome:
+def _run(name: str, method: Method, train: Equations, freedom: Freedom) -> _Run:
     begin = time.perf_counter()
     try:
         solution = method(train, freedom)
     except (QuadDynamicsError, np.linalg.LinAlgError, FloatingPointError, ValueError) as error:
-        return Outcome(name, None, None, seconds=time.perf_counter() - begin, failure=str(error))
-    seconds = time.perf_counter() - begin
-    return judge.judge(name, solution, solution.x, seconds)
+        return _Run(name, None, time.perf_counter() - begin, str(error))
+    return _Run(name, solution, time.perf_counter() - begin)
+
+
+def _fits_bias(runs: Sequence[_Run], freedom: Freedom) -> bool:
+    """Whether the bias of force sensors is fitted to the other samples: as in a validation of the default."""
+    for run in runs:
+        if run.method == DEFAULT and run.solution is not None:
+            return bool(run.solution.free[run.solution.columns.slices['bias']].any())
+    return 'bias' in freedom.groups
 
 
 class _Judge:
     """Evaluates solutions."""
 
-    def __init__(self, validate: Equations, columns: Columns, freedom: Freedom, truth: Floats | None) -> None:
+    def __init__(
+        self,
+        validate: Equations,
+        columns: Columns,
+        freedom: Freedom,
+        truth: Floats | None,
+        own_bias: bool,
+    ) -> None:
         self.validate, self.columns, self.freedom, self.truth = validate, columns, freedom, truth
+        self.own_bias = own_bias
 
-    def judge(self, name: str, solution: Solution | None, x: Floats, seconds: float) -> Outcome:
-        """All results of one method."""
-        columns = self.columns if solution is None else solution.columns
+    def judge(self, run: _Run) -> Outcome:
+        """All results of one method; without a solution, those of the original model."""
+        if run.failure:
+            return Outcome(run.method, None, None, seconds=run.seconds, failure=run.failure)
+        columns = self.columns if run.solution is None else run.solution.columns
+        x = columns.prior if run.solution is None else run.solution.x
         equations = self.validate
         if columns.stribeck_velocity != equations.columns.stribeck_velocity:
             equations = Equations(equations.samples, columns, equations.mode, equations.noise)
         friction = np.concatenate([x[columns.slices[kind]] for kind in NOT_NEGATIVE])
-        here = with_own_bias(equations, x) if 'bias' in self.freedom.groups else x
+        here = with_own_bias(equations, x) if self.own_bias else x
         return Outcome(
-            name,
-            solution,
+            run.method,
+            run.solution,
             torque_errors(equations, columns.prior, here),
             int(np.count_nonzero(margins(x[columns.slices['pi']].reshape(-1, 10)) > 0.0)),
             int(np.count_nonzero(friction < _NEGATIVE)),
             float('nan') if self.truth is None else distance_to(self.truth, x, self.freedom),
-            seconds,
+            run.seconds,
         )
 
 
@@ -224,24 +259,27 @@ def _cells(
     joints = len(first.names) > 2 * based
     head = ['method']
     head += [f'all joints [{pooled(first).unit}]', 'all joints [%]'] if joints else []
-    head += ['base [N]', 'base [%]', 'base [N m]'] if based else []
+    share = based and bool(np.isfinite(first.measured[0]))  # base forces may not be measured
+    head += ['base [N]', *(['base [%]'] if share else []), 'base [N m]'] if based else []
     head += ['consistent', 'negative friction', *(['distance'] if with_truth else []), 'remark']
-    rows = [_row(outcome, bodies, based, joints, with_truth) for outcome in outcomes]
+    rows = [_row(outcome, bodies, based, joints, with_truth, len(head)) for outcome in outcomes]
     return tuple(head), tuple(rows)
 
 
-def _row(outcome: Outcome, bodies: int, based: bool, joints: bool, with_truth: bool) -> tuple[str, ...]:
+def _row(
+    outcome: Outcome, bodies: int, based: bool, joints: bool, with_truth: bool, width: int
+) -> tuple[str, ...]:
     cells = [outcome.method]
     errors = outcome.errors
     if errors is None:
-        width = 2 * joints + 3 * based + 2 + with_truth
-        return (*cells, *[''] * width, f'failed: {outcome.failure}')
+        return (*cells, *[''] * (width - 2), f'failed: {outcome.failure}')
     relative = errors.relative(errors.after)
     if joints:
         all_joints = pooled(errors)
         cells += [f'{all_joints.rms[1]:.4g}', _percent(all_joints.relative[1])]
     if based:
-        cells += [f'{errors.after[0]:.4g}', _percent(relative[0]), f'{errors.after[1]:.4g}']
+        share = [_percent(relative[0])] if np.isfinite(errors.measured[0]) else []
+        cells += [f'{errors.after[0]:.4g}', *share, f'{errors.after[1]:.4g}']
     cells += [f'{outcome.consistent}/{bodies}', str(outcome.negative)]
     cells += [f'{outcome.distance:.3g}'] if with_truth else []
     return (*cells, _remark(outcome))

@@ -18,6 +18,7 @@ forces were measured; otherwise (modes 'projection' and 'base') they are smoothe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -57,12 +58,13 @@ def instrumental(
     normal = equations.accumulate()[0]
     estimator = _Estimator(equations, find_base_parameters(normal, freedom), noise_variance(normal, freedom))
     fit = estimator.estimate(loop.smoothed())
-    note = f'instruments: smoothed motion (cutoff {loop.cutoff:.3g} Hz)'
+    smooth = math.isfinite(loop.cutoff)
+    note = f'instruments: {f"smoothed motion (cutoff {loop.cutoff:.3g} Hz)" if smooth else "filtered motion"}'
     if loop.simulates:
         fit, words = _iterate(estimator, loop, fit)
         note += f'; {words}'
     else:
-        note += f", for joints cannot be simulated in the mode '{equations.mode}'"
+        note += f", because joints cannot be simulated in the mode '{equations.mode}'"
     found = solution_of(fit, 'iv')
     return replace(found, choices=(*found.choices, note))
 

@@ -95,6 +95,18 @@ class Columns:
         return np.stack(parts, axis=-1)
 
 
+def joint_units(model: Model, revolute: str, prismatic: str) -> str:
+    """Unit of a quantity of all joints, such as 'rad', 'm', or 'rad or m' if the robot has both kinds.
+
+    Args:
+        model: robot.
+        revolute: unit for a revolute joint.
+        prismatic: unit for a prismatic joint.
+    """
+    units = [prismatic if each else revolute for each in model.is_prismatic]
+    return ' or '.join(dict.fromkeys(units)) or revolute
+
+
 def make_columns(model: Model, stribeck_velocity: float = 0.1) -> Columns:
     """All unknowns of a robot.
 

@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from quad_dynamics.array_types import Floats
-from quad_dynamics.identification.equations.columns import ASSUMED_GEAR
+from quad_dynamics.identification.equations.columns import ASSUMED_GEAR, joint_units
 from quad_dynamics.identification.solvers.solution import Solution
 
 
@@ -111,6 +111,14 @@ def srdf_text(solution: Solution) -> str:
             '',
         ]
     )
+
+
+def unit_of(solution: Solution, kind: str) -> str:
+    """Unit for the display of joint unknowns, 'N m or N' if they differ: rotors as armatures."""
+    columns = solution.columns
+    if kind == 'rotor':
+        return joint_units(columns.model, 'kg m^2', 'kg')
+    return ' or '.join(dict.fromkeys(columns.units[columns.slices[kind]]))
 
 
 def scale_of(solution: Solution, kind: str) -> Floats:

@@ -42,14 +42,9 @@ class AddedMass:
     position: tuple[float, float, float]
 
 
-def total_masses(solution: Solution) -> tuple[float, float]:
-    """Mass of all moving bodies, before and after, including rotors [kg]."""
-    part, model = solution.columns.slices['pi'], solution.columns.model
-    rotors = float(model.rotor_pi[::10].sum())
-    return (
-        float(solution.columns.prior[part][::10].sum()) + rotors,
-        float(solution.x[part][::10].sum()) + rotors,
-    )
+def mass_name(solution: Solution) -> str:
+    """What `Solution.moving_masses` are the masses of: on a fixed base, the root is not included."""
+    return 'mass' if solution.columns.model.floating_base else 'mass of the moving links'
 
 
 def added_mass(solution: Solution) -> AddedMass | None:
@@ -110,13 +105,21 @@ def short_names(paths: str) -> str:
     return ', '.join(PurePath(path).name or path for path in paths.split(', '))
 
 
+def same_as(validation: Validation | None) -> str:
+    """What the first two rows of the comparison of methods have to do with the other errors."""
+    if validation is None:
+        return 'Held out for this table only; the result itself was not validated.'
+    blocks = ' All methods were fitted without these blocks.' if validation.held_out else ''
+    return f"'as it was' and 'consistent' have the errors before and after of the validation.{blocks}"
+
+
 def headline_warnings(result: Result) -> list[str]:
     """Reasons not to use a result as it is: shown first, and even with `--quiet`."""
     found = list(result.warnings)
     if result.validation is not None:
         errors, on = result.validation.errors, short_names(result.validation.on)
         before, after, _ = pooled(errors).relative
-        if after > before:
+        if after > before and errors.names[-1] != 'base moment':
             found.append(
                 f'torques of {on} are predicted worse than by the model as it was: {percent(before)} -> '
                 f'{percent(after)}'
@@ -153,9 +156,11 @@ def doubts(validation: Validation | None) -> list[str]:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with this many digits, including trailing zeros; '-' for NaN."""
+    """A number with this many digits or more, including trailing zeros; '-' for NaN."""
     if math.isnan(value):
         return '-'
+    if 10.0**digits <= abs(value) < 1e6:
+        return f'{value:.0f}'
     return '0' if value == 0.0 else f'{value:#.{digits}g}'.rstrip('.')
 
 
@@ -163,6 +168,8 @@ def percent(value: float) -> str:
     """A fraction as per cent; '-' for NaN."""
     if not math.isfinite(value):
         return '-'
+    if 0.0 < value < 5e-5:
+        return '< 0.01 %'
     digits = 0 if value == 0.0 or abs(value) >= 1.0 else 1 if abs(value) >= 0.01 else 2
     return f'{100.0 * value:.{digits}f} %'
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import yaml
 
 from quad_dynamics import __version__
+from quad_dynamics.identification.equations.columns import joint_units
 from quad_dynamics.identification.equations.modes import MEANINGS
 from quad_dynamics.identification.report.armature import armatures, gear_note
 from quad_dynamics.identification.report.facts import (
@@ -22,12 +24,13 @@ from quad_dynamics.identification.report.facts import (
     counts,
     doubts,
     headline_warnings,
+    mass_name,
     merged,
     model_notes,
     number,
     percent,
+    same_as,
     short_names,
-    total_masses,
     with_std,
 )
 from quad_dynamics.identification.report.parameters_file import plain, settings_data
@@ -44,9 +47,20 @@ _ERRORS_CAPTION = (
     'Root mean squares of measured minus predicted, and their parts of the RMS measured. Floor: what is left '
     'after a least-squares fit to these very samples. Left out: rows near rest (where the direction of '
     'friction is unknown), at a stop, or with a saturated motor; they are not fitted and do not count in the '
-    'errors. The last two columns count them as well. The last line pools the joints: RMS error of all their '
-    'rows over RMS measured.'
+    'errors. The last two columns count them as well.'
 )
+_POOLED_CAPTION = ' The last line pools the joints: RMS error of all their rows over RMS measured.'
+_BASE_CAPTION = (
+    'Root mean squares of measured minus predicted, and their parts of the RMS measured. Floor: what is left '
+    'after a least-squares fit to these very samples.'
+)
+# What simulations beside the log are given, for each mode of the equations with joint rows.
+_GIVEN = {
+    'fixed': 'torques',
+    'forces': 'torques and foot forces, and the base moved as in the log',
+    'projection': 'torques and the foot forces that fit best, and the base moved as in the log',
+}
+_UNIT = re.compile(r'\[[^]]*\]')  # in the title of a column
 _TEMPLATE = Path(__file__).with_name('report.html.j2')
 
 
@@ -59,14 +73,20 @@ class Table:
         rows: cells.
         caption: above it.
         marks: class of each row, '' for none.
+        wrapped: index of the column with long text, which is wrapped; -1 if there is none.
     """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ''
     marks: Sequence[str] = field(default=())
+    wrapped: int = -1
 
     def __post_init__(self) -> None:
+        # A unit stays on one line.
+        object.__setattr__(
+            self, 'head', [_UNIT.sub(lambda unit: unit[0].replace(' ', '\u00a0'), each) for each in self.head]
+        )
         if not self.marks:
             object.__setattr__(self, 'marks', [''] * len(self.rows))
 
@@ -115,6 +135,7 @@ def _content(result: Result) -> dict[str, Any]:
         'subtitle': f'from {recordings_line(result)}: {samples} samples; {MEANINGS[result.equations.mode]}; '
         f'method: {solution.method}',
         'version': __version__,
+        'quantities': 'Torques' if result.equations.mode != 'base' else 'Forces on the base',
         'before': BEFORE,
         'after': AFTER,
         'cards': _cards(result),
@@ -132,10 +153,15 @@ def _content(result: Result) -> dict[str, Any]:
         'model_notes': model_notes(solution.columns.model),
         'compare': None
         if compared is None
-        else Table(compared.head, compared.rows, f'Errors on {compared.on}.'),
+        else Table(
+            compared.head,
+            compared.rows,
+            f'Errors on {short_names(compared.on)}. {same_as(validation)}',
+            wrapped=len(compared.head) - 1,
+        ),
         'unknowns': _unknowns_table(solution),
         'combinations': _combinations_table(solution),
-        'recordings': Table(('recording', 'SHA-256'), result.sources),
+        'recordings': Table(('recording', 'SHA-256'), result.sources, wrapped=1),
         'settings': yaml.safe_dump(
             plain(settings_data(result.settings)), sort_keys=False, default_flow_style=None
         ),
@@ -154,21 +180,25 @@ def _cards(result: Result) -> list[Card]:
         band = validation.band
         cards.append(
             Card(
-                f'Torque error, {whole.name}',
+                'Error of the base force' if whole.name == 'base force' else f'Torque error, {whole.name}',
                 f'{percent(before)} → {percent(after)}',
-                f'of the RMS measured, on {short_names(validation.on)}; best possible {percent(floor)}; '
+                f'of the RMS measured, on {short_names(validation.on)}; floor {percent(floor)}; '
                 f'over all rows {percent(whole.every[0])} → {percent(whole.every[1])}'
                 + (f'; {band_line(band)}' if band is not None else ''),
             )
         )
-    mass_before, mass_after = total_masses(solution)
+    mass_before, mass_after = solution.moving_masses
     added = added_mass(solution)
     where = ''
     if added is not None:
         place = ', '.join(f'{x + 0.0:.3f}' for x in np.round(added.position, 3))
         where = f'base: {added.mass:+.3f} kg, as if at ({place}) m'
     cards.append(
-        Card('Mass', f'{number(mass_before)} → {number(mass_after)} kg', where or 'links and rotors')
+        Card(
+            mass_name(solution).capitalize(),
+            f'{number(mass_before)} → {number(mass_after)} kg',
+            where or 'links and their rotors',
+        )
     )
     identified, free, _ = counts(solution)
     cards.append(Card('Identified', f'{identified} of {free}', 'free parameters are determined by the data'))
@@ -205,13 +235,15 @@ def errors_table(errors: Errors) -> Table:
         )
         for i, name in enumerate(errors.names)
     ]
+    head = ['row', 'unit', 'RMS measured', 'error before', '', 'error after', '', 'floor', 'samples']
+    head += ['left out', 'all rows, before', 'after']
     whole = pooled(errors)
+    if whole.name in errors.names:  # without joints there is nothing to pool
+        return Table(head, rows, _BASE_CAPTION)
     rms, relative = [number(x, 3) for x in whole.rms], [percent(x) for x in whole.relative]
     last = (whole.name, whole.unit, '', rms[0], relative[0], rms[1], relative[1], rms[2], '')
     rows.append((*last, percent(whole.left_out), percent(whole.every[0]), percent(whole.every[1])))
-    head = ('row', 'unit', 'RMS measured', 'error before', '', 'error after', '', 'floor', 'samples')
-    head_every = ('left out', 'all rows, before', 'after')
-    return Table((*head, *head_every), rows, _ERRORS_CAPTION, [*[''] * (len(rows) - 1), 'sum'])
+    return Table(head, rows, _ERRORS_CAPTION + _POOLED_CAPTION, [*[''] * (len(rows) - 1), 'sum'])
 
 
 def _replay_text(validation: Validation) -> str:
@@ -219,9 +251,9 @@ def _replay_text(validation: Validation) -> str:
     if again is None:
         return ''
     return (
-        f'From states of the log, joints were let go for {1e3 * again.window:.0f} ms with the logged torques '
-        'and foot forces, the base moving as logged. How far they were from the log then (RMS), with the '
-        'model before and after:'
+        f'From states of the log, the joints were simulated for {1e3 * again.window:.0f} ms with the logged '
+        f'{_GIVEN[validation.equations.mode]}. The table shows how far they were from the log at the end '
+        '(RMS), with the model before and after:'
     )
 
 
@@ -234,13 +266,24 @@ def _replay_table(validation: Validation) -> Table | None:
             name,
             *(number(1e3 * x, 3) for x in again.position[:, i]),
             *(number(x, 3) for x in again.velocity[:, i]),
-            'closer' if again.closer[i] else 'not closer',
+            'closer' if again.closer[i] else 'not closer' if again.windows[i] else 'not simulated',
             str(again.windows[i]),
         )
         for i, name in enumerate(again.joints)
     ]
-    head = ('joint', 'position before [mrad]', 'after', 'velocity before [rad/s]', 'after', '', 'windows')
-    return Table(head, rows, '', ['' if closer else 'worse' for closer in again.closer])
+    model = validation.equations.columns.model
+    angle, speed = joint_units(model, 'mrad', 'mm'), joint_units(model, 'rad/s', 'm/s')
+    head = (
+        'joint',
+        f'position before [{angle}]',
+        'after',
+        f'velocity before [{speed}]',
+        'after',
+        '',
+        'windows',
+    )
+    worse = (again.windows > 0) & ~again.closer
+    return Table(head, rows, '', ['worse' if each else '' for each in worse])
 
 
 def _legs_table(validation: Validation) -> Table | None:
@@ -259,7 +302,7 @@ def _legs_table(validation: Validation) -> Table | None:
 
 def _armature_table(solution: Solution) -> Table | None:
     found = armatures(solution)
-    if not found:
+    if not any(each.free for each in found):
         return None
     rows = [
         (

@@ -30,9 +30,9 @@ def check_output(folder: str | os.PathLike[str]) -> Path:
     path = Path(folder)
     if path.is_dir():
         if any(path.iterdir()):
-            raise ArgumentError(f'{path} is a folder that holds something; expected a new or an empty one')
+            raise ArgumentError(f'{path} is not empty; expected a new or an empty folder')
     elif os.path.lexists(path):
-        raise ArgumentError(f'{path} exists and is no folder; expected a new or an empty one')
+        raise ArgumentError(f'{path} is not a folder; expected a new or an empty folder')
     if not path.absolute().parent.is_dir():
         raise ArgumentError(f'{path} is in a folder that does not exist')
     if not os.access(path if path.is_dir() else path.absolute().parent, os.W_OK):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,15 @@ import numpy.typing as npt
 from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS
-from quad_dynamics.identification.report.armature import scale_of
-from quad_dynamics.identification.report.plots import AFTER, BEFORE, picture
+from quad_dynamics.identification.report.armature import scale_of, unit_of
+from quad_dynamics.identification.report.plots import AFTER, BEFORE, WIDTH, picture
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.inertia import full_inertia
 from quad_dynamics.model.model import Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 _TITLES = {
@@ -30,6 +31,11 @@ _TITLES = {
     'rotor': 'armature at the joint: gear² times rotor inertia',
 }
 _VIEWS = (('from the left', 0, 2), ('from the front', 1, 2), ('from above', 0, 1))
+_LABELS = 'before', 'after, identified', 'after, only with the prior'
+_MANY = 14  # joints above which a plot takes the whole width
+_PER_LETTER = 0.033  # height of a slanted name of a joint [inches]
+_BESIDE, _ABOVE, _BELOW = 0.55, 0.62, 0.4  # space around the views of the robot [inches]
+_TALLEST = 4.6  # of a view [inches]
 _OUTLINE = 60  # points of an ellipse
 _THINNEST = 0.3  # smallest ratio of the sides of a plot
 
@@ -41,12 +47,15 @@ def draw_joint_parameters(solution: Solution) -> str:
     if not kinds:
         return ''
     names = columns.model.joint_names
-    with picture('joint parameters', 2.0 * -(-len(kinds) // 2) + 0.9) as (figure, made):
-        grid = figure.subplots(-(-len(kinds) // 2), min(2, len(kinds)), squeeze=False)
+    across = 1 if len(names) > _MANY else min(2, len(kinds))
+    down = -(-len(kinds) // across)
+    height = 1.5 + _PER_LETTER * max(map(len, names))
+    with picture('joint parameters', height * down + 0.4) as (figure, made):
+        grid = figure.subplots(down, across, squeeze=False)
         for axes, kind in zip(grid.ravel(), kinds, strict=False):
             part = columns.slices[kind]
             _points(axes, solution, np.arange(part.start, part.stop), scale=scale_of(solution, kind))
-            axes.set_title(f'{_TITLES.get(kind, kind)} [{columns.units[part.start]}]')
+            axes.set_title(f'{_TITLES.get(kind, kind)} [{unit_of(solution, kind)}]')
             axes.set_xticks(
                 range(len(names)), names, rotation=35, ha='right', rotation_mode='anchor', fontsize=7
             )
@@ -55,8 +64,7 @@ def draw_joint_parameters(solution: Solution) -> str:
                 axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         for axes in grid.ravel()[len(kinds) :]:
             axes.set_visible(False)
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc='outside upper right', ncols=len(labels))
+        _legend(figure, grid)
     return made[0]
 
 
@@ -79,9 +87,19 @@ def draw_inertial_parameters(solution: Solution) -> str:
             axes.locator_params(axis='x', nbins=4)
             axes.ticklabel_format(axis='x', style='sci', scilimits=(-2, 3))
         grid[0, 0].set_ylim(len(bodies) - 0.5, -0.5)
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc='outside upper right', ncols=len(labels))
+        _legend(figure, grid)
     return made[0]
+
+
+def _legend(figure: Figure, grid: npt.NDArray[np.object_]) -> None:
+    """One legend of everything that any panel shows."""
+    shown: dict[str, Any] = {}
+    for axes in grid.ravel():
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            shown.setdefault(label, handle)
+    labels = [label for label in _LABELS if label in shown]
+    handles = [shown[label] for label in labels]
+    figure.legend(handles, labels, loc='outside upper right', ncols=len(labels))
 
 
 def _points(
@@ -101,14 +119,16 @@ def _points(
     sure = solution.identified[at]
     shift = 0.14
     groups = (
-        (sure & free, AFTER, AFTER, 'after, identified'),
-        (~sure & free, 'white', AFTER, 'after, only with the prior'),
+        (sure & free, AFTER, AFTER, _LABELS[1]),
+        (~sure & free, 'white', AFTER, _LABELS[2]),
     )
     if horizontal:
-        axes.plot(prior, place - shift, 'd', color=BEFORE, markersize=4.0, label='before')
+        axes.plot(prior, place - shift, 'd', color=BEFORE, markersize=4.0, label=_LABELS[0])
     else:
-        axes.plot(place - shift, prior, 'd', color=BEFORE, markersize=4.0, label='before')
+        axes.plot(place - shift, prior, 'd', color=BEFORE, markersize=4.0, label=_LABELS[0])
     for here, fill, edge, label in groups:
+        if not here.any():
+            continue
         error = np.stack([low[here], high[here]])
         x, y = (value[here], place[here] + shift) if horizontal else (place[here] + shift, value[here])
         x_error, y_error = (error, None) if horizontal else (None, error)
@@ -139,12 +159,15 @@ def draw_bodies(solution: Solution) -> str:
     before = _ellipsoids(solution.columns.prior[: 10 * model.nb], places)
     after = _ellipsoids(solution.part('pi'), places)
     middle, size = _extent([*before, *after], skeleton)
-    height = 0.6 + float(np.clip(9.0 * max(size[1], size[2]) / (2 * size[0] + size[1]), 2.2, 5.0))
-    with picture('bodies', height) as (figure, made):
-        ratios = [float(size[i]) for _, i, _ in _VIEWS]
-        for axes, (title, i, j) in zip(
-            figure.subplots(1, 3, gridspec_kw={'width_ratios': ratios}), _VIEWS, strict=True
-        ):
+    widths, heights = size[[i for _, i, _ in _VIEWS]], size[[j for _, _, j in _VIEWS]]
+    scale = min((WIDTH - 3 * _BESIDE - 0.15) / widths.sum(), _TALLEST / heights.max())  # inches per metre
+    height = _ABOVE + scale * heights.max() + _BELOW
+    with picture('bodies', height, placed=True) as (figure, made):
+        left = _BESIDE
+        for k, (title, i, j) in enumerate(_VIEWS):
+            wide, tall = scale * widths[k] / WIDTH, scale * heights[k] / height
+            axes = figure.add_axes((left / WIDTH, 1.0 - _ABOVE / height - tall, wide, tall))
+            left += scale * widths[k] + _BESIDE
             for line in skeleton:
                 axes.plot(
                     *np.array(line)[:, [i, j]].T,
@@ -155,14 +178,19 @@ def draw_bodies(solution: Solution) -> str:
                 )
             _draw_ellipses(axes, before, (i, j), BEFORE, True)
             _draw_ellipses(axes, after, (i, j), AFTER, False)
-            axes.set_aspect('equal')
             axes.set_xlim(middle[i] - 0.5 * size[i], middle[i] + 0.5 * size[i])
             axes.set_ylim(middle[j] - 0.5 * size[j], middle[j] + 0.5 * size[j])
             axes.set_title(f'{title} [m]')
-            axes.locator_params(nbins=4)
+            _few_ticks(axes, scale * widths[k], scale * heights[k])
         handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc='outside upper right', ncols=2)
+        figure.legend(handles, labels, loc='upper right', ncols=2)
     return made[0]
+
+
+def _few_ticks(axes: Axes, width: float, height: float) -> None:
+    """As many ticks as labels have space for in a view of this size [inches]."""
+    axes.locator_params(axis='x', nbins=int(np.clip(width / 0.6, 1, 5)))
+    axes.locator_params(axis='y', nbins=int(np.clip(height / 0.4, 1, 5)))
 
 
 def _extent(

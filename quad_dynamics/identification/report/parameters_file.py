@@ -19,7 +19,6 @@ from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
     headline_warnings,
-    total_masses,
 )
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Pooled, Validation, pooled
@@ -33,7 +32,7 @@ FORMAT = 1
 def parameters_text(result: Result) -> str:
     """The parameters file of a result."""
     solution = result.solution
-    before, after = total_masses(solution)
+    before, after = solution.moving_masses
     good, bodies = consistent_bodies(solution)
     noise = result.noise
     data: dict[str, Any] = {
@@ -53,7 +52,7 @@ def parameters_text(result: Result) -> str:
             'stribeck_velocity': solution.columns.stribeck_velocity,
         },
         'noise': {'base': noise.base, 'joints': noise.joints, 'force': noise.force},
-        'total_mass': {'before': before, 'after': after, 'unit': 'kg'},
+        'moving_mass': {'before': before, 'after': after, 'unit': 'kg'},
         'added_to_base': _added(solution),
         'consistent_bodies': {'good': good, 'all': bodies},
         'unknowns': [_unknown(solution, i) for i in range(solution.columns.size)],

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from quad_dynamics.identification.equations.columns import JOINT_KINDS
 from quad_dynamics.identification.report.facts import short_names
 from quad_dynamics.identification.report.parameter_plots import (
     draw_bodies,
@@ -21,18 +23,11 @@ from quad_dynamics.identification.report.plots import (
     draw_torques,
 )
 from quad_dynamics.identification.report.traces import Traces, gather_traces
+from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.model import Model
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import Result
-
-_JOINTS = (
-    'Friction and rotors. Bars are 95 % intervals. An empty circle is known only because the prior says so.'
-)
-_INERTIAL = (
-    'Inertial parameters of the bodies that were free, about the origins of their frames; bars are 95 % '
-    'intervals.'
-)
 
 
 @dataclass(frozen=True)
@@ -70,10 +65,12 @@ def make_pictures(result: Result, cutoff: float) -> dict[str, Picture]:
         'torques': Picture(draw_torques(shown), _torques_caption(shown, on)),
         'residuals': Picture(draw_residuals(everything), _residuals_caption(everything, on, held_out)),
         'histograms': Picture(draw_histograms(shown), _histograms_caption(shown, on)),
-        'spectrum': Picture(draw_spectrum(everything, cutoff), _spectrum_caption(everything, on, held_out)),
-        'joints': Picture(draw_joint_parameters(solution), _JOINTS),
+        'spectrum': Picture(
+            draw_spectrum(everything, cutoff), _spectrum_caption(everything, on, held_out, cutoff)
+        ),
+        'joints': Picture(draw_joint_parameters(solution), _joints_caption(solution)),
         'bodies': Picture(draw_bodies(solution), _bodies_caption(solution.columns.model)),
-        'inertial': Picture(draw_inertial_parameters(solution), _INERTIAL),
+        'inertial': Picture(draw_inertial_parameters(solution), _inertial_caption(solution)),
     }
 
 
@@ -81,7 +78,7 @@ def shown_on(result: Result) -> str:
     """Name of the data whose torques and errors are shown."""
     if result.validation is None:
         return 'the training data themselves'
-    return short_names(result.validation.on)
+    return 'the held-out blocks' if result.validation.held_out else short_names(result.validation.on)
 
 
 def _torques_caption(traces: Traces, on: str) -> str:
@@ -90,19 +87,19 @@ def _torques_caption(traces: Traces, on: str) -> str:
     what = f'{"All" if whole else "From the middle"} of {on}, {traces.seconds:.1f} s, after filtering'
     if n > 1:
         what += f', in {n} segments; dotted lines mark where time between two segments is left out'
-    return f'{what}. The closer the blue line is to the black one, the better.'
+    return f'{what}. The closer the blue line is to the grey one, the better.'
 
 
 def _residuals_caption(traces: Traces, on: str, held_out: bool) -> str:
     width = float(np.diff(traces.bin_edges[:2])[0])
     of = 'all training data' if held_out else f'all of {on}'
-    text = f'RMS of measured minus predicted torque in bins of {width:.2g} s, over {of}; rows that count. '
+    text = f'RMS of measured minus predicted values in bins of {width:.2g} s, over {of}; rows that count. '
     if held_out:
         text += (
             'The prediction comes from a fit that has not seen the held-out blocks, which are shaded green; '
             'errors in the table are those of these blocks alone. '
         )
-    return text + 'What stays large in one place is something that the model does not have.'
+    return text + 'An error that is large in one place only is an effect that the model does not include.'
 
 
 def _histograms_caption(traces: Traces, on: str) -> str:
@@ -112,14 +109,43 @@ def _histograms_caption(traces: Traces, on: str) -> str:
     )
 
 
-def _spectrum_caption(traces: Traces, on: str, held_out: bool) -> str:
+def _spectrum_caption(traces: Traces, on: str, held_out: bool, cutoff: float) -> str:
     of = 'the training data' if held_out else on
     if not len(traces.frequency):
         return (
             f'There is no spectrum: the longest segment without a gap has {traces.survey.longest} samples, '
             'too few for one.'
         )
-    return f'Power of torques and residuals over frequency, of {of}, and where the filters cut.'
+    dashed = ' The dashed line is the cutoff of the filters.' if np.isfinite(cutoff) else ''
+    return f'Power of measured values and residuals over frequency, of {of}.{dashed}'
+
+
+def _joints_caption(solution: Solution) -> str:
+    columns, free = solution.columns, solution.free
+    shown = {kind for kind in JOINT_KINDS if free[columns.slices[kind]].any()}
+    what = ['friction'] if shown - {'offset', 'rotor'} else []
+    what += [f'{kind}s' for kind in ('offset', 'rotor') if kind in shown]
+    of_joints = np.zeros_like(free)
+    for kind in JOINT_KINDS:
+        of_joints[columns.slices[kind]] = free[columns.slices[kind]]
+    text = ' and '.join(filter(None, [', '.join(what[:-1]), *what[-1:]]))
+    return f'{text.capitalize()}. {_bars(solution, np.flatnonzero(of_joints))}'
+
+
+def _bars(solution: Solution, at: npt.NDArray[np.int64]) -> str:
+    """What the bars and circles of some free unknowns mean."""
+    text = 'Bars are 95 % intervals.'
+    if not solution.identified[at].all():
+        text += ' The data alone do not determine values with an empty circle; the prior contributes.'
+    return text
+
+
+def _inertial_caption(solution: Solution) -> str:
+    at = np.flatnonzero(solution.free[solution.columns.slices['pi']])
+    return (
+        'Inertial parameters of the bodies that were free, about the origins of their frames. '
+        f'{_bars(solution, at)}'
+    )
 
 
 def _bodies_caption(model: Model) -> str:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 # Measured, before, after: colours of Okabe and Ito, which are safe for colour-blind readers.
 MEASURED, BEFORE, AFTER = '#333333', '#E69F00', '#0072B2'
-_WIDTH = 10.4  # of a page [inches]
+WIDTH = 10.4  # of a page [inches]
+# The measured line is wide and light, so that a prediction on top of it does not hide it.
+MEASURED_WIDE = '#aaaaaa'
 _FEW = 150  # samples of a line up to which each one is marked
 _STYLE: dict[str, Any] = {
     'svg.fonttype': 'none',
@@ -56,20 +58,26 @@ def _style(name: str) -> Any:
 
 
 @contextmanager
-def picture(name: str, height: float, width: float = _WIDTH) -> Iterator[tuple[Figure, list[str]]]:
+def picture(
+    name: str, height: float, width: float = WIDTH, placed: bool = False
+) -> Iterator[tuple[Figure, list[str]]]:
     """A figure to draw on; afterwards its SVG text is in the list.
 
     Args:
         name: of the plot, unique on the page: identifiers in the SVG text are derived from it.
         height: [inches].
         width: [inches].
+        placed: whether the caller places all axes; otherwise matplotlib does.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     made: list[str] = []
+    # Browsers have other fonts than matplotlib: labels need some space.
+    layout = None if placed else ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.09)
     with mpl.rc_context(_style(name)):
-        figure = Figure(figsize=(width, height), layout='constrained')
+        figure = Figure(figsize=(width, height), layout=layout)
         yield figure, made
         stream = io.StringIO()
         figure.savefig(stream, format='svg', metadata={'Date': None, 'Creator': None}, transparent=True)
@@ -106,8 +114,8 @@ def draw_torques(traces: Traces) -> str:
         grid = figure.subplots(lines, columns, sharex=True, squeeze=False)
         for i, axes in enumerate(_first(grid, k)):
             for values, colour, label, width in (
+                (traces.measured, MEASURED_WIDE, 'measured', 2.6),
                 (traces.before, BEFORE, 'predicted before', 1.0),
-                (traces.measured, MEASURED, 'measured', 1.3),
                 (traces.after, AFTER, 'predicted after', 1.0),
             ):
                 _line(axes, traces, values[:, i], color=colour, label=label, linewidth=width)
@@ -128,7 +136,10 @@ def draw_residuals(traces: Traces) -> str:
             _shade(axes, traces, traces.bin_empty, '#efefef', 'no samples')
             _shade(axes, traces, traces.bin_held, '#d5ebe0', 'held out')
             axes.stairs(traces.bin_before[:, i], edges, fill=True, color=BEFORE, alpha=0.55, label='before')
-            axes.stairs(traces.bin_after[:, i], edges, color=AFTER, linewidth=1.2, label='after')
+            # Without a baseline, the line does not drop to zero where there are no samples.
+            axes.stairs(
+                traces.bin_after[:, i], edges, color=AFTER, linewidth=1.5, baseline=None, label='after'
+            )
             axes.set_title(f'{traces.names[i]} [{traces.units[i]}]')
             axes.set_xlim(edges[0], edges[-1])
             _say_nothing_counts(axes, traces, i)
@@ -183,12 +194,24 @@ def draw_spectrum(traces: Traces, cutoff: float) -> str:
             axes.axvline(
                 cutoff, color='#009E73', linestyle='--', linewidth=1.0, label=f'cutoff {cutoff:.3g} Hz'
             )
-        units = ' or '.join(f'({unit})²' for unit in dict.fromkeys(traces.units))
+        units = ' or '.join(f'({unit})²/Hz' for unit in dict.fromkeys(traces.units))
         axes.set_xlabel('frequency [Hz]')
-        axes.set_ylabel(f'power, mean of rows\n[{units}/Hz]')
+        axes.set_ylabel(f'power, mean of rows\n[{units}]')
         axes.margins(x=0.0)
+        _label_frequencies(axes)
         axes.legend(loc='lower left', ncols=2)
     return made[0]
+
+
+def _label_frequencies(axes: Axes) -> None:
+    """Plain numbers at the frequencies, and few enough powers of ten that their labels do not touch."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f'{value:g}'))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(numticks=6))
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def save_residuals(traces: Traces, path: str | os.PathLike[str]) -> None:
@@ -204,7 +227,7 @@ def save_residuals(traces: Traces, path: str | os.PathLike[str]) -> None:
     k = len(traces.names)
     lines, columns = _shape(k, 3)
     with mpl.rc_context(_style('residual')):
-        figure = Figure(figsize=(_WIDTH, 1.8 * lines + 0.5), layout='constrained')
+        figure = Figure(figsize=(WIDTH, 1.8 * lines + 0.5), layout='constrained')
         grid = figure.subplots(lines, columns, sharex=True, squeeze=False)
         for i, axes in enumerate(_first(grid, k)):
             residual = traces.measured[:, i] - traces.before[:, i]

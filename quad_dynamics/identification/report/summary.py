@@ -11,9 +11,9 @@ from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
     counts,
+    mass_name,
     number,
     short_names,
-    total_masses,
     with_std,
 )
 from quad_dynamics.identification.solvers.solution import Solution
@@ -32,11 +32,14 @@ def found_lines(solution: Solution) -> list[str]:
     """The result in a few sentences."""
     identified, free, _ = counts(solution)
     good, bodies = consistent_bodies(solution)
-    before, after = total_masses(solution)
+    before, after = solution.moving_masses
+    combinations = len(solution.combinations)
     lines = [
-        f'{free} parameters were free, {identified} are determined by the data, '
-        f'in {len(solution.combinations)} independent combinations (condition {solution.condition:.3g})',
-        f'mass {number(before)} -> {number(after)} kg; {good} of {bodies} bodies are physically consistent',
+        f'{free} {"parameter was" if free == 1 else "parameters were"} free; the data determine '
+        f'{identified} of them, and {combinations} independent combination{"s" if combinations != 1 else ""} '
+        f'(condition {number(solution.condition, 3)})',
+        f'{mass_name(solution)} {number(before)} -> {number(after)} kg; {good} of {bodies} bodies are '
+        'physically consistent',
     ]
     added = added_mass(solution)
     if added is not None:

@@ -19,6 +19,7 @@ from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import Columns
 from quad_dynamics.identification.solvers.link_extents import link_extents
+from quad_dynamics.model.model import Model
 
 TRUST = 0.3  # relative standard deviation of link masses in URDF files
 _DEVIATIONS = 3.0  # limit of the mass of a link, in standard deviations
@@ -204,11 +205,14 @@ def within(columns: Columns, x0: Floats, mass: MassRange) -> tuple[Floats, list[
 
 def immobile_mass(columns: Columns) -> float:
     """Mass that is not an unknown: links fixed to the root of a fixed base, and rotors [kg]."""
-    model = columns.model
+    return root_mass(columns.model) + float(columns.known[columns.slices['pi']][::10].sum())
+
+
+def root_mass(model: Model) -> float:
+    """Mass of the links that are fixed to the root of a fixed base; 0 for a floating base [kg]."""
     links = {link.name: link for link in model.urdf.links}
     held = [links[name] for name, frame in model.frames.items() if frame.body < 0 and name in links]
-    own = sum(link.inertial.mass for link in held if link.inertial is not None)
-    return float(own + columns.known[columns.slices['pi']][::10].sum())
+    return float(sum(link.inertial.mass for link in held if link.inertial is not None))
 
 
 def _mass_row(columns: Columns, bodies: Iterable[int]) -> Floats:

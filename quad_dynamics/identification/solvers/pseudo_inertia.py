@@ -152,7 +152,7 @@ def _fault(pi: Floats) -> str:
     if moments[0] <= 0.0:
         return f'its inertia about the com is not positive (least principal moment {moments[0]:.3g} kg m^2)'
     ratio = moments[2] / (moments[0] + moments[1])
-    return f'its inertia violates the triangle inequality (largest moment over sum of the others {ratio:.4g})'
+    return f'inertia violates the triangle inequality (largest moment over sum of the others {ratio:.4g})'
 
 
 def _change(before: Floats, after: Floats) -> str:

@@ -70,6 +70,16 @@ class Solution:
         """The unknowns of one kind: 'pi', 'viscous', ... (see `Columns.slices`)."""
         return self.x[self.columns.slices[kind]]
 
+    @property
+    def moving_masses(self) -> tuple[float, float]:
+        """Mass of everything that moves, including rotors, before and after [kg]."""
+        pi, rotors = (
+            self.columns.slices['pi'],
+            float(self.columns.known[self.columns.slices['pi']][::10].sum()),
+        )
+        before, after = (float(x[pi][::10].sum()) + rotors for x in (self.columns.prior, self.x))
+        return before, after
+
     def model(self) -> Model:
         """The robot with the identified inertial parameters, friction and rotors.
 

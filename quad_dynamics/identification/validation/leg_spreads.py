@@ -12,6 +12,8 @@ from quad_dynamics.identification.equations.columns import INERTIAL
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.inertia import full_inertia
 
+_BETWEEN = '_-. '  # between the words of a name
+
 
 @dataclass(frozen=True, eq=False)
 class Spread:
@@ -75,5 +77,8 @@ def _common_name(names: list[str], place: tuple[int, ...]) -> str:
     n = 0
     while n < min(map(len, names)) and len({name[-1 - n] for name in names}) == 1:
         n += 1
-    common = names[0][len(names[0]) - n :].lstrip('_-. ')
-    return common or ' '.join(map(str, place))
+    common = names[0][len(names[0]) - n :]
+    if any(len(name) > n and name[-1 - n] not in _BETWEEN for name in names):
+        # It may begin within a word: 't_hip' of 'left_hip' and 'right_hip'.
+        common = common[min((common.find(mark) for mark in _BETWEEN if mark in common), default=0) :]
+    return common.lstrip(_BETWEEN) or ' '.join(map(str, place))

@@ -84,7 +84,7 @@ def refuse_repetition(
     """
     why = 'errors on it would say nothing about new motion; expected a recording of another trajectory'
     if hashes[1] in hashes[0]:
-        raise ArgumentError(f'{name}: is one of the recordings that were trained on (same SHA-256); {why}')
+        raise ArgumentError(f'{name}: is also a training recording (same SHA-256); {why}')
     found = find_repetition(training, validation, model)
     if found.is_repetition:
         raise ArgumentError(

@@ -146,7 +146,7 @@ class Validation:
         errors: of torques.
         replay: simulations compared with the log; None if there is no segment of sufficient length, or no
             joint rows.
-        spreads: differences between the legs; empty for robots with fewer than two legs.
+        spreads: differences between the legs of the result; empty for robots with fewer than two legs.
         notes: that matter for the errors.
         band: errors in the band of the motion; None if this is the band of the fit, or nearly.
     """
