@@ -70,7 +70,8 @@ class SourceReport:
         """Human-readable lines."""
         lines = [
             f'{self.name}: {self.duration:.1f} s of joint states at {self.rate:.4g} Hz, '
-            f'{self.counts.samples} samples at {self.sample_rate:.4g} Hz in {self.counts.segments} segments',
+            f'{self.counts.samples} samples at {self.sample_rate:.4g} Hz in {self.counts.segments} '
+            f'segment{"s" * (self.counts.segments != 1)}',
             f'  sha256 {self.sha256}',
         ]
         lines += self._clocks()
@@ -122,7 +123,7 @@ class SourceReport:
             if factors:
                 lines.append(
                     f'  velocities over derivatives of positions: {min(factors):.3f} to {max(factors):.3f}, '
-                    f'late by {1e3 * float(np.median(self.velocity_lag)):.2f} ms'
+                    f'late by {round(1e3 * float(np.median(self.velocity_lag)), 2) + 0.0:.2f} ms'
                 )
         else:
             lines.append('  no measured velocities; positions are differentiated')
@@ -261,7 +262,7 @@ def _delay_text(delay: Delay) -> str:
         return f'{1e3 * delay.value:.2f} ms (given)'
     if not math.isfinite(delay.estimate):
         return f'{delay.how}; taken as 0'
-    error = f' +- {1e3 * delay.error:.2f}' if math.isfinite(delay.error) else ''
+    error = f' ± {1e3 * delay.error:.2f}' if math.isfinite(delay.error) else ''
     return f'{1e3 * delay.estimate:.2f}{error} ms ({delay.how}{"" if delay.value else "; taken as 0"})'
 
 
