@@ -320,7 +320,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob('*')] == ['out', 'precious']
     file = tmp_path / 'file'
     file.write_text('')
-    with pytest.raises(ArgumentError, match='no folder'):
+    with pytest.raises(ArgumentError, match='not a folder'):
         check_output(file)
     with pytest.raises(ArgumentError, match='does not exist'):
         check_output(tmp_path / 'no' / 'such')

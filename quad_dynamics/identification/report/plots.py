@@ -27,6 +27,7 @@ MEASURED, BEFORE, AFTER = '#333333', '#E69F00', '#0072B2'
 WIDTH = 10.4  # of a page [inches]
 # The measured line is wide and light, so that a prediction on top of it does not hide it.
 MEASURED_WIDE = '#aaaaaa'
+_LONG_TITLE = 26  # letters of a title that does not fit above a narrow panel
 _FEW = 150  # samples of a line up to which each one is marked
 _STYLE: dict[str, Any] = {
     'svg.fonttype': 'none',
@@ -142,9 +143,9 @@ def draw_residuals(traces: Traces) -> str:
             )
             axes.set_title(f'{traces.names[i]} [{traces.units[i]}]')
             axes.set_xlim(edges[0], edges[-1])
-            _say_nothing_counts(axes, traces, i)
             axes.set_ylim(bottom=0.0)
             axes.locator_params(axis='y', nbins=3)
+            _say_nothing_counts(axes, traces, i)
         several = ', recordings one after another' if traces.survey.recordings > 1 else ''
         _label_bottom(grid, k, f'time{several} [s]')
         _legend(figure, grid[0, 0])
@@ -154,22 +155,27 @@ def draw_residuals(traces: Traces) -> str:
 def draw_histograms(traces: Traces) -> str:
     """Distribution of residuals, one plot for each row."""
     k = len(traces.names)
-    lines, columns = _shape(k, 6)
+    titles = [f'{name} [{unit}]' for name, unit in zip(traces.names, traces.units, strict=True)]
+    lines, columns = _shape(k, 6 if max(map(len, titles), default=0) <= _LONG_TITLE else 4)
     with picture('histograms', 1.45 * lines + 0.4) as (figure, made):
         grid = figure.subplots(lines, columns, squeeze=False)
         for i, axes in enumerate(_first(grid, k)):
             edges = traces.edges[:, i]
-            axes.stairs(
-                traces.counts_before[:, i], edges, fill=True, color=BEFORE, alpha=0.55, label='before'
+            before, after = (
+                counts[:, i] if traces.share[i] else np.full(len(counts), np.nan)
+                for counts in (traces.counts_before, traces.counts_after)
             )
-            axes.stairs(traces.counts_after[:, i], edges, color=AFTER, linewidth=1.3, label='after')
-            axes.set_title(f'{traces.names[i]} [{traces.units[i]}]', fontsize=7.5)
-            _say_nothing_counts(axes, traces, i)
+            axes.stairs(before, edges, fill=True, color=BEFORE, alpha=0.55, label='before')
+            axes.stairs(after, edges, color=AFTER, linewidth=1.3, label='after')
+            axes.set_title(titles[i], fontsize=7.5)
             axes.set_yticks([])
             axes.spines['left'].set_visible(False)
             axes.grid(False)
             axes.locator_params(axis='x', nbins=4)
             axes.margins(x=0.0)
+            if not traces.share[i]:
+                axes.set_xticks([])
+            _say_nothing_counts(axes, traces, i)
         _legend(figure, grid[0, 0])
     return made[0]
 
@@ -276,6 +282,7 @@ def _shade(axes: Axes, traces: Traces, bins: npt.NDArray[np.bool_], colour: str,
 
 def _say_nothing_counts(axes: Axes, traces: Traces, i: int) -> None:
     if traces.share[i] == 0.0:
+        axes.set_yticks([])
         axes.text(0.5, 0.5, 'no row counts', transform=axes.transAxes, ha='center', va='center', fontsize=7)
 
 
