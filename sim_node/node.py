@@ -145,10 +145,15 @@ class SimNode:
         if self._repeats.is_due():
             self._outputs.publish(everything=True)
             self._markers.publish()
-        elif self._commands.begun and self._repeats.is_alive_due():
+        elif self._is_controlled and self._repeats.is_alive_due():
             self._outputs.publish_joint_states()
         self._report()
         self._pacer.restart()
+
+    @property
+    def _is_controlled(self) -> bool:
+        """Whether a controller waits for joint_states, and not for ever, as in lock-step."""
+        return self._commands.begun and not self.world.settings.lock_step
 
     def _advance(self) -> None:
         problem = self.world.step()
