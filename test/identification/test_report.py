@@ -589,7 +589,7 @@ def test_one_figure_everywhere() -> None:
     )
     before = pooled(result.validation.errors).relative[0]
     assert compared.rows[0][compared.head.index('all joints [%]')] == f'{100 * before:.2f}'
-    assert f'all joints: {percent(before)} -> ' in summary_of(result)
+    assert f'N m ({percent(before)} -> ' in summary_of(result)
     assert f'{percent(before)} → ' in Page(report_text(result)).text
     saved = yaml.safe_load(parameters_text(result))['validation']['pooled']
     assert saved['relative_before'] == pytest.approx(before)
