@@ -145,7 +145,7 @@ class SimNode:
         if self._repeats.is_due():
             self._outputs.publish(everything=True)
             self._markers.publish()
-        elif self._is_controlled and self._repeats.is_alive_due():
+        elif self._repeats.is_alive_due() and self._is_controlled:
             self._outputs.publish_joint_states()
         self._report()
         self._pacer.restart()

@@ -37,7 +37,7 @@ class Repeats:
         self._next = self._next_alive = self._clock()
 
     def wait(self) -> float:
-        """Time until something may be due, at most `_SHORTEST` [s]."""
+        """Time until something may be due, at most `_SHORTEST` [s]; 0 until both kinds are asked for."""
         return min(max(min(self._next, self._next_alive) - self._clock(), 0.0), _SHORTEST)
 
     def is_due(self) -> bool:
