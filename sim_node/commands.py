@@ -51,6 +51,7 @@ class Commands:
         self._heard = -1.0
         self._was_damped = True
         self._sent: dict[int, float] = {}  # when states were published, by stamp
+        self._first_states = 0  # states with the stamp zero that are not answered
         self._latencies: deque[float] = deque(maxlen=500)
 
     def state_published(self, stamp_ns: int) -> None:
@@ -58,6 +59,16 @@ class Commands:
         if len(self._sent) > _MOST_SENT:
             self._sent.clear()
         self._sent[stamp_ns] = time.monotonic()
+        self._first_states += stamp_ns == 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all states with the stamp zero are answered.
+
+        A command with the stamp zero has none, and answers any state. So in lock-step, time must not begin
+        while answers to copies of the first state are on their way.
+        """
+        return self._first_states <= 0
 
     def latency(self, share: float) -> float:
         """Quantile of the time from publishing a state to using the command that answers it [ms]."""
@@ -150,6 +161,7 @@ class Commands:
         if self._was_damped:
             self._was_damped = False
             self._diagnostics.hurry()
+        self._first_states -= stamp_ns == 0
         self._stamp_ns = stamp_ns or self._world.now_ns
         self._heard = time.monotonic()
         sent = self._sent.pop(stamp_ns, None)

@@ -39,6 +39,8 @@ from sim_node.world import World
 _POLL = 0.01
 # Between two messages of a state that waits for its command in lock-step [s].
 _REPEAT_LOCK_STEP = 1.0
+# Longest time that answers to copies of the first state may take [s].
+_SETTLE = 0.2
 # Between two looks for partners before lock-step starts [s].
 _LOOK = 0.02
 # When joint_states are published after a time step, as a share of its period; the rest is done by then.
@@ -142,13 +144,18 @@ class SimNode:
         """Process messages, and repeat the state at intervals, not after each answer."""
         self._box.wait(self._repeats.wait())
         self._waits &= not self._commands.begun
+        if self._paused or self._waits:  # no copy may be on its way when time continues
+            self._repeat()
+        self._report()
+        self._pacer.restart()
+
+    def _repeat(self) -> None:
+        """Publish copies of the state, if they are due."""
         if self._repeats.is_due():
             self._outputs.publish(everything=True)
             self._markers.publish()
         elif self._repeats.is_alive_due() and self._is_controlled:
             self._outputs.publish_joint_states()
-        self._report()
-        self._pacer.restart()
 
     @property
     def _is_controlled(self) -> bool:
@@ -216,6 +223,8 @@ class SimNode:
             if time.monotonic() > repeat:  # a controller that started later has not seen it
                 self._outputs.publish(everything=True)
                 repeat = time.monotonic() + _REPEAT_LOCK_STEP
+        if self.world.now_ns == 0:
+            self._settle(stop)
         for _ in range(self.world.control_steps):
             self._pacer.wait()
             self._advance()
@@ -223,6 +232,12 @@ class SimNode:
             self._outputs.publish(everything=True)
         if time.monotonic() >= self._next_poll:
             self._look_around()
+
+    def _settle(self, stop: StopFlag) -> None:
+        """Wait until all copies of the first state are answered, or a controller has missed some."""
+        deadline = time.monotonic() + _SETTLE
+        while not (self._commands.is_settled or stop()) and time.monotonic() < deadline:
+            self._box.wait(_POLL)
 
     # ---------------------------------------------------------------- services and topics
 
