@@ -54,6 +54,20 @@ def test_the_truth_leaves_nothing(name: str, mode: str) -> None:
     assert np.abs(left[used]).max() < 1e-8  # rounding of torques of about 10 N m
 
 
+@pytest.mark.parametrize('unused', [2, 5])
+def test_unknown_forces_are_not_far_off_in_rows_that_are_not_used(unused: int) -> None:
+    """On four feet there are 18 rows and 12 forces: with few used rows, these fit anything."""
+    equations, x = _equations('mini_cheetah', 'projection', seed=1)
+    rows = equations.samples.all()
+    equations.samples.layout.get(rows, 'use')[:, :unused] = 0.0
+    samples = Samples(equations.columns.model)
+    samples.append(rows)
+    fewer = Equations(samples, equations.columns, 'projection', equations.noise)
+    (usual,) = np.sqrt([np.mean(np.concatenate([r for _, r in equations.residuals(x)]) ** 2)])
+    left = np.concatenate([r for _, r in fewer.residuals(x)])
+    assert np.sqrt(np.mean(left**2)) < 1.5 * usual
+
+
 def test_rows_are_inverse_dynamics_and_forces() -> None:
     """The row of a sample, from functions that were checked against Pinocchio elsewhere."""
     equations, _ = _equations('mini_cheetah', 'forces', seed=2)

@@ -153,6 +153,14 @@ def test_flags_that_are_forces_are_refused(tmp_path: Path) -> None:
         Logs([open_source(path, log().model)], log().model)
 
 
+def test_accelerations_that_are_noise_are_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.normal(scale=14.0, size=table()['base_acceleration'].shape)
+    path = bag(tmp_path / 'bag', base_acceleration=table()['base_acceleration'] + noise)
+    with pytest.raises(ArgumentError, match=r'accelerations of the base are mostly noise: below 10 Hz'):
+        samples_of(open_source(path, log().model))
+
+
 def test_flags_of_some_feet_are_not_used(tmp_path: Path) -> None:
     feet = log().arrays['foot_names'][:3]
     path = bag(tmp_path / 'bag', contact=table()['contact'][:, :3], foot_names=feet)

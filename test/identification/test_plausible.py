@@ -16,6 +16,8 @@ from benchmarks.plausibility import run
 from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.equations.torque_checks import refuse_other_torques
 from quad_dynamics.identification.pipeline import IdentifySettings, identify
 from quad_dynamics.identification.report.facts import headline_warnings
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
@@ -60,6 +62,27 @@ def test_efforts_in_other_units_are_refused_or_announced(tmp_path: Path, robot: 
     assert 'effort' in told
 
 
+@pytest.mark.parametrize(
+    ('factor', 'words'),
+    [(1e3, 'times larger than torques that would move'), (-1.0, 'efforts have the other sign')],
+    ids=['unit', 'sign'],
+)
+def test_other_efforts_are_refused_without_foot_forces(factor: float, words: str) -> None:
+    """Contact forces are unknown, but the projection that removes them keeps the scale of torques."""
+    model = robot('mini_cheetah')
+    samples, _ = make_samples(model, 0, 2.0, 100.0, TYPICAL, feet=False)
+    columns = make_columns(model)
+    friction = np.ones(model.nj)
+    good = equations_of(samples, columns, TYPICAL, 'projection')
+    refuse_other_torques(good, 'log', friction)
+    rows = samples.all()
+    samples.layout.get(rows, 'tau')[...] *= factor
+    wrong = Samples(model)
+    wrong.append(rows)
+    with pytest.raises(ArgumentError, match=words):
+        refuse_other_torques(equations_of(wrong, columns, TYPICAL, 'projection'), 'log', friction)
+
+
 def test_slow_motion_is_announced_unless_it_is_validated_on_another(tmp_path: Path) -> None:
     world = World(3, 'two_link_arm', motion='slow', seconds=20.0)
     truth = worlds.make_robot(world)
@@ -93,6 +116,9 @@ def test_results_that_get_worse_are_announced(tmp_path: Path) -> None:
     errors, position = good.errors, good.replay.position
     bad = replace(result, validation=replace(good, errors=replace(errors, after=1.03 * errors.before)))
     assert headline_warnings(bad)[0].startswith('torques of held-out blocks are predicted worse')
+    wild = replace(errors, floor=0.4 * errors.measured, after=0.5 * errors.before)
+    (text,) = headline_warnings(replace(result, validation=replace(good, errors=wild)))
+    assert text.startswith('no parameters of this model predict the torques')
     (text,) = unfaithful(
         replace(good.replay, position=np.array([position[0], 1.3 * position[0]])),
         result.solution.columns.model,

@@ -257,14 +257,29 @@ class Equations:
         return np.concatenate(parts, axis=1)
 
     def less_contact(self, rows: Floats, r: Floats) -> Floats:
-        """Residuals of raw rows; in mode 'projection' after subtracting the forces that fit them best."""
+        """Residuals of raw rows; in mode 'projection' after subtracting the forces that fit them best.
+
+        Forces are fitted to the used rows. Often these are hardly more than the unknown forces, which then
+        are far off in the other rows. Residuals of rows that are not used are therefore those with the forces
+        that fit all rows, except for joints without torques.
+        """
         if self.mode != 'projection':
             return r
         Jt = np.swapaxes(self.foot_jacobians(rows), 1, 2)
-        w = self.use(rows) / np.concatenate([self.noise.base, self.noise.joints])
-        f = np.linalg.pinv(Jt * w[..., None], rcond=1e-9) @ (r * w)[..., None]
-        left: Floats = r - (Jt @ f)[..., 0]
-        return left
+        scale = 1.0 / np.concatenate([self.noise.base, self.noise.joints])
+        use = self.use(rows)
+        measured = np.ones(self.rows)
+        measured[6:] = (self.samples.layout.get(rows, 'tau') != 0.0).any(axis=0)
+        return np.where(
+            use > 0.0, _less_best_forces(Jt, r, use * scale), _less_best_forces(Jt, r, measured * scale)
+        )
+
+
+def _less_best_forces(Jt: Floats, r: Floats, w: Floats) -> Floats:
+    """(n, rows) residuals minus J^T f, with the forces f that fit the rows with weights w best."""
+    w = np.broadcast_to(w, r.shape)
+    f = np.linalg.pinv(Jt * w[..., None], rcond=1e-9) @ (r * w)[..., None]
+    return np.asarray(r - (Jt @ f)[..., 0])
 
 
 def huber_weights(r: Floats) -> Floats:

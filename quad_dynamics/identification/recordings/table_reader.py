@@ -275,7 +275,10 @@ def _places(model: Model, joints: Sequence[str]) -> tuple[int, ...]:
 
 def _check_base(name: str, found: dict[str, list[int]] | dict[str, Floats], model: Model) -> None:
     if model.floating_base and 'base' not in found and 'imu' not in found:
-        raise ArgumentError(f'{name}: has neither base nor imu; expected one of them for a floating base')
+        raise ArgumentError(
+            f'{name}: has neither base nor imu; expected one of them for a floating base. '
+            'If the base does not move, give --fixed-base'
+        )
 
 
 def _stamps(time: Floats, name: str) -> npt.NDArray[np.int64]:

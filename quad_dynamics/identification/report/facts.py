@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _OF_BODY = re.compile(r"body ('[^']+'): (.*)")
 _NOTICEABLE = 1e-3  # relative change of the base's mass that is mentioned
+_HIGH_FLOOR = 0.3  # relative error of the best fit that is worth a warning
 _WORSE = 1.02  # ratio of errors of the base force that is worth a warning
 
 
@@ -118,11 +119,16 @@ def headline_warnings(result: Result) -> list[str]:
     found = list(result.warnings)
     if result.validation is not None:
         errors, on = result.validation.errors, short_names(result.validation.on)
-        before, after, _ = pooled(errors).relative
+        before, after, floor = pooled(errors).relative
         if after > before and errors.names[-1] != 'base moment':
             found.append(
                 f'torques of {on} are predicted worse than by the model as it was: {percent(before)} -> '
                 f'{percent(after)}'
+            )
+        if floor > _HIGH_FLOOR:
+            found.append(
+                f'no parameters of this model predict the torques of {on} to better than {percent(floor)}: '
+                'effects that are not modelled, or wrong stamps or signals, are nearly as large'
             )
         if 'base force' in errors.names and errors.after[0] > _WORSE * errors.before[0]:
             found.append(

@@ -14,6 +14,7 @@ from quad_dynamics.model.meshes import MeshError, find_mesh
 
 _COMMENT = re.compile(r'(<!--.*?-->)', re.DOTALL)
 _MESH = re.compile(r'(<(?:mesh|texture)\b[^>]*?\bfilename\s*=\s*)("[^"]*"|\'[^\']*\')')
+_SHOWN = 3  # number of missing meshes that are named
 _MESH_FOLDER = 'meshes'
 _BESIDE = ('.mtl', '.png', '.jpg', '.jpeg')  # extensions of files that a mesh may need
 
@@ -35,7 +36,7 @@ def write_urdf(solution: Solution, folder: Path) -> tuple[Path, list[str]]:
         folder: must exist.
 
     Returns:
-        The path of the URDF, and a note for each mesh that was not found.
+        The path of the URDF, and a note about meshes that were not found.
     """
     model = solution.columns.model
     missing: list[str] = []
@@ -45,7 +46,18 @@ def write_urdf(solution: Solution, folder: Path) -> tuple[Path, list[str]]:
         text[i] = _MESH.sub(moved.replace, text[i])
     path = folder / f'{robot_file_name(model.name)}.urdf'
     path.write_text(''.join(text), encoding='utf-8')
-    return path, missing
+    return path, _missing_note(list(dict.fromkeys(missing)))
+
+
+def _missing_note(names: list[str]) -> list[str]:
+    """One note about all meshes that were not found."""
+    if not names:
+        return []
+    more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
+    return [
+        f'meshes are not found: {", ".join(names[:_SHOWN])}{more}; their paths in the new URDF lead nowhere, '
+        'too'
+    ]
 
 
 class _Meshes:
@@ -72,7 +84,7 @@ class _Meshes:
             # Nothing to copy; but a path that leads out of the new folder would make loading fail.
             if re.match(r'(package|model):', name, re.IGNORECASE):
                 return name
-            self.missing.append(f"mesh '{name}' is not found; the path in the new URDF leads nowhere, too")
+            self.missing.append(name)
             return f'{_MESH_FOLDER}/{Path(name).name}'
         inside = source.is_relative_to(self.package)
         relative = source.relative_to(self.package) if inside else Path(_MESH_FOLDER) / source.name

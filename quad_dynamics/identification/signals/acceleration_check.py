@@ -17,6 +17,7 @@ from quad_dynamics.identification.signals.velocity_check import check_velocities
 
 _HIGHEST = 10.0  # frequency below which they are compared [Hz]: near impacts they differ
 _LEAST, _MOST = 0.5, 2.0  # bounds of the ratio to derivatives of velocities, median over moving signals
+_NOISE = 0.75  # share of accelerations that derivatives of velocities do not explain, median
 _FALL = 3.0  # implausible mean acceleration of a base [m/s^2]
 _WINDOW = 20.0  # time that is processed at once [s]
 
@@ -75,8 +76,17 @@ def _compare(
     what: str,
 ) -> None:
     """Compare accelerations with derivatives of velocities."""
-    factor = check_velocities(grid, signals, low_pass).factor
-    if np.isfinite(factor).any() and not _LEAST <= (usual := float(np.nanmedian(factor))) <= _MOST:
+    found = check_velocities(grid, signals, low_pass)
+    factor = found.factor
+    if not np.isfinite(factor).any():
+        return
+    if not _LEAST <= (usual := float(np.nanmedian(factor))) <= _MOST:
         raise ArgumentError(
             f'{source.name}: {what} are {usual:.3g} times the derivatives of velocities; expected 1'
+        )
+    if (left := float(np.nanmedian(found.left))) > _NOISE:
+        raise ArgumentError(
+            f'{source.name}: {what} are mostly noise: below {low_pass.cutoff:.3g} Hz, the derivatives of '
+            f'velocities explain {100.0 * (1.0 - left):.0f} % of their power; expected accelerations of this '
+            'motion. Without them, velocities are differentiated'
         )

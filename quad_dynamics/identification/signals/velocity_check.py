@@ -37,12 +37,15 @@ class VelocityCheck:
         lag: (k,) [s].
         position_noise: (k,) standard deviations.
         velocity_noise: (k,).
+        left: (k,) share of the velocities that positions do not explain, below the cutoff, from 0 to 1; NaN
+            for signals that do not move.
     """
 
     factor: Floats
     lag: Floats
     position_noise: Floats
     velocity_noise: Floats
+    left: Floats
 
     def good(self, cutoff: float) -> npt.NDArray[np.bool_]:
         """(k,) velocities that can be used."""
@@ -90,16 +93,16 @@ def check_velocities(
         noise.append(np.stack([noise_level(p) ** 2, noise_level(v) ** 2]))
         weights.append(len(p))
         count += len(x)
-        products = np.stack([x * x, x * a, a * a, x * y, a * y]).sum(axis=1)
+        products = np.stack([x * x, x * a, a * a, x * y, a * y, y * y]).sum(axis=1)
         sums = products if sums is None else sums + products
     if sums is None:
         k = signals(grid.read(0, min(len(grid), 50)))[0].shape[1]
         nothing = np.full(k, np.nan)
-        return VelocityCheck(nothing, nothing * 0.0, nothing, nothing)
+        return VelocityCheck(nothing, nothing * 0.0, nothing, nothing, nothing)
     levels = np.average(np.stack(noise), axis=0, weights=weights)
     if groups:
         sums, levels = _together(sums, groups), _together(levels, groups) / np.repeat(groups, groups)
-    xx, xa, aa, xy, ay = sums
+    xx, xa, aa, xy, ay, yy = sums
     determinant = xx * aa - xa * xa
     # The derivative of positions must exceed their noise: (2 pi f)^2, over all f below the cutoff.
     noise_of_slope = (
@@ -111,7 +114,8 @@ def check_velocities(
     factor = np.where(moves, (aa * xy - xa * ay) / safe, np.nan)
     slope = np.where(moves, (xx * ay - xa * xy) / safe, 0.0)
     lag = np.where(moves, -slope / np.where(np.abs(factor) > 1e-6, factor, 1.0), 0.0)
-    return VelocityCheck(factor, np.nan_to_num(lag), np.sqrt(levels[0]), np.sqrt(levels[1]))
+    left = 1.0 - (factor * xy + slope * ay) / np.maximum(yy, 1e-300)
+    return VelocityCheck(factor, np.nan_to_num(lag), np.sqrt(levels[0]), np.sqrt(levels[1]), left)
 
 
 def _slopes(

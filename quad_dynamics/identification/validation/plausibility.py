@@ -113,8 +113,8 @@ def unfaithful(replay: Replay | None, model: Model) -> list[str]:
         return []
     unit = joint_units(model, 'mrad', 'mm')
     return [
-        f'simulated for {1e3 * replay.window:.0f} ms from states of the log, joints end {1e3 * after:.3g} '
-        f'{unit} away from it, {1e3 * before:.3g} {unit} with the model as it was: do not use the result in '
+        f'simulated for {1e3 * replay.window:.0f} ms from states of the log, joints end {1e3 * after:.0f} '
+        f'{unit} away from it, {1e3 * before:.0f} {unit} with the model as it was: do not use the result in '
         'a simulator. --free friction rotor leaves the inertia alone'
     ]
 

@@ -95,7 +95,8 @@ class Pooled:
 def pooled(errors: Errors) -> Pooled:
     """The pooled value for all joints; NaN if no row is used."""
     joints = [i for i, name in enumerate(errors.names) if name not in ('base force', 'base moment')]
-    rows = joints or [0]
+    # a joint without torques, such as that of a gripper, is not left out: it was not recorded
+    rows = [i for i in joints if np.isfinite(errors.every[0, i])] or joints or [0]
     weights = np.where(np.isfinite(errors.measured[rows]), errors.samples[rows], 0).astype(np.float64)
 
     def mean(values: Floats, weight: Floats) -> float:
