@@ -184,7 +184,7 @@ def _cards(result: Result) -> list[Card]:
                 f'{percent(before)} → {percent(after)}',
                 f'of the RMS measured, on {short_names(validation.on)}; floor {percent(floor)}; '
                 f'over all rows {percent(whole.every[0])} → {percent(whole.every[1])}'
-                + (f'; {band_line(band)}' if band is not None else ''),
+                + (f'; {band_line(band)}'.replace('->', '→') if band is not None else ''),
             )
         )
     mass_before, mass_after = solution.moving_masses
