@@ -37,6 +37,7 @@ _FRICTIONS = {
 }
 
 
+_UNBOUNDED = 1e30  # for `_reach`
 # With at least this many shapes, those near the robot are collected in each step.
 MANY_SHAPES = 8
 
@@ -113,6 +114,7 @@ class Scene:
             ('near_terrain', near),
             ('terrain', address_of(self.terrain)),
             ('mass', model.total_mass),
+            ('reach', _reach(model, points)),
         ):
             self.header[name] = number
         self.header['settings']['delay'], self.header['settings']['delay_share'] = delay, share
@@ -231,6 +233,26 @@ def limbs(model: Model) -> tuple[list[int], list[int]]:
     for joint, parent in enumerate(model.parents.tolist()):
         firsts.append(joint if parent < 0 else firsts[parent])
     return firsts, [(joint - first) // LANES + 1 for joint, first in enumerate(firsts)]
+
+
+def _reach(model: Model, points: Sequence[ContactPoint]) -> float:
+    """Largest speed of a contact point relative to the base, if no joint or axis of the base exceeds 1 rad/s.
+
+    Every joint of a limb moves its point by at most the stretched length of the limb, and so does each of the
+    three axes of the base.
+    """
+    if model.is_prismatic.any():
+        return _UNBOUNDED
+    largest = 0.0
+    for point in points:
+        frame = model.frames[point.link]
+        length = float(np.linalg.norm(frame.p) + np.linalg.norm(point.position))
+        joint, count = frame.body - (model.nb - model.nj), 0
+        while joint >= 0:
+            length += float(np.linalg.norm(model.joint_p[joint]))
+            joint, count = int(model.parents[joint]), count + 1
+        largest = max(largest, length * (np.sqrt(3.0) + count))
+    return largest
 
 
 def split_latency(latency: float, dt: float) -> tuple[int, float]:

@@ -31,7 +31,13 @@ from quad_dynamics.kernels.simulation.scene import IMPULSE, Contact, ContactPoin
 from quad_dynamics.kernels.simulation.solve_step import add_impulses, solve_step
 from quad_dynamics.kernels.simulation.unconstrained_motion import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.spatial import add, cross, dot, scale, sub, vector3
-from quad_dynamics.kernels.terrain.ground import another_surface, gather_near, ground_below, shape_count
+from quad_dynamics.kernels.terrain.ground import (
+    another_surface,
+    gather_near,
+    ground_below,
+    is_plane,
+    shape_count,
+)
 from quad_dynamics.kernels.tree import ZERO3, base_rows, body_at, move_bodies, position_of_point
 from quad_dynamics.memory.layout import Body, Robot
 
@@ -67,6 +73,7 @@ def step_impulse(robot: Robot, scene: Scene, h: Number) -> Number:
         bend_paths(robot, scene, n_contacts, h)
     if n_contacts + n_stops > 0 and push_out(robot, scene, n_contacts, n_stops, SLOP, PUSH_SPEED):
         add_impulses(robot, scene, scene.y_push)
+        forget_distances(scene)
     move_along(robot, scene, h)
     if scene.settings.momentum_correction != 0 and not any_impulse(scene, n_contacts):
         keep_momentum(robot, scene, h)
@@ -88,7 +95,11 @@ def any_impulse(scene: Scene, n_contacts: Int) -> Bool:
 
 @subroutine
 def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
-    """List the points that may touch the ground in this step; returns their number."""
+    """List the points that may touch the ground in this step; returns their number.
+
+    On a plane, the distance of a point that is far away is not computed. Its last distance is decreased by
+    more than any point of the robot can have moved, until the point may be near; its impulses stay zero.
+    """
     apart(robot)
     points, memories, contacts = scene.points, scene.point_memory, scene.contacts
     count, anticipates = scene.n_points, scene.settings.correction > 0.0
@@ -99,8 +110,16 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     several = anticipates and shape_count(whole) > 1.0
     fastest = fastest_turn(robot, scene)
     kick, spins = max(KICK, KICK_LENGTH * fastest), anticipates and fastest * h > FAST
+    way = 2.0 * h * (math.sqrt(dot(v_B, v_B)) + scene.reach * fastest) + MARGIN
+    clear = farthest
+    skips = anticipates and scene.exact == 0 and scene.first == 0 and is_plane(whole) and way < NEAR
+    if skips:
+        clear = reach(way / h, kick, h) + way
     n = 0
     for i in range(count):
+        if skips and memories[i].distance - way > clear:
+            memories[i].distance = memories[i].distance - way
+            continue
         if i % GROUP == 0 and scene.near_terrain != 0:
             exact = group_reach(robot, scene, i, min(i + GROUP, count), h)
             terrain = near_terrain(robot, scene, p_B, i, min(i + GROUP, count), exact)
@@ -267,6 +286,15 @@ def add_corner(
     aim_contact(contact, distance, approach, mu, e, h, pull(robot, normal), True)
     remember_impulse(contact, scene.point_memory[i].corner_impulse if second_shape < 0 else ZERO3)
     return shape
+
+
+@routine
+def forget_distances(scene: Scene) -> None:
+    """Compute all distances in the next step: the robot was displaced, not only moved by its velocity."""
+    if scene.exact == 0:
+        for i in range(scene.n_points):
+            memory = scene.point_memory[i]
+            memory.distance = min(memory.distance, 0.0)
 
 
 @routine

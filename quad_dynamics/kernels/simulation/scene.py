@@ -322,6 +322,15 @@ class Scene(Record, root=True):
     near_terrain = field(INT, 'offset of the shapes near the robot in it; 0: they are not gathered')
     log = embedded(LogTarget, 'destination of the log')
     exact = field(INT, '0: distances of points far from the ground may be lower bounds after this step')
+    first = field(
+        INT, '1: the first step of a call, in which distances of points are not known from the last'
+    )
+    reach = field(
+        FLOAT,
+        'largest speed of a contact point relative to the base, over the largest speed of a joint or of the '
+        'base about an axis; 1e30 if joints are prismatic',
+        'm',
+    )
     n_stops = field(INT, 'number of joint constraints in this step')
     indefinite = field(INT, 'whether LLT failed in the last factorisation, and `signs` are not all 1')
     # A literal has its own type, and numba would compile a function twice that is called with it.

@@ -51,6 +51,7 @@ def simulate(robot: Robot, memory: Object, steps: Int, tau: Object) -> Int:
         if scene.log.address != 0 and scene.log.count >= scene.log.room:
             return LOG_FULL
         scene.exact = 1 if k + 1 == steps or fills_log(scene) else 0
+        scene.first = 1 if k == 0 else 0
         status = advance(robot, scene)
         if status != GOOD:
             return status

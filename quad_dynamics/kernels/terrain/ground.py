@@ -88,11 +88,17 @@ def ground_below(T: Address, p: Vec3, radius: Number) -> tuple[Number, Vec3, Num
     A single plane is handled here; everything else is in a separate function, to keep this one short.
     """
     shape = shape_of(T, 0, 0)
-    if shape_count(T) == 1.0 and shape.kind == PLANE:
+    if is_plane(T):
         return plane_distance(shape, p) - radius, plane_normal(shape), shape.mu, shape.restitution
     distance, normal, i = nearest_shape(T, p, radius)
     shape = shape_of(T, 0, i)
     return distance - radius, normal, shape.mu, shape.restitution
+
+
+@routine
+def is_plane(T: Address) -> Bool:
+    """Whether the ground is a single plane."""
+    return shape_count(T) == 1.0 and shape_of(T, 0, 0).kind == PLANE
 
 
 @formula
