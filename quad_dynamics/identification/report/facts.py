@@ -15,6 +15,7 @@ import numpy as np
 from quad_dynamics.identification.solvers.pseudo_inertia import pseudo_inertia
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import BandErrors, Pooled, Validation, pooled
+from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
 from quad_dynamics.model.standing_checks import contact_warnings
 
@@ -98,7 +99,20 @@ def model_notes(model: Model) -> list[str]:
     notes = [note for note in model.warnings if 'violates the triangle inequality' not in note]
     if model.floating_base and not any(note.startswith('collision meshes') for note in notes):
         notes += contact_warnings(model)
+    if model.floating_base and model.description.contact_points_from_tree:
+        notes += _pointed_feet(model)
     return notes
+
+
+def _pointed_feet(model: Model) -> list[str]:
+    """Note about feet without geometry: contact forces are off by their true radius."""
+    feet = [foot for foot in model.foot_names if contact_ball(model, foot)[1] == 0.0]
+    if not feet:
+        return []
+    return [
+        f'feet have no geometry, so that their radius is 0: {", ".join(feet)}. Give it (contact_points in '
+        'the robot description): contact forces act one radius below their centres'
+    ]
 
 
 def short_names(paths: str) -> str:
