@@ -37,6 +37,9 @@ _FAR = 1e-3  # if a sweep changes velocities by more than this, Newton's method 
 _MORE = 50  # sweeps after a failed quick attempt of Newton's method, before a thorough one
 _SLOW, _ROUNDING = 1e-3, 1e-13  # margins for velocities [m/s] and for rounding of products, in `is_loss`
 _FINE = 1e-12  # deviation of a contact velocity from its target that is rounding [m/s]
+# A refinement is useless if it leaves this share of the residual, as for a robot that creeps. It is then
+# repeated only if the residual has grown by this factor or is above this value [m/s], and in every 16th step.
+_USELESS, _GROWN, _CREEP, _AGAIN = 0.1, 2.0, 1e-10, 16
 
 
 @subroutine
@@ -197,10 +200,13 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
             sweeps += sweep_until(scene, n_contacts, n_stops, min(_MORE, most - sweeps), math.inf)
             newton(robot, scene, n_contacts, n_stops, True)
             r = residual(robot, scene, n_contacts, n_stops)
-    if _FINE < r <= tolerance and n_contacts + n_stops > 1 and any_stuck(robot, scene):
+    state = scene.state
+    fine = _FINE if state.step % _AGAIN == 0 else max(_FINE, _GROWN * min(state.refined, _CREEP))
+    if fine < r <= tolerance and n_contacts + n_stops > 1 and any_stuck(robot, scene):
+        coarse = r
         refine(robot, scene, n_contacts, n_stops)
         r = residual(robot, scene, n_contacts, n_stops)
-    state = scene.state
+        state.refined = r if r > _USELESS * coarse else 0.0
     state.sweeps = max(state.sweeps, 1.0 * sweeps)
     state.residual = max(state.residual, r)
     return r <= tolerance
