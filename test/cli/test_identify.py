@@ -201,7 +201,7 @@ def test_nothing_is_overwritten(bags: Path, tmp_path: Path, capsys: pytest.Captu
         (['--still', 'finger'], "still is 'finger'; expected a joint of ['joint1', 'joint2']"),
         (['--still', ','], "--still is ','; expected names"),
         (['--free', ''], "--free is ''; expected names"),
-        (['--imu'], "base is 'imu', but that of two_link_arm is fixed"),
+        (['--imu'], "base is 'imu' (--imu), but the base of two_link_arm is fixed"),
         (['--cutoff', '1e6'], 'cutoff is 1e+06 Hz; expected at most 200 Hz'),
         (['--topic', 'joint_states=nowhere'], 'nowhere'),
         (['--free', 'joint3'], "unknown word 'joint3'"),

@@ -180,7 +180,7 @@ def test_stamps_that_are_all_the_same(tmp_path: Path, arm: Truth) -> None:
     refused(
         folder,
         arm.model,
-        f'/joint_states has 1 different time in {len(arm.t)} rows of position; expected at least 3',
+        f'/joint_states has only 1 distinct time in {len(arm.t)} rows of position; expected at least 3',
     )
 
 
@@ -191,7 +191,7 @@ def test_stamps_that_are_all_the_same(tmp_path: Path, arm: Truth) -> None:
         (1e6, 1.7e15, 'steps of 2000, which looks like microseconds'),
         (1e9, 1.7e18, 'looks like nanoseconds; expected seconds'),
         (1e9, 0.0, r'steps of 2e\+06, which looks like nanoseconds'),
-        (0.0, 3.0, 'time has 1 different time in 2500 rows of position'),
+        (0.0, 3.0, 'time has only 1 distinct time in 2500 rows of position'),
         (np.nan, 0.0, 'time holds a number that is not finite'),
         (1e-3, 1e12, r'time reaches 1e\+12; expected seconds, at most 9e\+09'),
     ],
@@ -504,6 +504,20 @@ def test_scaled_time_without_velocities_of_joints(
     refused(path, sway.model, message, **settings)
 
 
+@pytest.mark.parametrize(('factor', 'velocity'), [(3.0, 'positions'), (0.0, 'auto'), (0.0, 'positions')])
+def test_accelerations_of_the_base_without_a_good_twist(
+    tmp_path: Path, sway: Truth, factor: float, velocity: str
+) -> None:
+    """They are compared with positions if the twist is ignored, or was not filled in."""
+    R = Rotation.from_quat(sway.q[:, 3:7])
+    more = {'base_acceleration': np.hstack([R.inv().apply(sway.du[:, :3]), R.inv().apply(sway.du[:, 3:6])])}
+    base = base_of(sway) * factors(factor, factor)
+    run(table(tmp_path / 'log.npz', sway, base, **more), sway.model, velocity=velocity)
+    path = table(tmp_path / 'log.npz', sway, base, time=2.0 * sway.t, **more)
+    message = 'accelerations of the base are (4|3.9|4.0).* times the derivatives of velocities'
+    refused(path, sway.model, message, velocity=velocity)
+
+
 @pytest.mark.parametrize(
     ('wrong', 'message'),
     [
@@ -635,9 +649,13 @@ def test_standstill(tmp_path: Path, arm: Truth) -> None:
 def test_too_short(tmp_path: Path, arm: Truth) -> None:
     refused(bag(tmp_path, arm.at(slice(0, 300))), arm.model, 'is 0.6 s long; expected at least 1 s')
     shutil.rmtree(tmp_path / 'bag')
-    refused(bag(tmp_path, arm.at(slice(0, 2))), arm.model, '/joint_states has 2 different times in 2 rows')
+    refused(
+        bag(tmp_path, arm.at(slice(0, 2))), arm.model, '/joint_states has only 2 distinct times in 2 rows'
+    )
     shutil.rmtree(tmp_path / 'bag')
-    refused(bag(tmp_path, arm.at(slice(0, 1))), arm.model, '/joint_states has 1 different time in 1 row of')
+    refused(
+        bag(tmp_path, arm.at(slice(0, 1))), arm.model, '/joint_states has only 1 distinct time in 1 row of'
+    )
 
 
 def test_rate_too_low(tmp_path: Path, arm: Truth) -> None:

@@ -177,7 +177,7 @@ def test_efforts_of_the_other_sign_are_refused(tmp_path: Path) -> None:
     truth = arm_truth(duration=10.0, friction=(0.1, 0.3))
     path = npz(tmp_path / 'log.npz', truth, effort=-truth.tau)
     model = truth.model.with_friction([5.0, 5.0], [3.0, 3.0])
-    with pytest.raises(ArgumentError, match=r'log\.npz: efforts have the other sign.*effort_scale=-1'):
+    with pytest.raises(ArgumentError, match=r'log\.npz: efforts have the opposite sign.*effort_scale=-1'):
         identify([path], model, IdentifySettings(hold_out=False))
     turned = IdentifySettings(hold_out=False, topics=Topics(effort_scale=(-1.0,)))
     assert identify([path], model, turned).solution.part('coulomb') == pytest.approx([0.3, 0.3], rel=0.2)

@@ -13,6 +13,7 @@ from identification_data import TYPICAL, Levels, equations_of, make_samples, rob
 from identification_worlds import World
 
 from benchmarks.plausibility import run
+from quad_dynamics.api.dynamics import inverse_dynamics
 from quad_dynamics.api.regression import NormalEquations
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
@@ -23,9 +24,12 @@ from quad_dynamics.identification.report.facts import headline_warnings
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.solvers.solve import solve
+from quad_dynamics.identification.validation.held_out import hold_out, segment_before
 from quad_dynamics.identification.validation.mass_distribution import outside_geometry
+from quad_dynamics.identification.validation.motion_band import within_blocks
 from quad_dynamics.identification.validation.plausibility import uncarried, unfaithful
 from quad_dynamics.identification.validation.validation import pooled
+from quad_dynamics.model.loading import load_model
 
 # Logs from which robots of 0.8 and of 3 times the true mass came without a word.
 FOOLED = [worlds.draw(seed) for seed in (24, 27)]
@@ -64,7 +68,7 @@ def test_efforts_in_other_units_are_refused_or_announced(tmp_path: Path, robot: 
 
 @pytest.mark.parametrize(
     ('factor', 'words'),
-    [(1e3, 'times larger than torques that would move'), (-1.0, 'efforts have the other sign')],
+    [(1e3, 'times larger than the torques that this motion needs'), (-1.0, 'efforts have the opposite sign')],
     ids=['unit', 'sign'],
 )
 def test_other_efforts_are_refused_without_foot_forces(factor: float, words: str) -> None:
@@ -81,6 +85,50 @@ def test_other_efforts_are_refused_without_foot_forces(factor: float, words: str
     wrong.append(rows)
     with pytest.raises(ArgumentError, match=words):
         refuse_other_torques(equations_of(wrong, columns, TYPICAL, 'projection'), 'log', friction)
+
+
+SCARA = """<robot name="scara">
+<link name="base"/>
+{links}
+<joint name="turn1" type="revolute"><parent link="base"/><child link="arm1"/>
+  <axis xyz="0 0 1"/>{limit}</joint>
+<joint name="turn2" type="revolute"><parent link="arm1"/><child link="arm2"/><origin xyz="0.3 0 0"/>
+  <axis xyz="0 0 1"/>{limit}</joint>
+<joint name="lift" type="prismatic"><parent link="arm2"/><child link="rod"/><origin xyz="0.25 0 0"/>
+  <axis xyz="0 0 1"/>{limit}</joint>
+<joint name="turn3" type="revolute"><parent link="rod"/><child link="flange"/>
+  <axis xyz="0 0 1"/>{limit}</joint>
+</robot>"""
+LINK = """<link name="{}"><inertial><origin xyz="{} 0 0"/><mass value="{}"/>
+  <inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+
+
+@pytest.mark.parametrize('factor', [1.0, 1e3], ids=['good', 'unit'])
+def test_joints_that_gravity_does_not_load(factor: float) -> None:
+    """Their efforts are friction, those of the lift are gravity: each joint is compared by itself."""
+    links = [
+        LINK.format(*link) for link in (('arm1', 0.15, 4), ('arm2', 0.12, 3), ('rod', 0, 3), ('flange', 0, 1))
+    ]
+    limit = '<limit lower="-2" upper="2" effort="60" velocity="5"/>'
+    model = load_model(SCARA.format(links=''.join(links), limit=limit))
+    columns = make_columns(model)
+    t = np.arange(0.0, 20.0, 0.02)
+    rates = np.array([0.3, 0.5, 0.4, 0.7])
+    q, u = 0.2 * np.sin(rates * t[:, None]), 0.2 * rates * np.cos(rates * t[:, None])
+    du = -(rates**2) * q
+    friction = np.array([4.0, 3.0, 8.0, 0.8])
+    tau = inverse_dynamics(model, q, u, du) + friction * np.sign(u)
+    each = {'q': q, 'u': u, 'du': du, 'tau': factor * tau, 'sign': np.sign(u), 'use': np.ones_like(q)}
+    nothing = {'segment': 0.0 * t, 'force': np.zeros((len(t), 0)), 'stance': np.zeros((len(t), 0))}
+    slopes = {'dtau': np.zeros_like(q), 'dforce': np.zeros((len(t), 0))}
+    samples = Samples(model)
+    samples.append(samples.layout.join(time=t, **each, **nothing, **slopes))
+    equations = equations_of(samples, columns, TYPICAL, 'fixed')
+    if factor == 1.0:
+        refuse_other_torques(equations, 'log', friction)
+    else:
+        with pytest.raises(ArgumentError, match='times larger than the torques that this motion needs'):
+            refuse_other_torques(equations, 'log', friction)
 
 
 def test_slow_motion_is_announced_unless_it_is_validated_on_another(tmp_path: Path) -> None:
@@ -118,7 +166,7 @@ def test_results_that_get_worse_are_announced(tmp_path: Path) -> None:
     assert headline_warnings(bad)[0].startswith('torques of held-out blocks are predicted worse')
     wild = replace(errors, floor=0.4 * errors.measured, after=0.5 * errors.before)
     (text,) = headline_warnings(replace(result, validation=replace(good, errors=wild)))
-    assert text.startswith('no parameters of this model predict the torques')
+    assert text.startswith('even the best fit to ')
     (text,) = unfaithful(
         replace(good.replay, position=np.array([position[0], 1.3 * position[0]])),
         result.solution.columns.model,
@@ -214,8 +262,27 @@ def test_inertia_that_does_not_fit_into_the_geometry_is_announced(added: float) 
     told = outside_geometry(solution)
     assert bool(told) == (added > 0.0)
     for text in told:
-        assert text.startswith('the inertia asks for mass outside of the geometry')
+        assert text.startswith('the identified inertia needs mass outside of the geometry')
         assert f'{model.body_names[0]} (' in text
+
+
+def test_the_band_of_the_motion_has_no_training_data() -> None:
+    """Times begin at zero in each recording: a long one comes before a short one."""
+    model = robot('two_link_arm')
+    samples = Samples(model)
+    for k, duration in enumerate((84.0, 16.0)):
+        t = np.arange(0.0, duration, 0.02)
+        each = dict.fromkeys(('q', 'u', 'du', 'tau', 'sign', 'use', 'dtau'), np.zeros((len(t), 2)))
+        nothing = dict.fromkeys(('force', 'stance', 'dforce'), np.zeros((len(t), 0)))
+        samples.append(samples.layout.join(time=t, segment=np.full(len(t), float(k)), **each, **nothing))
+    _, held, _ = hold_out(samples, model)
+    chosen = within_blocks(samples, held, model)
+    get = samples.layout.get
+    rows, blocks = chosen.all(), held.all()
+    found = set(zip(get(rows, 'segment'), get(rows, 'time'), strict=True))
+    expected = set(zip(segment_before(get(blocks, 'segment')), get(blocks, 'time'), strict=True))
+    assert found == expected
+    assert {segment for segment, _ in found} == {0.0, 1.0}
 
 
 @pytest.mark.parametrize('validated', [False, True], ids=['held_out', 'validated'])

@@ -10,7 +10,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.equations import Equations
 
 _OPPOSITE = -0.7  # below this correlation with the model, measured torques have the opposite sign
-_ALIKE = 0.9  # above this correlation, efforts are hardly friction
+_ALIKE = 0.9  # above this correlation, the effort of a joint is hardly friction
 # Efforts that are this many times larger or smaller than torques of the model plus typical friction are not
 # torques in N m. Friction of small gears and unloaded motors stays well below this.
 _OTHER_UNIT = 20.0
@@ -34,17 +34,17 @@ def refuse_other_torques(equations: Equations, name: str, friction: Floats) -> N
     correlation = both.sum() / max(float(np.sqrt(own.sum() * other.sum())), 1e-300)
     if correlation < _OPPOSITE:
         raise ArgumentError(
-            f'{name}: efforts have the other sign than torques that would move the robot so (their '
+            f'{name}: efforts have the opposite sign of the torques that this motion needs (their '
             f'correlation is {correlation:.2f}); expected torques of the motors on the links. '
-            "'--topic effort_scale=-1' turns them round"
+            "'--topic effort_scale=-1' reverses them"
         )
     moved = count > 0.0
     if not moved.any():
         return
     measured, expected = (np.sqrt(each[moved] / count[moved]) for each in (own, other))
     friction = np.array([np.sqrt(np.mean(friction**2))]) if projected else friction[moved]
-    if correlation > _ALIKE:
-        friction = 0.0 * friction
+    alike = both[moved] > _ALIKE * np.sqrt(own[moved] * other[moved])
+    friction = np.where(alike, 0.0, friction)
     larger = float(np.median(measured / (expected + friction)))
     smaller = float(np.median(expected / np.maximum(measured, 1e-300)))
     if max(larger, smaller) > _OTHER_UNIT:
@@ -55,7 +55,7 @@ def refuse_other_torques(equations: Equations, name: str, friction: Floats) -> N
         )
         where = '' if projected else ', at half of the joints or more'
         raise ArgumentError(
-            f'{name}: efforts are {times} than torques that would move the robot so{where}; '
+            f'{name}: efforts are {times} than the torques that this motion needs{where}; '
             'expected joint torques in N m. If they are currents, or of another unit, give '
             f"their factor, for example '--topic effort_scale={factor}' for a unit of {unit}"
         )

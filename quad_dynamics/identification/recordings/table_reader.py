@@ -76,6 +76,10 @@ def open_table(path: Path, model: Model, topics: Topics, chunk: float) -> Source
             f'{path}: the topic {name}={getattr(topics, name)} cannot be read from a table, which has no '
             f'topics; expected none for tables: the columns {columns} are used, if they exist'
         )
+    if not topics.joint_states:
+        raise ArgumentError(
+            f'{path}: joint_states has an empty name; expected the joints, which are necessary'
+        )
     if path.suffix.lower() == '.npz':
         return NpzSource(path, model, topics, chunk)
     return CsvSource(path, model, topics)
@@ -221,7 +225,7 @@ class CsvSource(_TableSource):
         """Error message about the first cell that is not a number."""
         for k in self._used:
             try:
-                float(cells[k] or 'nan')
+                float(cells[k].strip() or 'nan')
             except ValueError:
                 return f'{self._names[k]} is {cells[k].strip()!r}; expected a number'
         return 'has something other than numbers'

@@ -63,7 +63,7 @@ class Topics(ParameterSet):
     )
     effort_scale: tuple[float, ...] = param(
         (),
-        'factor of measured efforts, for each joint, or one for all: -1 where they have the other sign, '
+        'factor of measured efforts, for each joint, or one for all: -1 if they have the opposite sign, '
         'torque over current where they are currents',
         kind='numbers',
     )

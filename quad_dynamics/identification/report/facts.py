@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OF_BODY = re.compile(r"body ('[^']+'): (.*)")
 _NOTICEABLE = 1e-3  # relative change of the base's mass that is mentioned
 _HIGH_FLOOR = 0.3  # relative error of the best fit that is worth a warning
-_WORSE = 1.02  # ratio of errors of the base force that is worth a warning
+_WORSE = 1.02  # ratio of errors, after to before, that is worth a warning
 
 
 @dataclass(frozen=True)
@@ -134,15 +134,16 @@ def headline_warnings(result: Result) -> list[str]:
     if result.validation is not None:
         errors, on = result.validation.errors, short_names(result.validation.on)
         before, after, floor = pooled(errors).relative
-        if after > before and errors.names[-1] != 'base moment':
+        what = 'base force' if pooled(errors).name == 'base force' else 'torques'
+        if after > _WORSE * before and errors.names[-1] != 'base moment':
             found.append(
                 f'torques of {on} are predicted worse than by the model as it was: {percent(before)} -> '
                 f'{percent(after)}'
             )
         if floor > _HIGH_FLOOR:
             found.append(
-                f'no parameters of this model predict the torques of {on} to better than {percent(floor)}: '
-                'effects that are not modelled, or wrong stamps or signals, are nearly as large'
+                f'even the best fit to {on} leaves {percent(floor)} of the {what}: effects that are not '
+                'modelled, wrong time stamps or wrong signals are that large'
             )
         if 'base force' in errors.names and errors.after[0] > _WORSE * errors.before[0]:
             found.append(
@@ -159,7 +160,7 @@ def doubts(validation: Validation | None) -> list[str]:
     found = []
     whole = pooled(validation.errors)
     before, after = whole.every
-    if after > before and whole.relative[1] <= whole.relative[0]:
+    if after > _WORSE * before and whole.relative[1] <= _WORSE * whole.relative[0]:
         found.append(
             f'with the {percent(whole.left_out)} of the rows that do not count, torques are predicted worse '
             f'than by the model as it was: {percent(before)} -> {percent(after)}'
@@ -212,4 +213,4 @@ def with_std(value: float, std: float) -> str:
     places = max(0, 1 - math.floor(math.log10(std)))
     if places > 6 or abs(value) >= 1e5:
         return f'{value:.3e} ± {std:.1e}'
-    return f'{value + 0.0:.{places}f} ± {std:.{places}f}'
+    return f'{round(value, places) + 0.0:.{places}f} ± {std:.{places}f}'

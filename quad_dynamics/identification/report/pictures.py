@@ -99,7 +99,9 @@ def _residuals_caption(traces: Traces, on: str, held_out: bool) -> str:
             'The prediction comes from a fit that has not seen the held-out blocks, which are shaded green; '
             'errors in the table are those of these blocks alone. '
         )
-    return text + 'An error that is large in one place only is an effect that the model does not include.'
+    return (
+        text + 'An error that is large in one place only indicates an effect that the model does not include.'
+    )
 
 
 def _histograms_caption(traces: Traces, on: str) -> str:

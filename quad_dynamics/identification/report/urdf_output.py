@@ -54,10 +54,7 @@ def _missing_note(names: list[str]) -> list[str]:
     if not names:
         return []
     more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
-    return [
-        f'meshes are not found: {", ".join(names[:_SHOWN])}{more}; their paths in the new URDF lead nowhere, '
-        'too'
-    ]
+    return [f'meshes were not found: {", ".join(names[:_SHOWN])}{more}; the new URDF has the same paths']
 
 
 class _Meshes:

@@ -10,9 +10,11 @@ import numpy as np
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.recording import Source
+from quad_dynamics.identification.signals.base_check import LINEAR, is_measured
 from quad_dynamics.identification.signals.filters import LowPass
 from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.motion import base_signals, world_acceleration
+from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.velocity_check import check_velocities
 
 _HIGHEST = 10.0  # frequency below which they are compared [Hz]: near impacts they differ
@@ -22,12 +24,13 @@ _FALL = 3.0  # implausible mean acceleration of a base [m/s^2]
 _WINDOW = 20.0  # time that is processed at once [s]
 
 
-def refuse_accelerations(source: Source, grid: Grid, cutoff: float) -> None:
+def refuse_accelerations(source: Source, grid: Grid, settings: SignalSettings, cutoff: float) -> None:
     """Check that recorded accelerations are those of the joints and of the base.
 
     Args:
         source: recording.
         grid: its rows.
+        settings: of signals.
         cutoff: of the motion [Hz].
 
     Raises:
@@ -52,10 +55,11 @@ def refuse_accelerations(source: Source, grid: Grid, cutoff: float) -> None:
             f'{source.name}: the mean acceleration of the base is {np.round(mean, 2).tolist()} m/s^2 in '
             'world axes; expected about 0: without gravity, and given in base axes'
         )
+    measured = settings.velocity != 'positions' and is_measured(grid, 'base', LINEAR)
     _compare(
         source,
         grid,
-        lambda rows: (base_signals(grid, rows)[1][:, :3], world_acceleration(grid, rows)[:, :3]),
+        lambda rows: (_base_velocities(grid, rows, measured), world_acceleration(grid, rows)[:, :3]),
         low_pass,
         'accelerations of the base',
     )
@@ -66,6 +70,12 @@ def _velocities(grid: Grid, rows: Floats) -> Floats:
     if 'velocity' in grid:
         return grid.get(rows, 'velocity')
     return np.asarray(np.gradient(grid.get(rows, 'position'), grid.period, axis=0))
+
+
+def _base_velocities(grid: Grid, rows: Floats, measured: bool) -> Floats:
+    """(n, 3) velocities of the base in world axes, as measured, or as differences of positions."""
+    position, slope = base_signals(grid, rows)
+    return slope[:, :3] if measured else np.asarray(np.gradient(position[:, :3], grid.period, axis=0))
 
 
 def _compare(

@@ -24,6 +24,7 @@ from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.stance import world_forces
 from quad_dynamics.model.model import Model
 
+LINEAR, _ANGULAR = slice(7, 10), slice(10, 13)  # the twist in the columns of odometry
 _WINDOW = 10.0  # time that is processed at once [s]
 _HIGHEST = (15.0, 5.0, 2.0)  # cutoffs of the comparison of velocities [Hz]; the lower ones if poses are noisy
 _SLOW = 8.0  # the same for accelerations [Hz]
@@ -113,7 +114,7 @@ def _refuse_twist(source: Source, grid: Grid, cutoff: float) -> None:
     topic = source.named('odom')
     found = []
     for kind in ('linear', 'angular'):
-        if not _any(grid, 'base', slice(7, 10) if kind == 'linear' else slice(10, 13)):
+        if not is_measured(grid, 'base', LINEAR if kind == 'linear' else _ANGULAR):
             source.note(f'{topic}: the {kind} velocity is zero throughout; the pose is differentiated')
         elif one := _compare(grid, 'base', kind, cutoff):
             found.append(one)
@@ -151,7 +152,7 @@ def _refuse_gyro(source: Source, grid: Grid, cutoff: float) -> None:
         ArgumentError: it is not; with the ratio and likely causes.
     """
     topic = source.named('imu')
-    if not _any(grid, 'imu', slice(4, 7)):
+    if not is_measured(grid, 'imu', slice(4, 7)):
         source.note(f'{topic}: the angular velocity is zero throughout; the orientation is differentiated')
     elif one := _compare(grid, 'imu', 'angular', cutoff):
         _refuse(source, topic, [one])
@@ -240,8 +241,8 @@ def _moves(grid: Grid, name: str, kind: str, sums: LaggedSums, low_pass: LowPass
     return square > max(_MOVES**2 * noise, _LEAST[kind] ** 2)
 
 
-def _any(grid: Grid, name: str, columns: slice) -> bool:
-    """Whether a quantity is other than zero somewhere."""
+def is_measured(grid: Grid, name: str, columns: slice) -> bool:
+    """Whether columns of a quantity were measured: they are not zero throughout."""
     windows = grid.windows(round(_WINDOW * grid.rate))
     return any(bool(np.any(grid.get(rows, name)[:, columns])) for _, _, _, rows in windows)
 

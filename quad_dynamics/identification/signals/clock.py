@@ -124,17 +124,15 @@ class EvenClock:
         Args:
             source: recording.
             model: robot.
-            first: chunk with at least three stamps of each channel; quantities that are not in it are
-                considered missing.
+            first: chunk with positions, and at least three stamps of each channel; quantities that are not in
+                it are considered missing.
             gap: intervals of more than this many periods are gaps.
             slopes: velocities are needed and were not measured; positions are differentiated.
 
         Raises:
-            ArgumentError: there are no positions, or a quantity is missing for some joints.
+            ArgumentError: a quantity is missing for some joints.
         """
         self._source = source
-        if 'position' not in first:
-            raise ArgumentError(f'{source.name}: holds no positions of the joints')
         self.lines = {key: _Line(channel, gap, _QUATERNIONS.get(key)) for key, channel in first.items()}
         self._main = self.lines['position']
         self.period = self._main.period * 1e-9

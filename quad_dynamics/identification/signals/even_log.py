@@ -72,8 +72,7 @@ def read_log(
         ArgumentError: the recording cannot be used; with the reason.
     """
     grid, clock, chosen = make_grid(source, model, settings, tell)
-    if clock.period <= 0.0 or 1.0 / clock.period < _LOWEST_RATE:
-        rate = 1.0 / clock.period if clock.period > 0.0 else 0.0
+    if (rate := 1.0 / clock.period) < _LOWEST_RATE:
         raise ArgumentError(
             f'{source.name}: joint states come with {rate:.3g} Hz; expected at least {_LOWEST_RATE:g} Hz'
         )
@@ -90,7 +89,7 @@ def read_log(
     if 'velocity' in grid:
         refuse_velocities(source, grid, model, cutoff)
     refuse_base(source, grid, model, chosen, settings, cutoff)
-    refuse_accelerations(source, grid, cutoff)
+    refuse_accelerations(source, grid, settings, cutoff)
     stance = find_stance(grid, model, settings, source.force_frames, _stance_method(source, chosen, settings))
     check_forces(source, model, stance.carried)
     _split(source, grid, stance, settings.cutoff or cutoff)

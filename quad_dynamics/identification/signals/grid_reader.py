@@ -49,10 +49,6 @@ def make_grid(
             used = {key: channel for key, channel in chunk.items() if key in chosen.keys}
             _check_beginning(source, used, distinct)
             clock = EvenClock(source, model, used, settings.gap, chosen.slopes)
-            if not clock.period > 0.0:
-                raise ArgumentError(
-                    f'{source.name}: joint states have the same stamp; expected growing stamps'
-                )
             grid = Grid(clock.period, _grid_sizes(clock.sizes, model, chosen))
         for rows, start in clock.rows(chunk):
             grid.append(_converted(rows, clock, grid, chosen, place), start)
@@ -90,8 +86,8 @@ def _check_beginning(source: Source, first: Chunk, distinct: DistinctRows) -> No
         count, total = len(channel.stamps), len(channel.stamps) + distinct.repeated[key]
         if count < LEAST_ROWS and key.split('#', 1)[0] not in TARGETS:  # commands are held, however few
             raise ArgumentError(
-                f'{source.name}: {source.origin(key)} has {count} different time{"s" * (count > 1)} in '
-                f'{total} row{"s" * (total > 1)} of {key}; expected at least {LEAST_ROWS}, and growing ones'
+                f'{source.name}: {source.origin(key)} has only {count} distinct time{"s" * (count > 1)} in '
+                f'{total} row{"s" * (total > 1)} of {key}; expected at least {LEAST_ROWS}, increasing'
             )
 
 

@@ -163,7 +163,8 @@ def _base(source: Source, model: Model, settings: SignalSettings, present: set[s
     if not model.floating_base:
         if settings.base != 'auto':
             raise ArgumentError(
-                f'base is {settings.base!r}, but that of {model.name} is fixed; expected auto'
+                f'base is {settings.base!r}{" (--imu)" if settings.base == "imu" else ""}, but the base of '
+                f'{model.name} is fixed; expected nothing, or --floating-base as well'
             )
         return ''
     there = [name for name, key in (('odom', 'base'), ('imu', 'imu')) if key in present]

@@ -263,7 +263,8 @@ def _delay_text(delay: Delay) -> str:
     if not math.isfinite(delay.estimate):
         return f'{delay.how}; taken as 0'
     error = f' ± {1e3 * delay.error:.2f}' if math.isfinite(delay.error) else ''
-    return f'{1e3 * delay.estimate:.2f}{error} ms ({delay.how}{"" if delay.value else "; taken as 0"})'
+    estimate = round(1e3 * delay.estimate, 2) + 0.0  # no negative zero
+    return f'{estimate:.2f}{error} ms ({delay.how}{"" if delay.value else "; taken as 0"})'
 
 
 def _delay_dict(delay: Delay) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def _choose_bodies(
     least = few[np.argmin(few.mean(axis=1))], many[np.argmin(many.mean(axis=1))]
     gain = 1.0 - np.sqrt(np.mean(least[1]) / max(float(np.mean(least[0])), 1e-300))
     if is_better(least[1], least[0], _SURE_OF_LEGS) and gain > _WORTH_LEGS:
-        return groups, [f'inertia of the legs: free, held-out error is {100 * gain:.2g} % lower with it']
+        return groups, [f'inertia of the legs: free, held-out error is {100 * gain:.3g} % lower with it']
     return trunk, ['inertia of the legs: as in the model, held-out error hardly falls with it']
 
 
@@ -197,7 +197,7 @@ def _choose_groups(
             groups, errors = groups - {name}, without
             continue
         gain = 1.0 - np.sqrt(np.mean(errors) / max(float(np.mean(without)), 1e-300))
-        words[name] = f'{_MEANING[name]}: free, held-out error is {100 * gain:.2g} % lower with it'
+        words[name] = f'{_MEANING[name]}: free, held-out error is {100 * gain:.3g} % lower with it'
     return groups, list(words.values())
 
 
@@ -238,6 +238,6 @@ def _choose_weight(
             break
     gain = 1.0 - np.sqrt(means[i] / means[0])
     return names[i], [
-        f'inertia: free, held-out error falls by {100 * gain:.2g} % against that of the model',
+        f'inertia: free, held-out error falls by {100 * gain:.3g} % against that of the model',
         f'prior weight {names[i]:g}: largest within one standard error of the best ({best_words})',
     ]

@@ -40,16 +40,16 @@ def outside_geometry(solution: Solution) -> list[str]:
     for i in np.flatnonzero(free & (least > _TOLERANCE * most).any(axis=1)):
         k = int(np.argmax(least[i] - _TOLERANCE * most[i]))
         texts.append(
-            f'{columns.model.body_names[i]} ({least[i, k]:.2g} m along {"xyz"[k]}, where its geometry allows '
-            f'{most[i, k]:.2g} m)'
+            f'{columns.model.body_names[i]} (along {"xyz"[k]} at least {least[i, k]:.2g} m, where its '
+            f'geometry allows {most[i, k]:.2g} m)'
         )
     if not texts:
         return []
     more = f' and {len(texts) - _SHOWN} more' if len(texts) > _SHOWN else ''
     return [
-        'the inertia asks for mass outside of the geometry, with a standard deviation about the centre of '
-        f'mass of at least: {", ".join(texts[:_SHOWN])}{more}. A payload that sticks out explains that, and '
-        'so do accelerations, torques or foot forces with errors'
+        'the identified inertia needs mass outside of the geometry, by the standard deviation of the mass '
+        f'about its centre: {", ".join(texts[:_SHOWN])}{more}. A payload that sticks out explains that, and '
+        'so do errors of accelerations, torques or foot forces'
     ]
 
 

@@ -19,6 +19,7 @@ from quad_dynamics.identification.signals.signal_report import SignalReport
 from quad_dynamics.identification.signals.signals import Logs
 from quad_dynamics.identification.validation.held_out import segment_before
 from quad_dynamics.identification.validation.validation import BandErrors, Validation, torque_errors
+from quad_dynamics.model.model import Model
 
 _NARROWER = 1.5  # smallest ratio of the two cutoffs
 _LEAST = 10  # smallest number of samples
@@ -41,22 +42,29 @@ def motion_band(validation: Validation, logs: Logs, report: SignalReport) -> Ban
         return None
     own = validation.equations
     if validation.held_out:
-        samples = _within(samples, own)
+        samples = within_blocks(samples, own.samples, own.columns.model)
     if len(samples) < _LEAST:
         return None
     equations = Equations(samples, own.columns, own.mode, own.noise)
     return BandErrors(cutoff, torque_errors(equations, validation.before, validation.after))
 
 
-def _within(samples: Samples, held: Equations) -> Samples:
-    """The samples that lie in held-out blocks."""
-    get, chosen = samples.layout.get, Samples(held.columns.model)
+def within_blocks(samples: Samples, held: Samples, model: Model) -> Samples:
+    """The samples that lie in held-out blocks.
+
+    Args:
+        samples: of the same recordings, at other times.
+        held: the hold-out set of `hold_out`.
+        model: robot.
+    """
+    get, chosen = samples.layout.get, Samples(model)
     segment, time = (
-        np.concatenate([get(rows, name) for rows in held.samples.chunks()]) for name in ('segment', 'time')
+        np.concatenate([get(rows, name) for rows in held.chunks()]) for name in ('segment', 'time')
     )
     first = np.flatnonzero(np.diff(segment, prepend=-1.0))  # of each block in a segment
     last = np.append(first[1:], len(segment)) - 1
-    scale = 1.0 + float(time.max())
+    # Times begin at 0 in each recording; the latest one may have no held-out samples near its end.
+    scale = 1.0 + float(max(time.max(), *(get(rows, 'time').max() for rows in samples.chunks())))
 
     def order(segment: Floats, time: Floats) -> Floats:
         return segment + time / scale
