@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -44,6 +45,8 @@ _ROWS = (
 
 # Types of the arrays; the others are floats.
 _KINDS = {'sweeps': 'i', 'substeps': 'i', 'ldlt': 'i', 'iterations': 'i', 'converged': 'b'}
+_TYPES = {'f': np.float64, 'i': np.int64, 'b': np.bool_}
+_WIDE = ('q', 'u', 'acceleration', 'tau', 'foot_forces')  # with several columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +139,10 @@ class Log:
             raise ArgumentError(f'rows has shape {rows.shape}; expected (n, {width})')
         feet = len(model.foot_names)
         widths = (1, model.nq, model.nv, model.nv, model.nj, 3 * feet, 1, 1, 1, 1, 1, 1)
-        parts = dict(zip(_ROWS, np.split(rows, np.cumsum(widths)[:-1], axis=1), strict=True))
-        arrays: dict[str, Any] = {name: np.array(part, order='C') for name, part in parts.items()}
-        for name in ('time', 'sweeps', 'residual', 'substeps', 'converged', 'ldlt', 'iterations'):
-            arrays[name] = arrays[name][:, 0]
-        for name in ('sweeps', 'substeps', 'ldlt', 'iterations'):
-            arrays[name] = arrays[name].astype(np.int64)
-        arrays['converged'] = arrays['converged'] != 0.0
+        arrays: dict[str, Any] = {}
+        for name, end, size in zip(_ROWS, itertools.accumulate(widths), widths, strict=True):
+            part = rows[:, end - size : end] if name in _WIDE else rows[:, end - 1]
+            arrays[name] = part.astype(_TYPES[_KINDS.get(name, 'f')], order='C')
         arrays['foot_forces'] = arrays['foot_forces'].reshape(len(rows), feet, 3)
         return Log(
             **arrays,

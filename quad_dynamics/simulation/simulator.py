@@ -8,7 +8,7 @@ import difflib
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -424,8 +424,6 @@ class Simulator:
             ArgumentError: an invalid argument, or an invalid return value of the controller.
             SimulationDiverged: as for `step`; its attribute `log` has the log up to then.
         """
-        from tqdm import tqdm
-
         steps = self._count_steps(duration)
         log_every = _whole('log_every', log_every)
         with self._logging():
@@ -437,15 +435,10 @@ class Simulator:
                 )
             rows = _room(steps // log_every + 2, row_width(self.model))  # one per logged step, and a spare
             self._scene.log_to(rows, log_every)
-            hidden = None if progress is None else not progress
             try:
-                with tqdm(
-                    total=steps, unit='step', disable=hidden, delay=0 if progress else 1, leave=False
-                ) as bar:
-                    for done in range(0, steps, _CHUNK):
-                        count = min(_CHUNK, steps - done)
+                with contextlib.closing(_chunks(steps, progress)) as chunks:
+                    for count in chunks:
                         self._advance(controller if callable(controller) else None, count)
-                        bar.update(count)
             except SimulationDiverged as error:
                 error.log = self._take_log()
                 raise
@@ -621,6 +614,21 @@ class Simulator:
 
     def _take_log(self) -> Log:
         return Log.from_rows(self._scene.log_rows, self.model, self.settings)
+
+
+def _chunks(steps: int, progress: bool | None) -> Generator[int, None, None]:
+    """Numbers of steps between two updates of the progress bar, see `Simulator.run`."""
+    counts = [min(_CHUNK, steps - done) for done in range(0, steps, _CHUNK)]
+    if progress is False or (progress is None and len(counts) < 2):
+        yield from counts
+        return
+    from tqdm import tqdm
+
+    hidden, delay = (None, 1) if progress is None else (False, 0)
+    with tqdm(total=steps, unit='step', disable=hidden, delay=delay, leave=False) as bar:
+        for count in counts:
+            yield count
+            bar.update(count)
 
 
 def _room(rows: int, words: int) -> Floats:
