@@ -179,10 +179,10 @@ class Scene:
         return {self.name + ending: number for ending, number in found.items()}
 
 
-def trot_targets(standing: np.ndarray, dt: float) -> np.ndarray:
-    """(STEPS, nj) joint positions that lift diagonal pairs of legs in turn; legs have hip, thigh and calf."""
-    turn = np.sin(2.0 * np.pi * STRIDE_HZ * dt * np.arange(STEPS))
-    targets = np.tile(standing, (STEPS, 1))
+def trot_targets(standing: np.ndarray, dt: float, steps: int = STEPS) -> np.ndarray:
+    """(steps, nj) joint positions that lift diagonal pairs of legs in turn; legs have hip, thigh and calf."""
+    turn = np.sin(2.0 * np.pi * STRIDE_HZ * dt * np.arange(steps))
+    targets = np.tile(standing, (steps, 1))
     for leg, lift in enumerate((turn, -turn, -turn, turn)):
         bend = 0.3 * np.maximum(lift, 0.0) * np.sign(standing[3 * leg + 2])
         targets[:, 3 * leg + 1] -= bend

@@ -16,6 +16,6 @@ from quad_dynamics.kernels import (  # noqa: F401
     rnea,
 )
 from quad_dynamics.kernels.regression import normal_equations, regressor, whitened_equations  # noqa: F401
-from quad_dynamics.kernels.simulation import simulate  # noqa: F401
+from quad_dynamics.kernels.simulation import command, simulate  # noqa: F401
 from quad_dynamics.kernels.terrain import ground  # noqa: F401
 from quad_dynamics.kernels.whole_body import feet, priorities, reduction  # noqa: F401

@@ -37,6 +37,11 @@ class JointCommand:
     kp: npt.ArrayLike = 0.0
     kd: npt.ArrayLike = 0.0
 
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """Its attributes, as arguments of `Simulator.command`."""
+        return self.tau, self.q, self.qd, self.kp, self.kd
+
     def drives(self, nj: int) -> npt.NDArray[Any]:
         """The command as the kernel reads it, (nj,) of `kernels.simulation.scene.DriveCommand`.
 

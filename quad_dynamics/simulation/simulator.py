@@ -20,6 +20,7 @@ from quad_dynamics.api.kinematics import frame_pose
 from quad_dynamics.api.validation import States, vector
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError, SimulationDiverged
+from quad_dynamics.kernels.simulation.command import take_command as _take_command
 from quad_dynamics.kernels.simulation.scene import MAX_FORCES
 from quad_dynamics.kernels.simulation.simulate import BAD_TORQUE, LOG_FULL, NOT_FINITE, TOO_ENERGETIC
 from quad_dynamics.kernels.simulation.simulate import simulate as _simulate
@@ -41,6 +42,7 @@ _MOST_STEPS = 10**12  # in one run: years of computing
 _LONGEST_FORCE = 1e12  # [s]
 # Steps between two updates of the progress bar.
 _CHUNK = 1000
+_LARGEST_INT = 2**53  # integers up to this number are exact as floats
 # Calls with at least this many steps release the GIL; shorter ones finish before another thread would get it.
 _MANY_STEPS = 32
 
@@ -95,6 +97,7 @@ class Simulator:
         self._check_integrator()
         self._fingerprint = fingerprint(self.model, self.settings, self._scene)
         _simulate.load()
+        _take_command.load()
         self._run, self._address, self._words = _simulate.run, self._scene.packed.address, self._scene.words
         self._dt = self.settings.dt
         self._running = threading.Lock()  # held during `run`
@@ -340,7 +343,15 @@ class Simulator:
         Raises:
             ArgumentError: a wrong shape, a value that is not finite, a negative gain, a target without gain.
         """
-        self._command(JointCommand(tau, q, qd, kp, kd))
+        nj = self.model.nj
+        p, d = _of_all_joints(kp, nj), _of_all_joints(kd, nj)
+        free = self._run is _simulate.run  # no other thread is running the kernel
+        if free and not _take_command.run(self._address, self._words, tau, q, qd, p, d):
+            return
+        drives = JointCommand(tau, q, qd, kp, kd).drives(nj)
+        with self._stepping:
+            self._scene.command[:] = drives
+            self._scene.counters['has_gains'] = int(np.any(drives['kp']) or np.any(drives['kd']))
 
     @property
     def current_command(self) -> dict[str, Any]:
@@ -428,7 +439,7 @@ class Simulator:
         log_every = _whole('log_every', log_every)
         with self._logging():
             if isinstance(controller, JointCommand):
-                self._command(controller)
+                self.command(*controller.arguments)
             elif controller is not None and not callable(controller):
                 raise ArgumentError(
                     f'controller is {type(controller).__name__}; expected a function, a JointCommand or None'
@@ -547,12 +558,6 @@ class Simulator:
             )
         return round(float(duration) / self._dt)
 
-    def _command(self, command: JointCommand) -> None:
-        drives = command.drives(self.model.nj)
-        with self._stepping:
-            self._scene.command[:] = drives
-            self._scene.counters['has_gains'] = int(np.any(drives['kp']) or np.any(drives['kd']))
-
     def _advance(self, controller: Controller | None, steps: int) -> None:
         if controller is None:
             run = self._run if steps < _MANY_STEPS else self._run_unlocked
@@ -562,7 +567,7 @@ class Simulator:
             wanted = controller(self)
             try:
                 if isinstance(wanted, JointCommand):
-                    self._command(wanted)
+                    self.command(*wanted.arguments)
                     wanted = None
                 self.step(wanted)
             except ArgumentError as error:
@@ -614,6 +619,19 @@ class Simulator:
 
     def _take_log(self) -> Log:
         return Log.from_rows(self._scene.log_rows, self.model, self.settings)
+
+
+def _of_all_joints(gain: Any, nj: int) -> Any:
+    """(nj,) gains for one number; anything else as it is."""
+    kind = type(gain)
+    if kind is float or (kind is int and abs(gain) < _LARGEST_INT):
+        return _repeated(float(gain), nj)
+    return gain
+
+
+@functools.lru_cache(maxsize=64)
+def _repeated(number: float, count: int) -> Floats:
+    return np.full(count, number)
 
 
 def _chunks(steps: int, progress: bool | None) -> Generator[int, None, None]:

@@ -105,12 +105,41 @@ COMMANDS = {
     'qd': {'qd': spoilt(np.zeros(NJ), 2, np.inf), 'kd': 1.0},
     'kp': {'kp': -1.0, 'q': np.zeros(NJ)},
     'kd': {'kd': spoilt(np.zeros(NJ), 5, -0.1)},
+    'kp is given without q': {'kp': np.ones(NJ)},
+    'q is given, but kp is 0': {'q': np.zeros(NJ), 'kd': 1.0},
+    'qd is given, but kd is 0': {'qd': np.zeros(NJ), 'kp': 1.0, 'q': np.zeros(NJ)},
+    'kp is ': {'kp': 10**400, 'q': np.zeros(NJ)},
+    'kd has shape': {'kd': np.ones(NJ - 1)},
+    'tau has masked values': {'tau': np.ma.MaskedArray(np.zeros(NJ), [True] * NJ)},
 }
 
 
 @pytest.mark.parametrize('culprit', COMMANDS)
 def test_bad_command(qd: Any, sim: Any, culprit: str) -> None:
     refused(qd, sim, lambda: sim.command(**COMMANDS[culprit]), culprit)
+
+
+@pytest.mark.parametrize('seed', range(8))
+def test_commands_of_any_type_are_the_same(sim: Any, seed: int) -> None:
+    """Arrays of numbers are read by a kernel, all else is converted first."""
+    rng = np.random.default_rng(seed)
+    kp, kd = float(rng.integers(0, 2) * 20), [3.0, 2, np.full(NJ, 0.5)][seed % 3]
+    q = rng.normal(size=NJ) if kp else None
+    tau, qd = (rng.normal(size=NJ) if rng.random() < 0.5 else None for _ in range(2))
+    before = sim.snapshot()
+    sim.command(tau=tau, q=q, qd=qd, kp=kp, kd=kd)
+    expected = sim.snapshot()
+    values = {'tau': 0.0 if tau is None else tau, 'qd': 0.0 if qd is None else qd, 'kp': kp, 'kd': kd}
+    for name, value in sim.current_command.items():
+        if value is not None:
+            np.testing.assert_array_equal(value, np.broadcast_to(q if name == 'q' else values[name], NJ))
+    listed = {
+        name: None if value is None else np.broadcast_to(value, NJ).tolist()
+        for name, value in {'tau': tau, 'q': q, 'qd': qd, 'kp': kp, 'kd': kd}.items()
+    }
+    sim.restore(before)
+    sim.command(**listed)
+    assert sim.snapshot() == expected
 
 
 @pytest.mark.parametrize('culprit', COMMANDS)
