@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import quad_dynamics.kernels.all  # noqa: F401 (declares the records)
-from quad_dynamics.compiler.records import RECORDS, Field, Record
+from quad_dynamics.compiler.records import RECORDS, Constant, Field, Record
 
 PAGE = Path(__file__).parent / 'memory.md'
 _INTRODUCTION = """\
@@ -20,10 +20,11 @@ _INTRODUCTION = """\
 
 Written by `docs/memory_page.py` from the declarations; `make docs` writes it anew.
 
-What kernels keep in memory stands in words of 64 bits: float64 numbers, and int64 for everything of the type
-`Int` and for references. A place counts words from the beginning of the record. `Vec3` and the like are
-tuples of numbers (`quad_dynamics/compiler/types.py`), `Name[n]` is a reference to n records or numbers that
-stand elsewhere in the same array. `quad_dynamics/compiler/records.py` says how records are declared and used.
+Kernels store their data in 64-bit words: float64 for numbers, int64 for the type `Int` and for references.
+The place of a field is the number of words before it in the record. `Vec3` and the like are tuples of numbers
+(`quad_dynamics/compiler/types.py`). `Name[n]` is a reference to n records or numbers elsewhere in the same
+array. Kernels only read the fields that are marked as constant. `quad_dynamics/compiler/records.py` explains
+how records are declared and used.
 """
 
 
@@ -51,7 +52,8 @@ def _section(record: type[Record]) -> str:
 
 
 def _row(field: Field[object]) -> str:
-    cells = (str(field.offset), f'`{field.name}`', field.kind.name, field.unit, field.meaning)
+    kind = f'{field.kind.name}, constant' if isinstance(field, Constant) else field.kind.name
+    cells = (str(field.offset), f'`{field.name}`', kind, field.unit, field.meaning)
     return f'| {" | ".join(cell.replace("|", "&#124;") for cell in cells)} |'
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from quad_dynamics.compiler.records import INT, Record, field
+from quad_dynamics.compiler.records import INT, Record, constant
 
 # Sizes of a robot that `arguments` can use by name; they are fields of the root record of a kernel.
 _SIZES = ('nj', 'nq', 'nv', 'nb')
@@ -17,7 +17,7 @@ def sizes_of(root: type[Record]) -> dict[str, int]:
 class Header(Record):
     """Addresses of Python objects in this process, for the type checks of `arrays`."""
 
-    array_type = field(INT, 'address of the array type')
-    float64_dtype = field(INT, 'address of the dtype float64')
-    bool_dtype = field(INT, 'address of the dtype bool')
-    none = field(INT, 'address of None')
+    array_type = constant(INT, 'address of the array type')
+    float64_dtype = constant(INT, 'address of the dtype float64')
+    bool_dtype = constant(INT, 'address of the dtype bool')
+    none = constant(INT, 'address of None')

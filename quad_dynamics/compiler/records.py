@@ -19,6 +19,9 @@ computation and one load or store per number. `record_types` has the functions t
 `record_at(Stop)` makes a formula that returns a record in memory, `clear(stop)` writes zeros. A call with a
 record of another type than the annotation does not compile, and mypy rejects it.
 
+*Constants*, declared with `constant` instead of `field`, are only read by kernels. An assignment does not
+compile, and mypy rejects it. Python fills them, through the NumPy views.
+
 *Other records* are accessed through fields, too:
 
     settings = embedded(Settings, 'meaning')              inside the record:   scene.settings.dt
@@ -51,7 +54,7 @@ import functools
 import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -335,14 +338,31 @@ class Field(Generic[T]):
         return self.kind.read_component(record, record.at + self.offset, i)
 
 
+class Constant(Field[T]):
+    """A field that kernels only read."""
+
+    def __set__(self, record: Record, value: NoReturn) -> None:  # type: ignore[override]
+        raise TypeError(f'{self.name} of {type(record).__name__} is a constant: kernels can only read it')
+
+
 def field(kind: Kind[T], meaning: str, unit: str = '') -> Field[T]:
     """Declare a field."""
     return Field(kind, meaning, unit)
 
 
+def constant(kind: Kind[T], meaning: str, unit: str = '') -> Constant[T]:
+    """Declare a field that kernels only read: it is filled in Python, through the NumPy view."""
+    return Constant(kind, meaning, unit)
+
+
 def rows(kind: Kind[T], meaning: str, unit: str = '') -> Field[T]:
     """Declare a field with one value for each of the four bodies of a pack."""
     return Field(_Rows(kind), meaning, unit)
+
+
+def constant_rows(kind: Kind[T], meaning: str, unit: str = '') -> Constant[T]:
+    """The same for constants."""
+    return Constant(_Rows(kind), meaning, unit)
 
 
 def embedded(target: type[R], meaning: str) -> Field[R]:

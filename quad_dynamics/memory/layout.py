@@ -30,6 +30,8 @@ from quad_dynamics.compiler.records import (
     VEC6,
     Field,
     Record,
+    constant,
+    constant_rows,
     field,
     reference,
     rows,
@@ -41,19 +43,21 @@ from quad_dynamics.compiler.records import (
 class BodyRows(Record, view='abstract'):
     """A body and the joint that moves it. Constants come first, then results of the kernels."""
 
-    joint = rows(INT, 'index of its joint; 0 in an empty lane, so that reading a state needs no branch')
-    own_joint = rows(INT, 'the same, but -1 in an empty lane')
-    tree_rotation = rows(MAT3, 'R_PK of the joint at q = 0')
-    tree_position = rows(VEC3, 'p_PK of the joint at q = 0', 'm')
-    revolute = rows(FLOAT, '1 for a revolute joint, else 0')
-    prismatic = rows(FLOAT, '1 for a prismatic joint, else 0')
-    mass = rows(FLOAT, 'mass of the body', 'kg')
-    first_moment = rows(VEC3, 'mass times centre of mass, axes of K', 'kg m')
-    inertia = rows(SYM3, 'inertia about the origin of K, in its axes', 'kg m^2')
-    link_rotation = rows(MAT3, 'R_KL: axes of the link that the body is named after')
-    rotor_gear = rows(FLOAT, 'gear ratio: revolutions of the rotor per revolution of the joint')
-    rotor_axis = rows(VEC3, 'rotation axis of the rotor, in the frame of the parent')
-    rotor_coupling = rows(FLOAT, 'gear * J of the rotor', 'kg m^2')
+    joint = constant_rows(
+        INT, 'index of its joint; 0 in an empty lane, so that reading a state needs no branch'
+    )
+    own_joint = constant_rows(INT, 'the same, but -1 in an empty lane')
+    tree_rotation = constant_rows(MAT3, 'R_PK of the joint at q = 0')
+    tree_position = constant_rows(VEC3, 'p_PK of the joint at q = 0', 'm')
+    revolute = constant_rows(FLOAT, '1 for a revolute joint, else 0')
+    prismatic = constant_rows(FLOAT, '1 for a prismatic joint, else 0')
+    mass = constant_rows(FLOAT, 'mass of the body', 'kg')
+    first_moment = constant_rows(VEC3, 'mass times centre of mass, axes of K', 'kg m')
+    inertia = constant_rows(SYM3, 'inertia about the origin of K, in its axes', 'kg m^2')
+    link_rotation = constant_rows(MAT3, 'R_KL: axes of the link that the body is named after')
+    rotor_gear = constant_rows(FLOAT, 'gear ratio: revolutions of the rotor per revolution of the joint')
+    rotor_axis = constant_rows(VEC3, 'rotation axis of the rotor, in the frame of the parent')
+    rotor_coupling = constant_rows(FLOAT, 'gear * J of the rotor', 'kg m^2')
     joint_inertia = rows(
         FLOAT,
         'inertia at the joint in addition to that of the bodies: gear^2 J of the rotor, and the terms that '
@@ -140,10 +144,10 @@ class Joint(Record):
     """Constants of a joint."""
 
     body = reference(Body, 'the body that it moves')
-    parent = field(INT, 'index of the parent joint, -1 for the base')
-    subtree = field(INT, 'number of joints in its subtree, including itself: they are j, j + 1, ...')
-    viscous = field(FLOAT, 'viscous friction', 'N m s/rad')
-    coulomb = field(FLOAT, 'Coulomb friction', 'N m')
+    parent = constant(INT, 'index of the parent joint, -1 for the base')
+    subtree = constant(INT, 'number of joints in its subtree, including itself: they are j, j + 1, ...')
+    viscous = constant(FLOAT, 'viscous friction', 'N m s/rad')
+    coulomb = constant(FLOAT, 'Coulomb friction', 'N m')
 
 
 class MixedBody(Record):
@@ -171,18 +175,18 @@ class BaseMotion(Record):
 class Robot(Header, root=True):
     """The root record: counts, gravity, and references to everything else."""
 
-    nj = field(INT, 'number of joints')
-    n_packs = field(INT, 'number of packs')
-    n_aligned = field(
+    nj = constant(INT, 'number of joints')
+    n_packs = constant(INT, 'number of packs')
+    n_aligned = constant(
         INT, 'number of aligned packs: bodies are in the lanes of their parents; they come first'
     )
-    n_mixed = field(INT, 'number of bodies in mixed packs')
-    floating = field(INT, '1 for a floating base, 0 for a fixed one')
-    nq = field(INT, 'length of a configuration')
-    nv = field(INT, 'length of a velocity')
-    nb = field(INT, 'number of moving bodies')
-    has_rotors = field(INT, '1 if any rotor has inertia, else 0')
-    gravity = field(VEC3, 'world axes', 'm/s^2')
+    n_mixed = constant(INT, 'number of bodies in mixed packs')
+    floating = constant(INT, '1 for a floating base, 0 for a fixed one')
+    nq = constant(INT, 'length of a configuration')
+    nv = constant(INT, 'length of a velocity')
+    nb = constant(INT, 'number of moving bodies')
+    has_rotors = constant(INT, '1 if any rotor has inertia, else 0')
+    gravity = constant(VEC3, 'world axes', 'm/s^2')
     joints = table(Joint, ('nj',), 'all joints')
     packs = table(Pack, ('packs',), 'all bodies, parents first; the base is pack 0')
     mixed = table(MixedBody, ('mixed',), 'bodies in mixed packs, parents first')
@@ -193,7 +197,7 @@ class Robot(Header, root=True):
 class LinkFrame(Record):
     """A frame F that is fixed to a body, in its own array."""
 
-    place = field(INT, 'offset of its body in the memory of the robot')
-    position = field(VEC3, 'p_KF', 'm')
-    rotation = field(MAT3, 'R_KF')
-    joint = field(INT, 'index of the joint of its body, -1 for the base')
+    place = constant(INT, 'offset of its body in the memory of the robot')
+    position = constant(VEC3, 'p_KF', 'm')
+    rotation = constant(MAT3, 'R_KF')
+    joint = constant(INT, 'index of the joint of its body, -1 for the base')

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba.core.errors import TypingError
+from numba.core.errors import NumbaError, TypingError
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.compiler.record_types import clear, part, record_at, words
@@ -23,6 +23,7 @@ from quad_dynamics.compiler.records import (
     Placement,
     Record,
     Table,
+    constant,
     embedded,
     field,
     numbers,
@@ -50,6 +51,12 @@ class Mount(Record):
 
     index = field(INT, 'which one')
     stiffness = field(FLOAT, 'K', 'N/m')
+
+
+class Anchor(Record):
+    """A record that kernels only read."""
+
+    index = constant(INT, 'which one')
 
 
 class Frame(Record, root=True):
@@ -81,6 +88,7 @@ class OneBody(BodyRows, view='lane'):
 
 
 spring_at, frame_at, mount_at = record_at(Spring), record_at(Frame), record_at(Mount)
+anchor_at = record_at(Anchor)
 bodies_at, body_at = record_at(FourBodies), record_at(OneBody)
 
 
@@ -316,6 +324,36 @@ def misspell_when_reading(A: Address) -> Int:
 def test_wrong_records_do_not_compile(function: Any, message: str) -> None:
     with pytest.raises(TypingError, match=message):
         run(function, np.zeros(64))
+
+
+@formula
+def renumber(anchor: Anchor) -> None:
+    anchor.index = 2  # type: ignore[assignment]
+
+
+def write_a_constant(A: Address) -> Int:
+    anchor_at(A, 0).index = 1  # type: ignore[assignment]
+    return 0
+
+
+def write_a_constant_in_a_formula(A: Address) -> Int:
+    renumber(anchor_at(A, 0))
+    return 0
+
+
+def read_a_constant(A: Address) -> Int:
+    return anchor_at(A, 0).index
+
+
+@pytest.mark.parametrize('function', [write_a_constant, write_a_constant_in_a_formula])
+def test_constants_are_only_read(function: Any) -> None:
+    memory = np.zeros(64)
+    Anchor.array(memory)[0]['index'] = 7
+    assert run(read_a_constant, memory) == 7
+    with pytest.raises(
+        (NumbaError, TypeError), match='index of Anchor is a constant: kernels can only read it'
+    ):
+        run(function, memory)
 
 
 class Plain:

@@ -12,7 +12,8 @@ import pytest
 MIXED_UP = """
 from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.types import Address, Number, Object
-from quad_dynamics.kernels.simulation.scene import Contact, Stop
+from quad_dynamics.kernels.simulation.scene import Contact, ContactPoint, Stop
+from quad_dynamics.memory.layout import Pack
 
 
 def first(x: Address) -> Number:
@@ -38,6 +39,11 @@ def one_record_for_another(stop: Stop) -> Number:
 
 def a_vector_for_a_number(contact: Contact) -> Number:
     return contact.normal
+
+
+def a_result_in_a_constant(pack: Pack, point: ContactPoint) -> None:
+    pack.mass = pack.qd
+    point.radius = 1.0
 """
 
 
@@ -57,4 +63,9 @@ def test_mypy_refuses_what_is_mixed_up(tmp_path: Path) -> None:
         'Argument 1 to "first" has incompatible type "Object"',
         'Argument 1 to "friction" has incompatible type "Stop"',
         'Incompatible return value type (got "tuple[float, ...]", expected "float")  [return-value]',
+        *(
+            'Incompatible types in assignment (expression has type "float", variable has type "Never")  '
+            '[assignment]',
+        )
+        * 2,
     ]

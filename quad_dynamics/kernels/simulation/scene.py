@@ -19,6 +19,7 @@ from quad_dynamics.compiler.records import (
     UPPER3,
     VEC3,
     Record,
+    constant,
     embedded,
     field,
     numbers,
@@ -41,53 +42,55 @@ BASE_COLUMNS = 8  # columns of a row for the base: six, and two for padding
 class Settings(Record):
     """The values of `SimulatorSettings`."""
 
-    contact = field(INT, 'NO_CONTACT, IMPULSE or SPRING_DAMPER')
-    cone = field(INT, '1: friction cone, 0: pyramid')
-    max_sweeps = field(INT, 'maximum sweeps of one contact solution')
-    substeps = field(INT, 'sub-steps of spring-damper contact; 0: automatic')
-    joint_friction = field(INT, 'NO_FRICTION, EXPLICIT_FRICTION or STICKING_FRICTION')
-    joint_limits = field(INT, 'whether joint limits are enforced')
-    motor_limits = field(INT, 'whether motor limits are enforced')
-    runge_kutta = field(INT, 'whether the integrator is Runge-Kutta')
-    forward_dynamics = field(INT, 'ABA or CHOLESKY')
-    momentum_correction = field(INT, 'whether momentum is conserved in flight; floating base only')
-    dt = field(FLOAT, 'time step', 's')
-    tolerance = field(FLOAT, 'residual at which the contact solver has converged', 'm/s')
-    correction = field(FLOAT, 'fraction of a penetration that is removed in each step')
-    stiffness = field(FLOAT, 'K of spring-damper contact', 'N/m^1.5')
-    damping = field(FLOAT, 'D of spring-damper contact', 'N s/m^1.5')
-    energy_limit = field(FLOAT, 'kinetic energy per kg at which a simulation counts as diverged', 'J/kg')
-    delay = field(INT, 'command latency: whole time steps')
-    delay_share = field(FLOAT, 'command latency: additional fraction of a time step')
+    contact = constant(INT, 'NO_CONTACT, IMPULSE or SPRING_DAMPER')
+    cone = constant(INT, '1: friction cone, 0: pyramid')
+    max_sweeps = constant(INT, 'maximum sweeps of one contact solution')
+    substeps = constant(INT, 'sub-steps of spring-damper contact; 0: automatic')
+    joint_friction = constant(INT, 'NO_FRICTION, EXPLICIT_FRICTION or STICKING_FRICTION')
+    joint_limits = constant(INT, 'whether joint limits are enforced')
+    motor_limits = constant(INT, 'whether motor limits are enforced')
+    runge_kutta = constant(INT, 'whether the integrator is Runge-Kutta')
+    forward_dynamics = constant(INT, 'ABA or CHOLESKY')
+    momentum_correction = constant(INT, 'whether momentum is conserved in flight; floating base only')
+    dt = constant(FLOAT, 'time step', 's')
+    tolerance = constant(FLOAT, 'residual at which the contact solver has converged', 'm/s')
+    correction = constant(FLOAT, 'fraction of a penetration that is removed in each step')
+    stiffness = constant(FLOAT, 'K of spring-damper contact', 'N/m^1.5')
+    damping = constant(FLOAT, 'D of spring-damper contact', 'N s/m^1.5')
+    energy_limit = constant(FLOAT, 'kinetic energy per kg at which a simulation counts as diverged', 'J/kg')
+    delay = constant(INT, 'command latency: whole time steps')
+    delay_share = constant(FLOAT, 'command latency: additional fraction of a time step')
 
 
 class ContactPoint(Record):
     """A point of the robot that can touch the ground."""
 
-    lane = field(INT, "offset of its body's lane in the arena")
-    joint = field(INT, 'joint that moves its body, -1 for the base')
-    first = field(INT, 'first joint of its limb')
-    blocks = field(INT, 'blocks of four joints from there to its body')
-    foot = field(INT, 'index of the foot that it belongs to, or -1')
-    position = field(VEC3, 'position of the centre of its sphere, in frame K of its body', 'm')
-    radius = field(FLOAT, 'radius of its sphere', 'm')
-    mobility = field(FLOAT, 'largest inverse effective mass at the point', '1/kg')
+    lane = constant(INT, "offset of its body's lane in the arena")
+    joint = constant(INT, 'joint that moves its body, -1 for the base')
+    first = constant(INT, 'first joint of its limb')
+    blocks = constant(INT, 'blocks of four joints from there to its body')
+    foot = constant(INT, 'index of the foot that it belongs to, or -1')
+    position = constant(VEC3, 'position of the centre of its sphere, in frame K of its body', 'm')
+    radius = constant(FLOAT, 'radius of its sphere', 'm')
+    mobility = constant(FLOAT, 'largest inverse effective mass at the point', '1/kg')
 
 
 class JointDrive(Record):
     """A joint with its motor, friction and limits."""
 
-    first = field(INT, 'first joint of its limb')
-    blocks = field(INT, 'blocks of four joints from there to itself')
-    lowest = field(FLOAT, 'lower joint limit', 'rad, m')
-    highest = field(FLOAT, 'upper joint limit', 'rad, m')
-    viscous = field(FLOAT, 'F_v', 'N m s/rad, N s/m')
-    coulomb = field(FLOAT, 'F_c', 'N m, N')
-    rotor_inertia = field(FLOAT, 'gear^2 J of the rotor, without the contribution of friction', 'kg m^2, kg')
-    lock = field(FLOAT, 'inertia that holds a sticking joint: far above its own', 'kg m^2, kg')
-    effort = field(FLOAT, 'maximum torque of the motor', 'N m, N')
-    stall = field(FLOAT, 'stall torque of the motor: -stall <= tau + slope qd <= stall', 'N m, N')
-    slope = field(FLOAT, "slope of the motor's torque-speed line", 'N m s/rad, N s/m')
+    first = constant(INT, 'first joint of its limb')
+    blocks = constant(INT, 'blocks of four joints from there to itself')
+    lowest = constant(FLOAT, 'lower joint limit', 'rad, m')
+    highest = constant(FLOAT, 'upper joint limit', 'rad, m')
+    viscous = constant(FLOAT, 'F_v', 'N m s/rad, N s/m')
+    coulomb = constant(FLOAT, 'F_c', 'N m, N')
+    rotor_inertia = constant(
+        FLOAT, 'gear^2 J of the rotor, without the contribution of friction', 'kg m^2, kg'
+    )
+    lock = constant(FLOAT, 'inertia that holds a sticking joint: far above its own', 'kg m^2, kg')
+    effort = constant(FLOAT, 'maximum torque of the motor', 'N m, N')
+    stall = constant(FLOAT, 'stall torque of the motor: -stall <= tau + slope qd <= stall', 'N m, N')
+    slope = constant(FLOAT, "slope of the motor's torque-speed line", 'N m s/rad, N s/m')
 
 
 # ---------------------------------------------------------------- state
@@ -269,13 +272,13 @@ class Scene(Record, root=True):
     """All data of a simulator."""
 
     settings = embedded(Settings, 'settings of the simulator')
-    mass = field(FLOAT, 'mass of the robot', 'kg')
-    n_points = field(INT, 'number of contact points')
-    n_feet = field(INT, 'number of feet')
-    queue_length = field(INT, 'capacity of the command queue')
-    row_length = field(INT, 'numbers per row (see `constraints`)')
-    state_length = field(INT, 'words of the state')
-    capacity = field(INT, "maximum number of unknowns of Newton's method")
+    mass = constant(FLOAT, 'mass of the robot', 'kg')
+    n_points = constant(INT, 'number of contact points')
+    n_feet = constant(INT, 'number of feet')
+    queue_length = constant(INT, 'capacity of the command queue')
+    row_length = constant(INT, 'numbers per row (see `constraints`)')
+    state_length = constant(INT, 'words of the state')
+    capacity = constant(INT, "maximum number of unknowns of Newton's method")
 
     points = table(ContactPoint, ('points',), 'contact points of the robot', 'tables')
     drives = table(JointDrive, ('nj',), 'joints', 'tables')

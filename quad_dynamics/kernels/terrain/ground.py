@@ -20,7 +20,7 @@ from quad_dynamics.compiler.arrays import data
 from quad_dynamics.compiler.record_types import record_at
 from quad_dynamics.compiler.records import FLOAT as NUMBER
 from quad_dynamics.compiler.records import INT as COUNT
-from quad_dynamics.compiler.records import MAT3, VEC3, Record, Table, embedded, field
+from quad_dynamics.compiler.records import MAT3, VEC3, Record, Table, constant, embedded, field
 from quad_dynamics.compiler.registry import FLOAT, INT, kernel
 from quad_dynamics.compiler.trace import apart, formula, load, routine, store, subroutine
 from quad_dynamics.compiler.types import LANES, Address, Bool, Int, Number, Object, Vec3
@@ -33,15 +33,15 @@ PLANE, BOX, HEIGHTS = 0, 1, 2
 class Shape(Record):
     """A shape of the ground; only one of `level`, `half` and `map` is used, depending on `kind`."""
 
-    kind = field(COUNT, 'PLANE, BOX or HEIGHTS')
-    mu = field(NUMBER, 'friction')
-    restitution = field(NUMBER, 'restitution')
-    origin = field(VEC3, 'p_WS; in the middle of a height map or box', 'm')
-    axes = field(MAT3, 'R_WS; the normal of a plane is its z axis')
-    level = field(NUMBER, 'plane: normal . origin', 'm')
-    half = field(VEC3, 'box: half lengths', 'm')
+    kind = constant(COUNT, 'PLANE, BOX or HEIGHTS')
+    mu = constant(NUMBER, 'friction')
+    restitution = constant(NUMBER, 'restitution')
+    origin = constant(VEC3, 'p_WS; in the middle of a height map or box', 'm')
+    axes = constant(MAT3, 'R_WS; the normal of a plane is its z axis')
+    level = constant(NUMBER, 'plane: normal . origin', 'm')
+    half = constant(VEC3, 'box: half lengths', 'm')
     map = embedded(HeightMap, 'height map')
-    bound = field(NUMBER, 'radius of the bounding sphere about the origin; FAR if unbounded', 'm')
+    bound = constant(NUMBER, 'radius of the bounding sphere about the origin; FAR if unbounded', 'm')
 
 
 class Ground(Record):

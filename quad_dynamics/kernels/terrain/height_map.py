@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from quad_dynamics.compiler.records import FLOAT, INT, Numbers, Record, field
+from quad_dynamics.compiler.records import FLOAT, INT, Numbers, Record, constant, field
 from quad_dynamics.compiler.trace import formula, routine, subroutine
 from quad_dynamics.compiler.types import Bool, Int, Number, Vec3
 
@@ -17,9 +17,9 @@ from quad_dynamics.compiler.types import Bool, Int, Number, Vec3
 class HeightMap(Record):
     """A height map."""
 
-    columns = field(FLOAT, 'number of points along x')
-    rows = field(FLOAT, 'number of points along y')
-    spacing = field(FLOAT, 'distance between them', 'm')
+    columns = constant(FLOAT, 'number of points along x')
+    rows = constant(FLOAT, 'number of points along y')
+    spacing = constant(FLOAT, 'distance between them', 'm')
     heights = field(
         INT, "offset of the heights in the ground's array, row by row, from the lowest x and y on"
     )

@@ -38,6 +38,7 @@ from quad_dynamics.compiler.records import (
     MAT3,
     VEC3,
     Record,
+    constant,
     embedded,
     field,
     numbers,
@@ -51,9 +52,9 @@ PYRAMID_ROWS = 5  # per stance foot: the four sides of the friction pyramid, and
 class FootSphere(Record):
     """The foot of a leg: a sphere, fixed to a frame."""
 
-    frame = field(INT, 'index among the frames of the controller terms')
-    offset = field(VEC3, 'position of its centre, in axes of the frame', 'm')
-    radius = field(FLOAT, 'radius of the sphere', 'm')
+    frame = constant(INT, 'index among the frames of the controller terms')
+    offset = constant(VEC3, 'position of its centre, in axes of the frame', 'm')
+    radius = constant(FLOAT, 'radius of the sphere', 'm')
 
 
 class FootMotion(Record):
