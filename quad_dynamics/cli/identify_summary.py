@@ -15,9 +15,11 @@ from quad_dynamics.identification.report.facts import (
     band_line,
     change,
     doubts,
+    floor_text,
     headline_warnings,
     merged,
     model_notes,
+    not_simulated,
     number,
     percent,
     same_as,
@@ -25,6 +27,7 @@ from quad_dynamics.identification.report.facts import (
     with_std,
 )
 from quad_dynamics.identification.report.summary import found_lines, recordings_line
+from quad_dynamics.identification.signals.sampling import UNUSED_ROWS
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Errors, Validation, pooled
 
@@ -134,24 +137,25 @@ def print_validation(terminal: Terminal, validation: Validation) -> None:
     terminal.heading(f'Errors of predicted {what} on {on} (RMS; % of the RMS measured)')
     print_errors(terminal, validation.errors)
     whole = pooled(validation.errors)
-    terminal.line(f'  {whole.name}: {change(whole)}; the floor is {percent(whole.relative[2])}')
+    terminal.line(f'  {whole.name}: {change(whole)}; {floor_text(whole)}')
     if validation.band is not None:
         terminal.line(f'  {band_line(validation.band)}')
     if whole.left_out > 0.0:
         before, after = map(percent, whole.every)
         terminal.line(
-            f'  {percent(whole.left_out)} of the rows are left out (near rest, at a stop, saturated); '
-            f'over all rows: {before} -> {after}'
+            f'  {percent(whole.left_out)} of the rows are left out; over all rows: {before} -> {after}'
         )
+        terminal.line(f'  left out: {UNUSED_ROWS}')
     again = validation.replay
     if again is not None:
-        closer, judged = int(again.closer.sum()), int(np.isfinite(again.position[0]).sum())
         unit = joint_units(validation.equations.columns.model, 'mrad', 'mm')
-        drift = [1e3 * float(np.sqrt(np.nanmean(again.position[k] ** 2))) for k in (0, 1)]
+        drift, closer, judged = 1e3 * again.drift, int(again.closer.sum()), int(again.judged.sum())
         terminal.line(
             f'  simulated for {1e3 * again.window:.0f} ms from states of the log: {drift[0]:.2f} -> '
             f'{drift[1]:.2f} {unit} off; {closer} of {judged} joints are closer to the log'
         )
+    else:
+        terminal.line(f'  {not_simulated(validation)}')
     for note in (*doubts(validation), *validation.notes):
         terminal.line('  ' + terminal.paint(note, 'yellow'))
 

@@ -52,9 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the table and draw the plot."""
     from quad_dynamics.cli.identify_summary import print_errors, print_signals
-    from quad_dynamics.identification.report.facts import model_notes, percent
+    from quad_dynamics.identification.report.facts import floor_text, model_notes, percent
     from quad_dynamics.identification.report.plots import save_residuals
     from quad_dynamics.identification.report.traces import gather_traces
+    from quad_dynamics.identification.signals.sampling import UNUSED_ROWS
     from quad_dynamics.identification.validation.validation import pooled, torque_errors
     from quad_dynamics.simulation.plots import check_picture
 
@@ -77,9 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
     print_errors(terminal, errors, after=False)
     whole = pooled(errors)
     terminal.line(
-        f'  {whole.name}: {percent(whole.relative[0])}; the floor is '
-        f'{percent(whole.relative[2])}; over all rows {percent(whole.every[0])}'
+        f'  {whole.name}: {percent(whole.relative[0])}; {floor_text(whole)}; over all rows '
+        f'{percent(whole.every[0])}'
     )
+    if whole.left_out > 0.0:
+        terminal.line(f'  left out: {UNUSED_ROWS}')
     return 0
 
 
@@ -108,4 +111,4 @@ def _equations(arguments: argparse.Namespace, model: Model) -> tuple[Equations, 
         freedom = make_freedom(columns, trust=TRUST)
         (samples, report), _ = lower_cutoff(logs, (samples, report), delays, columns, mode, freedom)
     first = Equations(samples, columns, mode, first_noise(columns, mode == 'projection'))
-    return Equations(samples, columns, mode, fit_noise(first, best_fit(first))), report
+    return Equations(samples, columns, mode, fit_noise(first, best_fit(first).x)), report

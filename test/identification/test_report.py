@@ -23,6 +23,7 @@ from reference_pinocchio import robots_folder
 from report_pages import cut_text, empty_panels, panels_of, report_browser, wide_tables
 from simple_robots import inertial, joint
 
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.cli.identify_summary import print_summary
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ModelWarning
@@ -33,6 +34,7 @@ from quad_dynamics.identification.report.armature import unit_of
 from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
+    doubts,
     headline_warnings,
     merged,
     model_notes,
@@ -40,12 +42,13 @@ from quad_dynamics.identification.report.facts import (
     percent,
     with_std,
 )
-from quad_dynamics.identification.report.html_report import _replay_table, errors_table, report_text
+from quad_dynamics.identification.report.html_report import _cards, _replay_table, errors_table, report_text
 from quad_dynamics.identification.report.parameter_plots import _ellipsoids
 from quad_dynamics.identification.report.parameters_file import parameters_text
 from quad_dynamics.identification.report.pictures import _joints_caption
-from quad_dynamics.identification.report.plots import draw_torques, save_residuals
+from quad_dynamics.identification.report.plots import draw_residuals, draw_torques, save_residuals
 from quad_dynamics.identification.report.traces import Traces, gather_traces
+from quad_dynamics.identification.signals.sampling import UNUSED_ROWS
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.validation.held_out import HELD_OUT, hold_out
 from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, validate
@@ -226,8 +229,89 @@ def test_joints_that_were_not_simulated_are_not_worse() -> None:
     table = _replay_table(dataclasses.replace(result.validation, replay=again))
     assert table is not None
     assert [row[5] for row in table.rows] == ['closer', 'not simulated']
+    assert doubts(dataclasses.replace(result.validation, replay=again)) == []
     assert list(table.marks) == ['', '']
     assert table.rows[0][3] == '20000'
+
+
+def test_what_ends_farther_from_the_log_is_named() -> None:
+    """Position, velocity or both; changes of less than 2 % are none."""
+    validation = robots.result_of('two_link_arm').validation
+    assert validation is not None
+    assert validation.replay is not None
+    for position, velocity, expected in (
+        (0.21, 0.9, ['position farther', 'as before']),
+        (0.19, 1.1, ['velocity farther', 'as before']),
+        (0.21, 1.1, ['position and velocity farther', 'as before']),
+    ):
+        again = dataclasses.replace(
+            validation.replay,
+            windows=np.array([3, 3]),
+            position=np.array([[0.2, 0.1], [position, 0.101]]),
+            velocity=np.array([[1.0, 1.0], [velocity, 1.0]]),
+        )
+        table = _replay_table(dataclasses.replace(validation, replay=again))
+        assert table is not None
+        assert [row[5] for row in table.rows] == expected
+        assert list(table.marks) == ['worse', '']
+        (doubt,) = doubts(dataclasses.replace(validation, replay=again))
+        assert doubt.endswith(f'joint1 ({expected[0].removesuffix(" farther")})')
+
+
+@pytest.mark.usefixtures('no_pictures')
+def test_a_missing_simulation_is_explained() -> None:
+    result = robots.result_of('two_link_arm')
+    assert result.validation is not None
+    validation = dataclasses.replace(result.validation, replay=None)
+    without = dataclasses.replace(result, validation=validation)
+    for text in (summary_of(without), Page(report_text(without)).text):
+        assert 'there is no segment of 100 ms in walk_2' in text
+
+
+@pytest.mark.usefixtures('no_pictures')
+def test_the_error_of_the_base_force_is_at_the_top() -> None:
+    """Where it is measured; figures say that they show joints only."""
+    for name, shown in (('mini_cheetah', True), ('two_link_arm', False)):
+        result = robots.result_of(name)
+        assert ('Error of the base force' in [card.name for card in _cards(result)]) == shown
+    result = robots.result_of('mini_cheetah')
+    assert result.validation is not None
+    (card,) = (card for card in _cards(result) if card.name == 'Error of the base force')
+    errors = result.validation.errors
+    assert card.value == ' → '.join(percent(x[0] / errors.measured[0]) for x in (errors.before, errors.after))
+    unmeasured = dataclasses.replace(errors, measured=np.r_[np.nan, np.nan, errors.measured[2:]])
+    validation = dataclasses.replace(result.validation, errors=unmeasured)
+    cards = _cards(dataclasses.replace(result, validation=validation))
+    assert 'Error of the base force' not in [card.name for card in cards]
+
+
+def test_captions_say_what_is_not_shown(page: str) -> None:
+    for figure in ('torques', 'residuals', 'histograms', 'spectrum'):
+        caption = page[page.index(f'data-name="{figure}"') :].partition('</figcaption>')[0]
+        assert 'Joints only; the table has the errors of the base.' in caption
+
+
+def test_captions_of_tables_do_not_scroll(page: str) -> None:
+    """In a narrow window tables scroll sideways, and text within them would be cut."""
+    assert '<caption' not in page
+    for part in page.split('<div class="scroll">')[1:]:
+        assert part.startswith('<table>')
+    assert page.index('class="caption">Root mean squares') < page.index('<div class="scroll">')
+
+
+def test_few_samples_are_told() -> None:
+    """Their number, and no floor."""
+    whole = robots.result_of('two_link_arm')
+    samples = Samples(whole.solution.columns.model)
+    samples.append(whole.equations.samples.all()[:7])
+    equations = data.equations_of(samples, whole.solution.columns, data.TYPICAL)
+    validation = validate(equations, whole.solution, 'walk_2')
+    text = summary_of(dataclasses.replace(whole, validation=validation))
+    assert 'too few samples for a floor' in text
+    assert 'errors are judged on only 7 samples' in text
+    assert 'errors are judged on only' not in summary_of(whole)
+    saved = yaml.safe_load(parameters_text(dataclasses.replace(whole, validation=validation)))
+    assert saved['validation']['pooled']['relative_floor'] is None
 
 
 def test_units_of_prismatic_joints() -> None:
@@ -377,11 +461,73 @@ def test_residuals_in_bins_are_those_of_the_equations() -> None:
         assert traces.bin_after[b, k] == pytest.approx(expected)
 
 
-def test_held_out_blocks_are_marked() -> None:
-    """A fifth of the time, and only where blocks were held out."""
-    result = small_result(True, False, False)
-    assert not traces_of(result).bin_held.any()
-    assert traces_of(result, held_out=True).bin_held.mean() == pytest.approx(0.2, abs=0.08)
+@pytest.mark.parametrize('gaps', [False, True])
+def test_what_the_table_judges_is_marked(gaps: bool) -> None:
+    """Its samples and no others; margins are held out as well, but neither fitted nor judged."""
+    result = small_result(True, gaps, False)
+    samples = result.equations.samples
+    plain = traces_of(result)
+    assert not len(plain.judged)
+    assert not len(plain.margins)
+    traces = traces_of(result, held_out=True)
+
+    def inside(time: Floats, spans: Floats) -> Bools:
+        return np.asarray(((time[:, None] >= spans[:, 0]) & (time[:, None] <= spans[:, 1])).any(axis=1))
+
+    train, held, _ = hold_out(samples, result.solution.columns.model)
+    fitted, judged, every = (samples.layout.get(part.all(), 'time') for part in (train, held, samples))
+    others = np.setdiff1d(every, judged)
+    assert inside(judged, traces.judged).all()
+    assert not inside(others, traces.judged).any()
+    margins = np.setdiff1d(others, fitted)
+    assert len(margins)
+    assert inside(margins, traces.margins).all()
+    assert not inside(np.setdiff1d(every, margins), traces.margins).any()
+
+
+def test_marks_do_not_depend_on_chunks() -> None:
+    """A held-out block of more samples than a chunk is one span."""
+    model = data.robot('two_link_arm')
+    samples, _ = data.make_samples(model, 1, 100.0)
+    columns = robots.solved(model, model).columns
+    equations = data.equations_of(samples, columns, data.TYPICAL)
+    traces = gather_traces(equations, columns.prior, columns.prior, held_out=True)
+    _, held, _ = hold_out(samples, model)
+    assert traces.judged.shape == (4, 2)
+    assert traces.margins.shape == (8, 2)
+    assert np.diff(traces.judged).sum() == pytest.approx(len(held) * traces.survey.period)
+
+
+def test_rows_that_do_not_count_are_marked() -> None:
+    """In the detailed torques, and bins of the residuals in which none counts."""
+    result = small_result(False, True, True)
+    traces = traces_of(result)
+    between = np.isnan(traces.time)
+    assert traces.used[:, 0].mean() > 0.9
+    assert (traces.used[:, 1] == between).all()
+    assert not traces.bin_unused[:, 0].any()
+    np.testing.assert_array_equal(traces.bin_unused[:, 1], ~traces.bin_empty)
+    figure = draw_torques(traces)
+    assert 'does not count' in figure
+    assert 'does not count' not in draw_torques(dataclasses.replace(traces, used=np.ones_like(traces.used)))
+    assert 'no row counts' in draw_residuals(traces)
+
+
+def test_rows_that_do_not_count_are_not_in_the_spectrum() -> None:
+    """A saturated motor for a third of the time would hide all other residuals."""
+    whole = robots.result_of('two_link_arm')
+    good = traces_of(whole).spectrum
+    samples = Samples(whole.solution.columns.model)
+    for rows in whole.equations.samples.chunks():
+        mine, get = rows.copy(), samples.layout.get
+        saturated = get(mine, 'time') % 1.5 < 0.5
+        get(mine, 'tau')[saturated, 0] += 100.0
+        get(mine, 'use')[saturated, 0] = 0.0
+        samples.append(mine)
+    equations = data.equations_of(samples, whole.solution.columns, data.TYPICAL)
+    traces = traces_of(dataclasses.replace(whole, equations=equations))
+    for i in (1, 2):
+        assert traces.spectrum[i].sum() == pytest.approx(good[i].sum(), rel=0.5)
 
 
 def test_spectrum_needs_segments_long_enough() -> None:
@@ -586,8 +732,10 @@ def test_rows_that_do_not_count_are_shown() -> None:
     validation = validate(equations, whole.solution, 'walk_2')
     text = summary_of(dataclasses.replace(whole, validation=validation))
     assert re.search(
-        r'12\.\d % of the rows are left out \(near rest, at a stop, saturated\); over all rows', text
+        r'12\.\d % of the rows are left out; over all rows: .*\n  left out: rows near rest or', text
     )
+    assert UNUSED_ROWS in text
+    assert UNUSED_ROWS in errors_table(errors).caption
 
 
 @pytest.mark.usefixtures('no_pictures')

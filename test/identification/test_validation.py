@@ -30,8 +30,8 @@ from quad_dynamics.identification.solvers.solve import solve
 from quad_dynamics.identification.validation.held_out import hold_out
 from quad_dynamics.identification.validation.leg_spreads import _common_name, leg_spreads
 from quad_dynamics.identification.validation.repeats import find_repetition, refuse_repetition
-from quad_dynamics.identification.validation.replay import replay
-from quad_dynamics.identification.validation.validation import best_fit, torque_errors, validate
+from quad_dynamics.identification.validation.replay import Replay, replay
+from quad_dynamics.identification.validation.validation import best_fit, pooled, torque_errors, validate
 
 Motion = Callable[[Floats], Floats]
 
@@ -120,10 +120,42 @@ def test_best_fit_without_noise_is_exact() -> None:
     model = data.robot('two_link_arm')
     samples, _ = data.make_samples(data.changed(model, seed=2), seed=1, seconds=5.0)
     equations = equations_of(samples, model)
-    x = best_fit(equations)
+    x = best_fit(equations).x
     residuals = np.concatenate([r for _, r in equations.residuals(x)])
     # What is below 1e-9 of the largest singular value is left out: 3e-5 of torques of 10 N m.
     assert np.abs(residuals).max() < 1e-3
+
+
+@pytest.mark.parametrize(('seconds', 'known'), [(0.07, False), (0.4, False), (1.0, True)])
+def test_a_floor_needs_samples(seconds: float, known: bool) -> None:
+    """The parameters of an arm fit 7 samples of its 2 joints nearly exactly: that is no floor."""
+    model = data.robot('two_link_arm')
+    samples, x = data.make_samples(
+        data.changed(model, 2), seed=1, seconds=seconds, noise=data.Levels(tau=0.1)
+    )
+    equations = equations_of(samples, model)
+    errors = torque_errors(equations, make_columns(model).prior, x)
+    assert np.isfinite(errors.floor).tolist() == [known, known]
+    assert np.isfinite(pooled(errors).relative[2]) == known
+    if known:
+        assert np.all(errors.floor > 0.07)
+
+
+def test_a_joint_with_few_rows_has_no_floor() -> None:
+    """The pooled floor is that of the other joint, unless too many rows have none."""
+    model = data.robot('two_link_arm')
+    samples, x = data.make_samples(model, seed=1, seconds=4.0, noise=data.TYPICAL)
+    rows = samples.all()
+    samples.layout.get(rows, 'use')[20:, 1] = 0.0
+    rare = Samples(model)
+    rare.append(rows)
+    errors = torque_errors(equations_of(rare, model), x, x)
+    assert np.isfinite(errors.floor).tolist() == [True, False]
+    whole = pooled(errors)
+    assert whole.rms[2] == pytest.approx(errors.floor[0])
+    assert whole.relative[2] == pytest.approx(errors.floor[0] / errors.measured[0])
+    half = dataclasses.replace(errors, samples=np.array([200, 200]))
+    assert np.isnan(pooled(half).relative[2])
 
 
 def test_no_samples_is_an_error() -> None:
@@ -383,6 +415,21 @@ def test_replay_with_noise_is_closer_on_every_joint() -> None:
     found = replay(equations_of(samples, model), make_columns(model).prior, x)
     assert found is not None
     assert found.closer.all()
+
+
+def test_a_joint_is_closer_if_nothing_is_farther() -> None:
+    """Changes of less than 2 % are none: 41.8 -> 41.7 mrad with 1 mrad/s more is not worse."""
+    found = Replay(
+        joints=tuple('abcde'),
+        window=0.1,
+        windows=np.array([4, 4, 4, 4, 0]),
+        position=np.array([[41.8, 1.0, 1.0, 1.0, np.nan], [41.7, 1.01, 0.5, 1.1, np.nan]]),
+        velocity=np.array([[0.781, 1.0, 1.0, 1.0, np.nan], [0.782, 1.01, 1.1, 1.1, np.nan]]),
+    )
+    assert found.closer.tolist() == [True, False, False, False, False]
+    assert found.farther.tolist() == [[False, False, False, True, False], [False, False, True, True, False]]
+    assert found.judged.tolist() == [True] * 4 + [False]
+    assert found.drift == pytest.approx(np.sqrt(np.mean(found.position[:, :4] ** 2, axis=1)))
 
 
 def test_replay_needs_a_stretch() -> None:

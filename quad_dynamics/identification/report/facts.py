@@ -14,6 +14,7 @@ import numpy as np
 
 from quad_dynamics.identification.solvers.pseudo_inertia import pseudo_inertia
 from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.validation.replay import WINDOW, Replay
 from quad_dynamics.identification.validation.validation import BandErrors, Pooled, Validation, pooled
 from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
@@ -27,6 +28,7 @@ _OF_BODY = re.compile(r"body ('[^']+'): (.*)")
 _NOTICEABLE = 1e-3  # relative change of the base's mass that is mentioned
 _HIGH_FLOOR = 0.3  # relative error of the best fit that is worth a warning
 _WORSE = 1.02  # ratio of errors, after to before, that is worth a warning
+_FEW_SAMPLES = 50  # an RMS error of fewer independent samples is uncertain by more than 10 %
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,11 @@ def doubts(validation: Validation | None) -> list[str]:
         return ['nothing was validated: errors on other motion are unknown']
     found = []
     whole = pooled(validation.errors)
+    if validation.errors.total < _FEW_SAMPLES:
+        found.append(
+            f'errors are judged on only {validation.errors.total} samples: they are uncertain, and may be '
+            'larger on other motion'
+        )
     before, after = whole.every
     if after > _WORSE * before and whole.relative[1] <= _WORSE * whole.relative[0]:
         found.append(
@@ -167,13 +174,46 @@ def doubts(validation: Validation | None) -> list[str]:
         )
     again = validation.replay
     if again is not None:
-        judged = np.isfinite(again.position[0])
-        names = [again.joints[i] for i in np.flatnonzero(judged & ~again.closer)]
+        worse = [(name, _what_is_farther(again, i)) for i, name in enumerate(again.joints)]
+        names = [f'{name} ({what})' for name, what in worse if what]
         if names:
             found.append(
-                f'simulated beside the log, these joints did not get closer to it: {", ".join(names)}'
+                'simulated beside the log, these joints end farther from it than with the model as it was: '
+                f'{", ".join(names)}'
             )
     return found
+
+
+def replay_states(again: Replay) -> list[str]:
+    """What simulations beside the log say of each joint."""
+    return [_replay_state(again, i) for i in range(len(again.joints))]
+
+
+def _replay_state(again: Replay, joint: int) -> str:
+    if not again.judged[joint]:
+        return 'not simulated'
+    if again.closer[joint]:
+        return 'closer'
+    what = _what_is_farther(again, joint)
+    return f'{what} farther' if what else 'as before'
+
+
+def _what_is_farther(again: Replay, joint: int) -> str:
+    """Position, velocity or both; '' if neither is."""
+    named = zip(('position', 'velocity'), again.farther[:, joint], strict=True)
+    return ' and '.join(name for name, farther in named if farther)
+
+
+def not_simulated(validation: Validation) -> str:
+    """Why no joint was simulated beside the log; '' if some were."""
+    if validation.replay is not None:
+        return ''
+    if validation.equations.mode == 'base':
+        return 'Joints were not simulated beside the log: only the equations of the base are used.'
+    return (
+        f'Joints were not simulated beside the log: there is no segment of {1e3 * WINDOW:.0f} ms in '
+        f'{short_names(validation.on)} in which at least half of the rows of a joint count.'
+    )
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -199,6 +239,12 @@ def change(whole: Pooled) -> str:
     """A pooled error before and after, such as '0.21 -> 0.08 N m (3.9 % -> 1.5 %)'."""
     rms, relative = [number(x, 3) for x in whole.rms], [percent(x) for x in whole.relative]
     return f'{rms[0]} -> {rms[1]} {whole.unit} ({relative[0]} -> {relative[1]})'
+
+
+def floor_text(whole: Pooled) -> str:
+    """The pooled floor, or why there is none."""
+    floor = whole.relative[2]
+    return f'the floor is {percent(floor)}' if math.isfinite(floor) else 'too few samples for a floor'
 
 
 def band_line(band: BandErrors) -> str:

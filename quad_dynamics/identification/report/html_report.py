@@ -23,12 +23,15 @@ from quad_dynamics.identification.report.facts import (
     consistent_bodies,
     counts,
     doubts,
+    floor_text,
     headline_warnings,
     mass_name,
     merged,
     model_notes,
+    not_simulated,
     number,
     percent,
+    replay_states,
     same_as,
     short_names,
     with_std,
@@ -37,23 +40,22 @@ from quad_dynamics.identification.report.parameters_file import plain, settings_
 from quad_dynamics.identification.report.pictures import Picture, make_pictures, shown_on
 from quad_dynamics.identification.report.plots import AFTER, BEFORE
 from quad_dynamics.identification.report.summary import found_lines, recordings_line
+from quad_dynamics.identification.signals.sampling import UNUSED_ROWS
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.identification.validation.validation import Errors, Validation, pooled
 
 if TYPE_CHECKING:
     from quad_dynamics.identification.pipeline import Result
 
-_ERRORS_CAPTION = (
-    'Root mean squares of measured minus predicted, and their parts of the RMS measured. Floor: what is left '
-    'after a least-squares fit to these very samples. Left out: rows near rest (where the direction of '
-    'friction is unknown), at a stop, or with a saturated motor; they are not fitted and do not count in the '
-    'errors. The last two columns count them as well.'
-)
-_POOLED_CAPTION = ' The last line pools the joints: RMS error of all their rows over RMS measured.'
 _BASE_CAPTION = (
     'Root mean squares of measured minus predicted, and their parts of the RMS measured. Floor: what is left '
-    'after a least-squares fit to these very samples.'
+    'after a least-squares fit to these very samples, if they are enough for the number of parameters.'
 )
+_ERRORS_CAPTION = (
+    f'{_BASE_CAPTION} Left out: {UNUSED_ROWS}; they are not fitted and do not count in the errors. The last '
+    'two columns count them as well.'
+)
+_POOLED_CAPTION = ' The last line pools the joints: RMS error of all their rows over RMS measured.'
 # What simulations beside the log are given, for each mode of the equations with joint rows.
 _GIVEN = {
     'fixed': 'torques',
@@ -176,17 +178,18 @@ def _cards(result: Result) -> list[Card]:
     cards = []
     if validation is not None:
         whole = pooled(validation.errors)
-        before, after, floor = whole.relative
+        before, after, _ = whole.relative
         band = validation.band
         cards.append(
             Card(
                 'Error of the base force' if whole.name == 'base force' else f'Torque error, {whole.name}',
                 f'{percent(before)} → {percent(after)}',
-                f'of the RMS measured, on {short_names(validation.on)}; floor {percent(floor)}; '
+                f'of the RMS measured, on {short_names(validation.on)}; {floor_text(whole)}; '
                 f'over all rows {percent(whole.every[0])} → {percent(whole.every[1])}'
                 + (f'; {band_line(band)}'.replace('->', '→') if band is not None else ''),
             )
         )
+        cards += _base_card(validation)
     mass_before, mass_after = solution.moving_masses
     added = added_mass(solution)
     where = ''
@@ -206,10 +209,24 @@ def _cards(result: Result) -> list[Card]:
     cards.append(Card('Physically consistent', f'{good} of {bodies}', 'bodies have a positive mass density'))
     if validation is not None and validation.replay is not None:
         again = validation.replay
-        judged = int(np.isfinite(again.position[0]).sum())
+        judged = int(again.judged.sum())
         note = f'joints end closer to the log when simulated for {1e3 * again.window:.0f} ms'
         cards.append(Card('Simulation', f'{int(again.closer.sum())} of {judged}', note))
     return cards
+
+
+def _base_card(validation: Validation) -> list[Card]:
+    """The error of the base force, if it is measured, beside that of the joints."""
+    errors = validation.errors
+    if pooled(errors).name in errors.names or 'base force' not in errors.names:
+        return []
+    i = errors.names.index('base force')
+    if not math.isfinite(errors.measured[i]):
+        return []
+    before, after = (float(errors.relative(values)[i]) for values in (errors.before, errors.after))
+    rms = f'{number(errors.before[i], 3)} → {number(errors.after[i], 3)} {errors.units[i]}'
+    note = f'{rms}; of the RMS measured, on {short_names(validation.on)}'
+    return [Card('Error of the base force', f'{percent(before)} → {percent(after)}', note)]
 
 
 # ---------------------------------------------------------------- tables
@@ -249,11 +266,12 @@ def errors_table(errors: Errors) -> Table:
 def _replay_text(validation: Validation) -> str:
     again = validation.replay
     if again is None:
-        return ''
+        return not_simulated(validation)
     return (
         f'From states of the log, the joints were simulated for {1e3 * again.window:.0f} ms with the logged '
         f'{_GIVEN[validation.equations.mode]}. The table shows how far they were from the log at the end '
-        '(RMS), with the model before and after:'
+        '(RMS), with the model before and after. A joint is closer if its position or velocity ends closer, '
+        'and neither ends farther by more than 2 %:'
     )
 
 
@@ -261,12 +279,13 @@ def _replay_table(validation: Validation) -> Table | None:
     again = validation.replay
     if again is None:
         return None
+    states = replay_states(again)
     rows = [
         (
             name,
             *(number(1e3 * x, 3) for x in again.position[:, i]),
             *(number(x, 3) for x in again.velocity[:, i]),
-            'closer' if again.closer[i] else 'not closer' if again.windows[i] else 'not simulated',
+            states[i],
             str(again.windows[i]),
         )
         for i, name in enumerate(again.joints)
@@ -282,8 +301,7 @@ def _replay_table(validation: Validation) -> Table | None:
         '',
         'windows',
     )
-    worse = (again.windows > 0) & ~again.closer
-    return Table(head, rows, '', ['worse' if each else '' for each in worse])
+    return Table(head, rows, '', ['worse' if each.any() else '' for each in again.farther.T])
 
 
 def _legs_table(validation: Validation) -> Table | None:

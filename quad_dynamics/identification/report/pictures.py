@@ -23,6 +23,7 @@ from quad_dynamics.identification.report.plots import (
     draw_torques,
 )
 from quad_dynamics.identification.report.traces import Traces, gather_traces
+from quad_dynamics.identification.signals.sampling import UNUSED_ROWS
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.model import Model
 
@@ -61,12 +62,18 @@ def make_pictures(result: Result, cutoff: float) -> dict[str, Picture]:
         held_out = True
         everything = gather_traces(result.equations, checked.before, checked.after, held_out)
     on = shown_on(result)
+    joints = _joints_only(result)
+    left_out = UNUSED_ROWS if checked is None else "'left out' in the table"
     return {
-        'torques': Picture(draw_torques(shown), _torques_caption(shown, on)),
-        'residuals': Picture(draw_residuals(everything), _residuals_caption(everything, on, held_out)),
-        'histograms': Picture(draw_histograms(shown), _histograms_caption(shown, on)),
+        'torques': Picture(draw_torques(shown), _torques_caption(shown, on, left_out) + joints),
+        'residuals': Picture(
+            draw_residuals(everything), _residuals_caption(everything, on, held_out) + joints
+        ),
+        'histograms': Picture(draw_histograms(shown), _histograms_caption(shown, on) + joints),
         'spectrum': Picture(
-            draw_spectrum(everything, cutoff), _spectrum_caption(everything, on, held_out, cutoff)
+            draw_spectrum(everything, cutoff),
+            _spectrum_caption(everything, on, held_out, cutoff)
+            + (joints if len(everything.frequency) else ''),
         ),
         'joints': Picture(draw_joint_parameters(solution), _joints_caption(solution)),
         'bodies': Picture(draw_bodies(solution), _bodies_caption(solution.columns.model)),
@@ -81,23 +88,36 @@ def shown_on(result: Result) -> str:
     return 'the held-out blocks' if result.validation.held_out else short_names(result.validation.on)
 
 
-def _torques_caption(traces: Traces, on: str) -> str:
+def _joints_only(result: Result) -> str:
+    """What captions say if the equations have rows of the base, which these plots do not show."""
+    if result.equations.mode not in ('forces', 'projection'):
+        return ''
+    return ' Joints only' + ('.' if result.validation is None else '; the table has the errors of the base.')
+
+
+def _torques_caption(traces: Traces, on: str, left_out: str) -> str:
     n = len(traces.breaks) + 1
     whole = len(traces.time) - len(traces.breaks) == traces.survey.samples
     what = f'{"All" if whole else "From the middle"} of {on}, {traces.seconds:.1f} s, after filtering'
     if n > 1:
         what += f', in {n} segments; dotted lines mark where time between two segments is left out'
-    return f'{what}. The closer the blue line is to the grey one, the better.'
+    what += '. The closer the blue line is to the grey one, the better.'
+    if not traces.used.all():
+        what += f' Shaded violet: what is not fitted and does not count in the errors ({left_out}).'
+    return what
 
 
 def _residuals_caption(traces: Traces, on: str, held_out: bool) -> str:
     width = float(np.diff(traces.bin_edges[:2])[0])
     of = 'all training data' if held_out else f'all of {on}'
     text = f'RMS of measured minus predicted values in bins of {width:.2g} s, over {of}; rows that count. '
+    if traces.bin_unused.any():
+        text += 'Shaded violet: bins in which no row of the joint counts. '
     if held_out:
         text += (
-            'The prediction comes from a fit that has not seen the held-out blocks, which are shaded green; '
-            'errors in the table are those of these blocks alone. '
+            'The prediction after comes from a second fit that has not seen the held-out blocks. Their inner '
+            'part, shaded green, is what the table judges. Their margins, shaded light green, are neither '
+            'fitted nor judged, because filters connect them with fitted samples. '
         )
     return (
         text + 'An error that is large in one place only indicates an effect that the model does not include.'
@@ -116,10 +136,13 @@ def _spectrum_caption(traces: Traces, on: str, held_out: bool, cutoff: float) ->
     if not len(traces.frequency):
         return (
             f'There is no spectrum: the longest segment without a gap has {traces.survey.longest} samples, '
-            'too few for one.'
+            'too few for one, or too few of its rows count.'
         )
-    dashed = ' The dashed line is the cutoff of the filters.' if np.isfinite(cutoff) else ''
-    return f'Power of measured values and residuals over frequency, of {of}.{dashed}'
+    text = f'Power of measured values and residuals over frequency, of {of}'
+    if held_out:
+        text += '; after is the second fit that has not seen the held-out blocks'
+    text += '. Residuals that do not count are interpolated.' if (traces.share < 1.0).any() else '.'
+    return text + (' The dashed line is the cutoff of the filters.' if np.isfinite(cutoff) else '')
 
 
 def _joints_caption(solution: Solution) -> str:

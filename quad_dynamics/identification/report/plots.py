@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.array_types import Floats
-from quad_dynamics.identification.report.traces import Traces
+from quad_dynamics.array_types import Bools, Floats
+from quad_dynamics.identification.report.traces import Traces, runs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +27,8 @@ MEASURED, BEFORE, AFTER = '#333333', '#E69F00', '#0072B2'
 WIDTH = 10.4  # of a page [inches]
 # The measured line is wide and light, so that a prediction on top of it does not hide it.
 MEASURED_WIDE = '#aaaaaa'
+# Backgrounds: no samples, rows that are not used, and held-out blocks with their margins.
+_EMPTY, _UNUSED, _JUDGED, _MARGIN = '#efefef', '#eadff2', '#c3e3d3', '#e9f5ef'
 _LONG_TITLE = 26  # letters of a title that does not fit above a narrow panel
 _FEW = 150  # samples of a line up to which each one is marked
 _STYLE: dict[str, Any] = {
@@ -122,7 +124,7 @@ def draw_torques(traces: Traces) -> str:
                 _line(axes, traces, values[:, i], color=colour, label=label, linewidth=width)
             _finish_line(axes, traces, i)
         _label_bottom(grid, k, _time_label(traces))
-        _legend(figure, grid[0, 0])
+        _legend(figure, grid)
     return made[0]
 
 
@@ -134,8 +136,10 @@ def draw_residuals(traces: Traces) -> str:
         grid = figure.subplots(lines, columns, sharex=True, squeeze=False)
         edges = traces.bin_edges
         for i, axes in enumerate(_first(grid, k)):
-            _shade(axes, traces, traces.bin_empty, '#efefef', 'no samples')
-            _shade(axes, traces, traces.bin_held, '#d5ebe0', 'held out')
+            _shade(axes, traces.judged, _JUDGED, 'held out')
+            _shade(axes, traces.margins, _MARGIN, 'margin of held out')
+            _shade(axes, _bin_spans(traces, traces.bin_empty), _EMPTY, 'no samples')
+            _shade(axes, _bin_spans(traces, traces.bin_unused[:, i]), _UNUSED, 'no row counts')
             axes.stairs(traces.bin_before[:, i], edges, fill=True, color=BEFORE, alpha=0.55, label='before')
             # Without a baseline, the line does not drop to zero where there are no samples.
             axes.stairs(
@@ -148,7 +152,7 @@ def draw_residuals(traces: Traces) -> str:
             _say_nothing_counts(axes, traces, i)
         several = ', recordings one after another' if traces.survey.recordings > 1 else ''
         _label_bottom(grid, k, f'time{several} [s]')
-        _legend(figure, grid[0, 0])
+        _legend(figure, grid)
     return made[0]
 
 
@@ -176,7 +180,7 @@ def draw_histograms(traces: Traces) -> str:
             if not traces.share[i]:
                 axes.set_xticks([])
             _say_nothing_counts(axes, traces, i)
-        _legend(figure, grid[0, 0])
+        _legend(figure, grid)
     return made[0]
 
 
@@ -242,7 +246,7 @@ def save_residuals(traces: Traces, path: str | os.PathLike[str]) -> None:
             _line(axes, traces, traces.before[:, i], color=AFTER, label='predicted')
             _finish_line(axes, traces, i)
         _label_bottom(grid, k, _time_label(traces))
-        _legend(figure, grid[0, 0])
+        _legend(figure, grid)
         kind = Path(path).suffix.lstrip('.').lower()
         figure.savefig(path, dpi=130, metadata={'Date': None} if kind == 'svg' else None)
 
@@ -254,7 +258,8 @@ def _line(axes: Axes, traces: Traces, values: Floats, **look: Any) -> None:
 
 
 def _finish_line(axes: Axes, traces: Traces, i: int) -> None:
-    """Title and limits of a line plot, and borders of segments."""
+    """Title and limits of a line plot, unused rows, and borders of segments."""
+    _shade(axes, _unused_spans(traces, i), _UNUSED, 'does not count')
     for place in traces.breaks:
         axes.axvline(float(place), color='#bbbbbb', linestyle=':', linewidth=0.8)
     axes.set_title(f'{traces.names[i]} [{traces.units[i]}]')
@@ -266,18 +271,31 @@ def _time_label(traces: Traces) -> str:
     return 'time within the segments shown [s]' if len(traces.breaks) else 'time [s]'
 
 
-def _shade(axes: Axes, traces: Traces, bins: npt.NDArray[np.bool_], colour: str, label: str) -> None:
-    """Shade some bins of time."""
-    steps = np.diff(np.concatenate([[0], bins.astype(int), [0]]))
-    begins, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
-    for k, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        axes.axvspan(
-            float(traces.bin_edges[begin]),
-            float(traces.bin_edges[end]),
-            color=colour,
+def _shade(axes: Axes, spans: Floats, colour: str, label: str) -> None:
+    """Shade (m, 2) spans of time."""
+    if len(spans):
+        axes.broken_barh(
+            [(float(begin), float(end - begin)) for begin, end in spans],
+            (0.0, 1.0),
+            transform=axes.get_xaxis_transform(),
+            facecolor=colour,
             linewidth=0.0,
-            label=None if k else label,
+            zorder=0.0,
+            label=label,
         )
+
+
+def _bin_spans(traces: Traces, bins: Bools) -> Floats:
+    """(m, 2) spans of some bins of time."""
+    begins, ends = runs(bins)
+    return np.stack([traces.bin_edges[begins], traces.bin_edges[ends]], axis=1)
+
+
+def _unused_spans(traces: Traces, i: int) -> Floats:
+    """(m, 2) spans of the detailed torques in which a row is not used."""
+    begins, ends = runs(~traces.used[:, i])
+    half = 0.5 * traces.survey.period
+    return np.stack([traces.time[begins] - half, traces.time[ends - 1] + half], axis=1)
 
 
 def _say_nothing_counts(axes: Axes, traces: Traces, i: int) -> None:
@@ -296,6 +314,10 @@ def _label_bottom(grid: npt.NDArray[Any], k: int, label: str) -> None:
             grid[low, c].tick_params(labelbottom=True)
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc='outside upper right', ncols=len(labels))
+def _legend(figure: Figure, grid: npt.NDArray[np.object_]) -> None:
+    """One legend for all plots."""
+    found: dict[str, Any] = {}
+    for axes in grid.ravel():
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(found.values(), found.keys(), loc='outside upper right', ncols=len(found))

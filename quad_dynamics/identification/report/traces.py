@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quad_dynamics.array_types import Bools, Floats
+from quad_dynamics.array_types import Bools, Floats, Ints
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.report.segments import Survey, Timeline, survey
-from quad_dynamics.identification.validation.held_out import is_held_out
+from quad_dynamics.identification.validation.held_out import blocks_of
 
 _DETAIL = 4.0  # duration of the detailed torques [s]
 _POINTS = 800  # largest number of points of a line
@@ -24,6 +24,7 @@ _CELLS, _FEW = 60, 300  # cells of histograms; half as many for fewer samples th
 _MOST_RESIDUALS = 4096  # samples of the histograms
 _WIDEST = 0.995  # share of residuals in the range of a histogram
 _SPECTRUM = 128, 32  # largest and smallest number of samples of a spectrum
+_LEAST_USED = 0.5  # share of a row's samples in a spectrum that must be used
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +41,21 @@ class Traces:
         measured: (n, k) detailed torques; NaN between two segments, as in the following.
         before: (n, k) predicted with the original model.
         after: (n, k) predicted with the solution.
+        used: (n, k) whether rows are used; true between two segments.
         bin_edges: (b + 1,) of bins of time, recordings one after another [s].
         bin_before: (b, k) RMS of residuals in bins of time; NaN if no row is used.
         bin_after: (b, k) the same for the solution.
         bin_empty: (b,) bins without any sample.
-        bin_held: (b,) bins of held-out blocks.
+        bin_unused: (b, k) bins with samples of which no row is used.
+        judged: (m, 2) begins and ends of what is held out and judged [s].
+        margins: (m, 2) the same for the margins of held-out blocks, which are neither fitted nor judged.
         share: (k,) share of used rows.
         edges: (cells + 1, k) of histograms of residuals.
         counts_before: (cells, k) of histograms.
         counts_after: (cells, k) the same for the solution.
-        frequency: (f,) of the spectrum [Hz]; empty if no segment is long enough.
+        frequency: (f,) of the spectrum [Hz]; empty if no segment is long enough, or too few rows are used.
         spectrum: (3, f) mean over rows of the power of the measurements, and of residuals before and after.
+            Residuals of unused rows are interpolated.
     """
 
     names: tuple[str, ...]
@@ -61,11 +66,14 @@ class Traces:
     measured: Floats
     before: Floats
     after: Floats
+    used: Bools
     bin_edges: Floats
     bin_before: Floats
     bin_after: Floats
     bin_empty: Bools
-    bin_held: Bools
+    bin_unused: Bools
+    judged: Floats
+    margins: Floats
     share: Floats
     edges: Floats
     counts_before: Floats
@@ -87,7 +95,7 @@ def gather_traces(equations: Equations, before: Floats, after: Floats, held_out:
         equations: of the samples that are shown.
         before: (size,) unknowns of the original model.
         after: (size,) identified unknowns.
-        held_out: whether blocks of these samples were held out; they are marked.
+        held_out: whether blocks of these samples were held out; then they are marked.
     """
     gatherer = _Gatherer(equations, held_out)
     for (rows, r_before), (_, r_after) in zip(
@@ -110,13 +118,14 @@ class _Gatherer:
         if not self.of_joints:
             self.names = ('force x', 'force y', 'force z', 'moment x', 'moment y', 'moment z')
             self.units = ('N',) * 3 + ('N m',) * 3
-        self.held_out = held_out
+        self.blocks = blocks_of(equations.samples) if held_out else None
         self.survey, self.done = survey(equations.samples), 0
         self.timeline = Timeline(equations.samples)
         k = len(self.names)
         self.bins = _Bins(self.survey, k)
         self.detail = _Detail(self.survey)
         self.spectra = _Spectra(self.survey, k)
+        self.judged, self.margins = _Spans(self.survey), _Spans(self.survey)
         self.residuals: list[Floats] = []
         self.used: list[Bools] = []
         self.counted = np.zeros(k)
@@ -128,10 +137,13 @@ class _Gatherer:
         measured = self._measured(rows)
         time, starts = self.timeline.add(rows)
         index = self.done + np.arange(len(rows))
-        held = is_held_out(index, self.survey.samples) & self.held_out
-        self.bins.add(time, residuals, use, held)
-        self.detail.add(self.done, time, starts, measured, residuals)
-        self.spectra.add(time, starts, measured, residuals)
+        if self.blocks is not None:
+            judged = self.blocks.judged(index)
+            self.judged.add(time, judged)
+            self.margins.add(time, self.blocks.held(index) & ~judged)
+        self.bins.add(time, residuals, use)
+        self.detail.add(self.done, time, starts, measured, residuals, use)
+        self.spectra.add(time, starts, measured, residuals, use)
         every = max(1, -(-self.survey.samples // _MOST_RESIDUALS))
         kept = index % every == 0
         self.residuals.append(residuals[:, kept])
@@ -148,7 +160,7 @@ class _Gatherer:
     def traces(self) -> Traces:
         """The collected data."""
         edges, histograms = _histograms(np.concatenate(self.residuals, axis=1), np.concatenate(self.used))
-        time, breaks, measured, before, after = self.detail.lines(len(self.names))
+        time, breaks, measured, before, after, used = self.detail.lines(len(self.names))
         frequency, spectrum = self.spectra.mean()
         return Traces(
             names=self.names,
@@ -159,11 +171,14 @@ class _Gatherer:
             measured=measured,
             before=before,
             after=after,
+            used=used,
             bin_edges=self.bins.edges,
             bin_before=self.bins.rms(0),
             bin_after=self.bins.rms(1),
             bin_empty=self.bins.samples == 0.0,
-            bin_held=self.bins.held,
+            bin_unused=(self.bins.counts == 0.0) & (self.bins.samples > 0.0)[:, None],
+            judged=self.judged.spans(),
+            margins=self.margins.spans(),
             share=self.counted / max(self.done, 1),
             edges=edges,
             counts_before=histograms[0],
@@ -171,6 +186,34 @@ class _Gatherer:
             frequency=frequency,
             spectrum=spectrum,
         )
+
+
+class _Spans:
+    """Times in which a condition holds for adjacent samples."""
+
+    def __init__(self, found: Survey) -> None:
+        self.half = 0.5 * found.period
+        self.found: list[list[float]] = []
+        self.inside = False
+
+    def add(self, time: Floats, holds: Bools) -> None:
+        """Add some samples."""
+        begins, ends = runs(holds)
+        for begin, end in zip(begins, ends, strict=True):
+            if begin > 0 or not self.inside:
+                self.found.append([time[begin] - self.half, 0.0])
+            self.found[-1][1] = time[end - 1] + self.half
+        self.inside = bool(holds[-1]) if len(holds) else self.inside
+
+    def spans(self) -> Floats:
+        """(m, 2) begins and ends [s]."""
+        return np.array(self.found).reshape(-1, 2)
+
+
+def runs(holds: Bools) -> tuple[Ints, Ints]:
+    """First indices of runs of true values, and one past their last."""
+    steps = np.diff(np.concatenate([[0], holds.astype(int), [0]]))
+    return np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
 
 
 class _Bins:
@@ -182,9 +225,9 @@ class _Bins:
         n = int(np.clip(length / (_PER_BIN * period), 1, _BINS))
         self.edges = found.begin + length * np.arange(n + 1) / n
         self.sums, self.counts = np.zeros((2, n, k)), np.zeros((n, k))
-        self.samples, self.held = np.zeros(n), np.zeros(n, dtype=bool)
+        self.samples = np.zeros(n)
 
-    def add(self, time: Floats, residuals: Floats, use: Bools, held: Bools) -> None:
+    def add(self, time: Floats, residuals: Floats, use: Bools) -> None:
         """Add some samples; those at the last edge belong to the last bin."""
         n = len(self.samples)
         bins = np.clip(np.searchsorted(self.edges, time, side='right') - 1, 0, n - 1)
@@ -193,7 +236,6 @@ class _Bins:
             self.sums[:, b] += np.sum(residuals[:, here] ** 2 * use[here], axis=1)
             self.counts[b] += use[here].sum(axis=0)
             self.samples[b] += here.sum()
-            self.held[b] |= bool(held[here].any())
 
     def rms(self, i: int) -> Floats:
         """(b, k) root mean squares of residuals before (0) or after (1)."""
@@ -210,19 +252,22 @@ class _Detail:
         self.first = (found.samples - n) // 2
         self.last = self.first + n
         self.period = found.period
-        self.parts: list[tuple[Floats, Bools, Floats]] = []
+        self.parts: list[tuple[Floats, Bools, Floats, Bools]] = []
 
-    def add(self, done: int, time: Floats, starts: Bools, measured: Floats, residuals: Floats) -> None:
+    def add(
+        self, done: int, time: Floats, starts: Bools, measured: Floats, residuals: Floats, use: Bools
+    ) -> None:
         """Add those of some samples that are shown."""
         here = slice(max(self.first - done, 0), max(self.last - done, 0))
         values = np.concatenate([measured, measured - residuals[0], measured - residuals[1]], axis=1)
-        self.parts.append((time[here], starts[here], values[here]))
+        self.parts.append((time[here], starts[here], values[here], use[here]))
 
-    def lines(self, k: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Times, breaks, and (n, k) measured, before, after; NaN between two segments."""
+    def lines(self, k: int) -> tuple[Floats, Floats, Floats, Floats, Floats, Bools]:
+        """Times, breaks, and (n, k) measured, before, after, used; NaN and true between two segments."""
         time = np.concatenate([part[0] for part in self.parts] or [np.empty(0)])
         starts = np.concatenate([part[1] for part in self.parts] or [np.empty(0, dtype=bool)])
         values = np.concatenate([np.empty((0, 3 * k)), *(part[2] for part in self.parts)])
+        used = np.concatenate([np.empty((0, k), dtype=bool), *(part[3] for part in self.parts)])
         at = np.flatnonzero(starts)
         at = at[at > 0]
         breaks = np.empty(0)
@@ -231,26 +276,31 @@ class _Detail:
             breaks = 0.5 * (time[at - 1] + time[at])
         time, values = np.insert(time, at, np.nan), np.insert(values, at, np.nan, axis=0)
         measured, before, after = np.split(values, 3, axis=1)
-        return time, breaks, measured, before, after
+        return time, breaks, measured, before, after, np.insert(used, at, True, axis=0)
 
 
 class _Spectra:
-    """Mean of spectra of equal numbers of adjacent samples; remaining samples wait for the next chunk."""
+    """Mean of spectra of equal numbers of adjacent samples; remaining samples wait for the next chunk.
+
+    Unused rows may have large residuals, which would dominate the mean. They are interpolated from the used
+    ones. If most samples of a row are unused, its spectrum does not count.
+    """
 
     def __init__(self, found: Survey, k: int) -> None:
         most, least = _SPECTRUM
         self.size = min(most, 2 ** int(np.log2(max(found.longest, 1))))
         self.enough = self.size >= least and found.period > 0.0
         self.period = found.period
-        self.pending: Floats = np.empty((0, 3 * k + 1))
+        self.rows = k
+        self.pending: Floats = np.empty((0, 4 * k + 1))
         self.frequency: Floats = np.empty(0)
         self.power: list[Floats] = []
 
-    def add(self, time: Floats, starts: Bools, measured: Floats, residuals: Floats) -> None:
+    def add(self, time: Floats, starts: Bools, measured: Floats, residuals: Floats, use: Bools) -> None:
         """Add some samples."""
         if not self.enough:
             return
-        values = np.concatenate([time[:, None], measured, residuals[0], residuals[1]], axis=1)
+        values = np.concatenate([time[:, None], measured, residuals[0], residuals[1], use], axis=1)
         for i, part in enumerate(np.split(values, np.flatnonzero(starts))):
             self.pending = part if i else np.concatenate([self.pending, part])
             while len(self.pending) >= self.size:
@@ -262,9 +312,18 @@ class _Spectra:
 
         if not np.isclose(values[1, 0] - values[0, 0], self.period, rtol=1e-2):
             return  # a recording with another rate has other frequencies
-        f, power = periodogram(values[:, 1:], 1.0 / self.period, window='hann', detrend='constant', axis=0)
+        parts = values[:, 1:].reshape(self.size, 4, self.rows)
+        use = parts[:, 3] > 0.0
+        kept = use.mean(axis=0) >= _LEAST_USED
+        if not kept.any():
+            return
+        signals = parts[:, :3, kept]
+        for j, used in enumerate(use[:, kept].T):
+            for i in (1, 2):
+                signals[:, i, j] = np.interp(values[:, 0], values[used, 0], signals[used, i, j])
+        f, power = periodogram(signals, 1.0 / self.period, window='hann', detrend='constant', axis=0)
         self.frequency = f[1:]
-        self.power.append(power[1:].reshape(len(f) - 1, 3, -1).mean(axis=2).T)
+        self.power.append(power[1:].mean(axis=2).T)
 
     def mean(self) -> tuple[Floats, Floats]:
         """(f,) frequencies and (3, f) powers."""

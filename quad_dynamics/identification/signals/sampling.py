@@ -32,6 +32,11 @@ _BAD = 0.01  # share of a filtered row in which a torque may be wrong
 _BAD_SPIKE = 1e-3  # the same for spikes, which are short and may be very high
 _SPIKE, _SPIKE_SHARE = 10.0, 0.2  # spike of a torque relative to its noise, and to its standard deviation
 _STOP = 2e-3  # a joint this close to the end of its range may touch it [rad or m]
+# Which rows are not used, for summary and report.
+UNUSED_ROWS = (
+    'rows near rest or of joints that hardly move, at a joint limit, with a saturated motor, near spikes of '
+    'the torque, or without a torque'
+)
 
 
 @dataclass

@@ -105,10 +105,7 @@ def unfaithful(replay: Replay | None, model: Model) -> list[str]:
     """
     if replay is None:
         return []
-    judged = np.isfinite(replay.position).all(axis=0)
-    if not judged.any():
-        return []
-    before, after = np.sqrt(np.mean(replay.position[:, judged] ** 2, axis=1))
+    before, after = replay.drift
     if after <= _FARTHER * before:
         return []
     unit = joint_units(model, 'mrad', 'mm')

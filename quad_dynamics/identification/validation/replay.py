@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.dynamics import hybrid_dynamics, mass_matrix
-from quad_dynamics.array_types import Floats
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.identification.equations.columns import JOINT_KINDS
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.solvers.solution import model_with
@@ -36,6 +36,7 @@ _AT_ONCE = 64  # windows that are simulated together
 _LEAST_USED = 0.5  # share of a joint's rows in a window that must be used
 _MOST_STEPS = 100  # between two rows of the log
 _FARTHEST = 1e3  # bound for diverging simulations [rad, rad/s]
+_SAME = 0.02  # relative change of a distance that does not count as worse
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +58,26 @@ class Replay:
     velocity: Floats
 
     @property
-    def closer(self) -> npt.NDArray[np.bool_]:
-        """(nj,) joints that are closer to the log after than before, in position and in velocity."""
-        return np.asarray(
-            (self.position[1] <= self.position[0]) & (self.velocity[1] <= self.velocity[0]), dtype=np.bool_
-        )
+    def judged(self) -> Bools:
+        """(nj,) joints that were simulated."""
+        return np.asarray(self.windows > 0, dtype=np.bool_)
+
+    @property
+    def farther(self) -> Bools:
+        """(2, nj) joints whose position or velocity is farther from the log after than before, by 2 %."""
+        distance = np.stack([self.position, self.velocity])
+        return np.asarray(distance[:, 1] > (1.0 + _SAME) * distance[:, 0], dtype=np.bool_)
+
+    @property
+    def closer(self) -> Bools:
+        """(nj,) joints of which position or velocity is closer to the log, and neither is farther."""
+        nearer = (self.position[1] < self.position[0]) | (self.velocity[1] < self.velocity[0])
+        return np.asarray(nearer & ~self.farther.any(axis=0), dtype=np.bool_)
+
+    @property
+    def drift(self) -> Floats:
+        """(2,) distance of positions before and after, RMS over the joints that were simulated."""
+        return np.asarray(np.sqrt(np.mean(self.position[:, self.judged] ** 2, axis=1)))
 
 
 def replay(equations: Equations, before: Floats, after: Floats, window: float = WINDOW) -> Replay | None:
@@ -74,7 +90,7 @@ def replay(equations: Equations, before: Floats, after: Floats, window: float = 
         window: length of a window [s].
 
     Returns:
-        None if the log has no segment of that length.
+        None if the log has no segment of that length in which enough rows of a joint are used.
     """
     columns = equations.columns
     nj = columns.model.nj

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from quad_dynamics.array_types import Floats
+from quad_dynamics.array_types import Bools, Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import first_noise
@@ -20,6 +20,10 @@ from quad_dynamics.identification.validation.offset_changes import offset_notes
 from quad_dynamics.identification.validation.replay import Replay, replay
 
 _NEGLIGIBLE = 1e-9  # directions with singular values below this fraction of the largest are not fitted
+# Rows for each fitted parameter that a floor needs. A fit to n rows with p parameters lowers the RMS error of
+# pure noise by a factor of sqrt(1 - p / n), which is 0.9 for five.
+_ROWS_PER_PARAMETER = 5.0
+_WITH_FLOOR = 0.9  # share of the rows that must have a floor for a pooled one
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +37,9 @@ class Errors:
         before: (rows,) RMS of measured minus predicted, with the original model including its friction.
         after: (rows,) the same with the solution.
         floor: (rows,) the same with a least-squares fit to these samples themselves: no parameters do much
-            better. If `after` is lower (the fit weights all rows together), its value.
-        samples: (rows,) number of used samples; those near rest, at a joint limit, and with a saturated motor
-            are not used.
+            better. If `after` is lower (the fit weights all rows together), its value. NaN if there are too
+            few samples for the number of parameters, which then fit their noise.
+        samples: (rows,) number of used samples; `sampling.UNUSED_ROWS` says which are not.
         total: number of all samples.
         every: (3, rows) RMS of the measurements, before and after, over all rows including unused ones; NaN
             for joints whose torque is unknown.
@@ -78,7 +82,8 @@ class Pooled:
     Attributes:
         name: 'all joints' or 'base force'.
         unit: of the errors; 'N m, N' if joints of both kinds are pooled as numbers.
-        rms: RMS errors before and after, and the floor.
+        rms: RMS errors before and after, and the floor; the latter is NaN if more than a tenth of the rows
+            has none.
         relative: the same relative to the RMS measured.
         left_out: share of unused rows.
         every: relative errors before and after over all rows, including unused ones.
@@ -104,8 +109,12 @@ def pooled(errors: Errors) -> Pooled:
         total = float(weight[known].sum())
         return float(np.sum(values[rows][known] ** 2 * weight[known])) / total if total else float('nan')
 
-    measured, *squares = (
-        mean(values, weights) for values in (errors.measured, errors.before, errors.after, errors.floor)
+    has_floor = np.where(np.isfinite(errors.floor[rows]), weights, 0.0)
+    if has_floor.sum() < _WITH_FLOOR * weights.sum():
+        has_floor = np.zeros(len(rows))
+    squares, measured = (
+        [mean(values, weight) for values, weight in zip(each, (weights, weights, has_floor), strict=True)]
+        for each in ((errors.before, errors.after, errors.floor), (errors.measured,) * 3)
     )
     every = [mean(values, np.ones(len(rows))) for values in errors.every]
     with np.errstate(divide='ignore', invalid='ignore'):
@@ -239,7 +248,8 @@ def torque_errors(equations: Equations, before: Floats, after: Floats) -> Errors
         raise ArgumentError('there are no samples to compute errors of; expected at least one')
     k = equations.rows
     sums, every, counts = np.zeros((4, k)), np.zeros((3, k)), np.zeros(k)
-    candidates = before, after, best_fit(_evenly(equations))
+    best = best_fit(_evenly(equations))
+    candidates = before, after, best.x
     for parts in zip(*(equations.residuals(x) for x in candidates), strict=True):
         rows = parts[0][0]
         use = equations.use(rows)
@@ -247,6 +257,7 @@ def torque_errors(equations: Equations, before: Floats, after: Floats) -> Errors
         squares = [_measured(equations, rows) ** 2, *(r**2 for _, r in parts)]
         sums += [np.sum(square * use, axis=0) for square in squares]
         every += [np.sum(square, axis=0) for square in squares[:3]]
+    sums[3, ~best.has_floor(counts)] = np.nan
     return _as_errors(equations, sums, counts, every)
 
 
@@ -293,12 +304,36 @@ def _measured(equations: Equations, rows: Floats) -> Floats:
     return values[:, : equations.rows]
 
 
-def best_fit(equations: Equations) -> Floats:
-    """(size,) least-squares fit to the samples themselves, closest to the model.
+@dataclass(frozen=True, eq=False)
+class BestFit:
+    """Least-squares fit to the samples themselves, closest to the model.
 
     It is not a solution, because it need not be physically consistent; no model of this form has smaller
     errors.
+
+    Attributes:
+        x: (size,) unknowns.
+        parameters: number of independent combinations of unknowns that the samples determine.
+        n: number of informative rows.
     """
+
+    x: Floats
+    parameters: int
+    n: int
+
+    def has_floor(self, counts: Floats) -> Bools:
+        """(rows,) whether the samples are enough for the number of parameters, so that errors are a floor.
+
+        Args:
+            counts: (rows,) number of used samples of each row.
+        """
+        informative = counts * self.n / max(float(counts.sum()), 1.0)
+        share = self.parameters / max(int(np.count_nonzero(counts)), 1)  # of each row
+        return np.asarray(informative >= _ROWS_PER_PARAMETER * share, dtype=np.bool_)
+
+
+def best_fit(equations: Equations) -> BestFit:
+    """Fit all unknowns to the samples, by least squares."""
     normal, prior = equations.accumulate()[0], equations.columns.prior
     scale = np.sqrt(np.maximum(np.diag(normal.YtY), 0.0))
     used = scale > 0.0
@@ -309,4 +344,4 @@ def best_fit(equations: Equations) -> Floats:
     keep = values > _NEGLIGIBLE * values[-1] if len(values) else values > 0.0
     x = prior.copy()
     x[used] += S * (vectors[:, keep] @ ((vectors[:, keep].T @ b) / values[keep]))
-    return x
+    return BestFit(x, int(keep.sum()), normal.n)
