@@ -44,7 +44,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     print_warnings(terminal, result)
     terminal.line(terminal.paint(f'Identification of {model.name} from {recordings_line(result)}', 'bold'))
     terminal.line(f'  {MEANINGS[result.equations.mode]}; {len(result.equations.samples)} samples')
-    print_signals(terminal, result.signals)
+    print_signals(terminal, result.signals, result.validation_signals)
     for note in model_notes(model):
         terminal.line('  ' + terminal.paint(f'model: {note}', 'yellow'))
     terminal.heading('Found')
@@ -77,9 +77,15 @@ def print_warnings(terminal: Terminal, result: Result) -> None:
         terminal.line(terminal.paint(f'warning: {line}', 'red'))
 
 
-def print_signals(terminal: Terminal, signals: SignalReport) -> None:
-    """Write how the recordings were processed; hashes are only in the files."""
-    for line in signals.text():
+def print_signals(terminal: Terminal, signals: SignalReport, validation: SignalReport | None = None) -> None:
+    """Write how the recordings were processed; hashes are only in the files.
+
+    Args:
+        terminal: to write to.
+        signals: of the recordings.
+        validation: of the validation recordings, if there are any.
+    """
+    for line in signals.text(validation):
         if not line.strip().startswith('sha256'):
             terminal.line(f'  {line}')
 

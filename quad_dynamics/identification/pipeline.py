@@ -65,8 +65,9 @@ class IdentifySettings:
         compare: whether to run all other methods too.
         hold_out: whether to hold out blocks for validation if there is no other recording.
         stribeck_velocity: of the Stribeck column [rad/s or m/s].
-        topics: of the recordings.
-        signals: filters and derivatives.
+        topics: of all recordings, including those of the validation.
+        signals: filters and derivatives, of all recordings. Cutoff and delays that are not given are found in
+            the training recordings, and used for those of the validation.
         solve: settings of the default method.
     """
 
@@ -89,7 +90,9 @@ class Result:
 
     Attributes:
         solution: the unknowns with their confidence intervals.
-        signals: how the recordings were processed.
+        signals: how the training recordings were processed.
+        validation_signals: how the validation recordings were processed, with the same filter and delays;
+            None without such recordings.
         equations: of the training data.
         noise: standard deviations of the rows.
         sources: name and SHA-256 of each training recording.
@@ -102,6 +105,7 @@ class Result:
 
     solution: Solution
     signals: SignalReport
+    validation_signals: SignalReport | None
     equations: Equations
     noise: Noise
     sources: tuple[tuple[str, str], ...]
@@ -125,7 +129,8 @@ def identify(
         paths: of the recordings.
         model: robot; its parameters are the prior.
         settings: of the identification.
-        validate_on: recordings of other motions; if empty, blocks are held out.
+        validate_on: recordings of other motions, reported in `Result.validation_signals`; if empty, blocks
+            are held out.
         progress: called with the name of the next stage.
 
     Raises:
@@ -155,13 +160,14 @@ def identify_sources(
     samples, report = job.prepare(logs, tell)
     few = job.hold_inertia_of_few(samples) if settings.hold_out and not others else ()
     hashes = [source.sha256 for source in sources]
-    other_samples, other_logs = None, None
+    other_samples, other_logs, other_report = None, None, None
     if others:
         what = 'reading what to validate on'
         tell(what)
         other_logs = Logs(others, model, settings.signals, lambda part: tell(f'{what}: {part}'))
         # The same filter and delays, so that errors are comparable.
-        other_samples, _ = other_logs.samples(report.cutoff, Delays(report.delay, report.force_delay))
+        delays = Delays(report.delay, report.force_delay)
+        other_samples, other_report = other_logs.samples(report.cutoff, delays)
         for other in others:
             refuse_repetition(samples, other_samples, model, other.name, (hashes, other.sha256))
     tell('solving')
@@ -177,6 +183,7 @@ def identify_sources(
     return Result(
         solution=solution,
         signals=report,
+        validation_signals=other_report,
         equations=equations,
         noise=equations.noise,
         sources=tuple((source.name, source.sha256) for source in sources),

@@ -95,7 +95,7 @@ class Signals:
     cutoff: float = 25.0
     sources: tuple[Any, ...] = ()
 
-    def text(self) -> list[str]:
+    def text(self, validation: Any = None) -> list[str]:
         return ['100 Hz, cutoff 25 Hz, delay 2.0 ms']
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,6 +117,7 @@ class HandMadeResult:
     equations: Equations
     validation: Validation | None
     signals: Signals = field(default_factory=Signals)
+    validation_signals: Any = None
     sources: tuple[tuple[str, str], ...] = (('walk_1', 'ab' * 32),)
     settings: Settings = field(default_factory=Settings)
     missing: tuple[str, ...] = ('FL_calf.Ixy <needs> a fast hip',)

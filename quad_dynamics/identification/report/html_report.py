@@ -148,7 +148,7 @@ def _content(result: Result) -> dict[str, Any]:
         'armature': _armature_table(solution),
         'legs': None if validation is None else _legs_table(validation),
         'missing': result.missing,
-        'signals': result.signals.text(),
+        'signals': result.signals.text(result.validation_signals),
         'choices': merged(solution.choices),
         'model_notes': model_notes(solution.columns.model),
         'compare': None
@@ -161,7 +161,7 @@ def _content(result: Result) -> dict[str, Any]:
         ),
         'unknowns': _unknowns_table(solution),
         'combinations': _combinations_table(solution),
-        'recordings': Table(('recording', 'SHA-256'), result.sources, wrapped=1),
+        'recordings': _recordings_table(result),
         'settings': yaml.safe_dump(
             plain(settings_data(result.settings)), sort_keys=False, default_flow_style=None
         ),
@@ -344,3 +344,10 @@ def _unknowns_table(solution: Solution) -> Table:
 def _combinations_table(solution: Solution) -> Table:
     rows = [(c.text, c.unit, number(c.prior), with_std(c.value, c.std)) for c in solution.combinations]
     return Table(('combination', 'unit', 'before', 'after ± std'), rows)
+
+
+def _recordings_table(result: Result) -> Table:
+    others = () if result.validation_signals is None else result.validation_signals.sources
+    rows = [(name, 'identification', sha256) for name, sha256 in result.sources]
+    rows += [(source.name, 'validation', source.sha256) for source in others]
+    return Table(('recording', 'used for', 'SHA-256'), rows, wrapped=2)

@@ -66,10 +66,10 @@ class SourceReport:
     rest: tuple[float, ...]
     counts: Counts
 
-    def text(self) -> list[str]:
-        """Human-readable lines."""
+    def text(self, before: str = '') -> list[str]:
+        """Human-readable lines; the first one begins with `before` and the name of the recording."""
         lines = [
-            f'{self.name}: {self.duration:.1f} s of joint states at {self.rate:.4g} Hz, '
+            f'{before}{self.name}: {self.duration:.1f} s of joint states at {self.rate:.4g} Hz, '
             f'{self.counts.samples} samples at {self.sample_rate:.4g} Hz in {self.counts.segments} '
             f'segment{"s" * (self.counts.segments != 1)}',
             f'  sha256 {self.sha256}',
@@ -225,10 +225,16 @@ class SignalReport:
     forces_measured: bool
     refused: tuple[RefusedCutoff, ...] = ()
 
-    def text(self) -> list[str]:
-        """Human-readable lines."""
+    def text(self, validation: SignalReport | None = None) -> list[str]:
+        """Human-readable lines.
+
+        Args:
+            validation: of the validation recordings, which pass the same filter; None without any.
+        """
         chosen = 'chosen' if self.automatic else 'given'
         lines = [line for source in self.sources for line in source.text()]
+        if validation is not None:
+            lines += [line for source in validation.sources for line in source.text('validation recording ')]
         lines.append(
             f'low-pass filter: Butterworth of order {self.order}, forwards and backwards, cutoff '
             f'{self.cutoff:.3g} Hz ({chosen})'
