@@ -81,7 +81,10 @@ def solved(model: Any, true: Any, rotor: Floats | None = None) -> Solution:
         std,
         x - 1.96 * std,
         x + 1.96 * std,
-        (Combination('a.m + 2.00 b.m', 3.0, 2.5, 0.01, 'kg'),),
+        (
+            Combination('a.m + 2.00 b.m', 3.0, 2.5, 0.01, 'kg', True),
+            Combination('c.m - 1.00 b.m', 1.0, 1.5, 0.8, 'kg', False),
+        ),
         condition=42.0,
         prior_weight=1e-3,
         choices=('viscous and Coulomb friction: the folds do not ask for more',),

@@ -182,6 +182,15 @@ def test_an_unknown_that_no_data_touch_stays_and_is_not_identified() -> None:
     assert any(re.match(r'FL_hip_joint \(it moved by 0 rad\) stood still', word) for word in words)
 
 
+def test_combinations_are_determined_by_the_criterion_of_unknowns() -> None:
+    """A combination that is a single unknown counts as this unknown does."""
+    solution, _, _, _ = identify('mini_cheetah_leg', 3, seconds=5.0, extra={'offset': 0.1})
+    single = {each.text: each.identified for each in solution.combinations if ' ' not in each.text}
+    unknowns = dict(zip(solution.columns.names, solution.identified, strict=True))
+    assert single == {name: unknowns[name] for name in single}
+    assert set(single.values()) == {False, True}
+
+
 # ---------------------------------------------------------------- choices
 
 

@@ -232,7 +232,8 @@ def test_parameters_file_has_everything() -> None:
     assert read['model']['mode'] == 'forces'
     assert read['consistent_bodies'] == {'good': 13, 'all': 13}
     assert len(read['validation']['rms_errors']) == 14
-    assert read['combinations'][0]['text'] == 'a.m + 2.00 b.m'
+    assert [item['text'] for item in read['combinations']] == ['a.m + 2.00 b.m', 'c.m - 1.00 b.m']
+    assert [item['identified'] for item in read['combinations']] == [True, False]
     change = solution.x[0] - solution.columns.prior[0]
     assert read['added_to_base']['mass'] == pytest.approx(change)
 

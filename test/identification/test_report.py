@@ -132,6 +132,7 @@ def test_it_has_everything(page: str) -> None:
         'cutoff 25 Hz',
         'viscous and Coulomb friction: the folds do not ask for more',
         'a.m + 2.00 b.m',
+        '1 of 2 independent combinations',
         'consistent',
         'ab' * 32,
         'Simulated beside the log',
@@ -140,6 +141,7 @@ def test_it_has_everything(page: str) -> None:
     ):
         assert words in text, words
     assert page.count('<svg') == 7
+    assert 'c.m - 1.00 b.m' not in text  # the data do not determine it
 
 
 def test_without_validation_and_with_nothing_free() -> None:
@@ -414,6 +416,7 @@ def test_summary() -> None:
     assert re.search(r'FL_hip_joint +0\.0100 -> 0\.0\d+ ± 0\.\d+ +0\.200 -> ', text)
     assert re.search(r'all joints: [\d.]+ -> [\d.]+ N m \([\d.]+ % -> [\d.]+ %\); the floor is [\d.]+', text)
     assert '12 of 12 joints are closer' in text
+    assert 'of them, and 1 of 2 independent combinations (condition 42.0)' in text
     assert 'FL_calf.Ixy <needs> a fast hip' in text
     assert 'ols' in text
 

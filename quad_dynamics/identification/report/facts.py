@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quad_dynamics.identification.solvers.pseudo_inertia import pseudo_inertia
-from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.solvers.solution import Combination, Solution
 from quad_dynamics.identification.validation.validation import BandErrors, Pooled, Validation, pooled
 from quad_dynamics.model.leg_kinematics import contact_ball
 from quad_dynamics.model.model import Model
@@ -74,6 +74,11 @@ def counts(solution: Solution) -> tuple[int, int, int]:
     """Numbers of identified unknowns, of free unknowns, and of all."""
     free = solution.free
     return int((solution.identified & free).sum()), int(free.sum()), len(free)
+
+
+def identified_combinations(solution: Solution) -> list[Combination]:
+    """The base parameters that the data determine."""
+    return [each for each in solution.combinations if each.identified]
 
 
 def merged(lines: Sequence[str]) -> list[str]:

@@ -24,6 +24,7 @@ from quad_dynamics.identification.report.facts import (
     counts,
     doubts,
     headline_warnings,
+    identified_combinations,
     mass_name,
     merged,
     model_notes,
@@ -161,6 +162,7 @@ def _content(result: Result) -> dict[str, Any]:
         ),
         'unknowns': _unknowns_table(solution),
         'combinations': _combinations_table(solution),
+        'independent': len(solution.combinations),
         'recordings': _recordings_table(result),
         'settings': yaml.safe_dump(
             plain(settings_data(result.settings)), sort_keys=False, default_flow_style=None
@@ -342,7 +344,8 @@ def _unknowns_table(solution: Solution) -> Table:
 
 
 def _combinations_table(solution: Solution) -> Table:
-    rows = [(c.text, c.unit, number(c.prior), with_std(c.value, c.std)) for c in solution.combinations]
+    found = identified_combinations(solution)
+    rows = [(c.text, c.unit, number(c.prior), with_std(c.value, c.std)) for c in found]
     return Table(('combination', 'unit', 'before', 'after ± std'), rows)
 
 

@@ -58,7 +58,14 @@ def parameters_text(result: Result) -> str:
         'unknowns': [_unknown(solution, i) for i in range(solution.columns.size)],
         'armatures': [_armature(each) for each in armatures(solution)],
         'combinations': [
-            {'text': c.text, 'unit': c.unit, 'prior': c.prior, 'value': c.value, 'std': c.std}
+            {
+                'text': c.text,
+                'unit': c.unit,
+                'prior': c.prior,
+                'value': c.value,
+                'identified': c.identified,
+                'std': c.std,
+            }
             for c in solution.combinations
         ],
         'not_identified': list(result.missing),
