@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from quad_dynamics.identification.signals.signal_report import SignalReport
 
 _MOST_UNKNOWN = 8  # sentences of what cannot be identified that are shown
+_MOST_NAMES = 4  # names of a list that are shown
 
 
 def print_summary(terminal: Terminal, result: Result) -> None:
@@ -60,7 +63,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     if solution.choices:
         terminal.heading('Chosen')
         for choice in merged(solution.choices):
-            terminal.line(f'  - {choice}')
+            terminal.line(f'  - {shortened(choice, model.joint_names)}')
     if result.missing:
         terminal.heading('Not identifiable from these recordings')
         for line in result.missing[:_MOST_UNKNOWN]:
@@ -90,6 +93,17 @@ def print_signals(terminal: Terminal, signals: SignalReport, validation: SignalR
             terminal.line(f'  {line}')
 
 
+def shortened(line: str, names: Sequence[str]) -> str:
+    """A line in which only the first few of long lists of joints are named; files have all of them."""
+    name = '|'.join(sorted(map(re.escape, names), key=len, reverse=True))
+
+    def cut(found: re.Match[str]) -> str:
+        listed = found[0].split(', ')
+        return f'{", ".join(listed[:_MOST_NAMES])} and {len(listed) - _MOST_NAMES} more'
+
+    return re.sub(rf'(?:(?:{name}), ){{{_MOST_NAMES},}}(?:{name})', cut, line) if names else line
+
+
 def _print_joints(terminal: Terminal, solution: Solution) -> None:
     columns = solution.columns
     kinds = [kind for kind in JOINT_KINDS if solution.free[columns.slices[kind]].any()]
@@ -104,9 +118,8 @@ def _print_joints(terminal: Terminal, solution: Solution) -> None:
         cells = [name]
         for kind in kinds:
             i, n = columns.slices[kind].start + j, float(scale_of(solution, kind)[j])
-            cells.append(
-                f'{number(n * columns.prior[i], 3)} -> {with_std(n * solution.x[i], n * solution.std[i])}'
-            )
+            before, after = number(n * columns.prior[i], 3), with_std(n * solution.x[i], n * solution.std[i])
+            cells.append(f'{before} -> {after}' if solution.free[i] else f'{before} (held)')
         rows.append(cells)
     terminal.table(('joint', *shown), rows)
     if 'rotor' in kinds:

@@ -23,7 +23,7 @@ from reference_pinocchio import robots_folder
 from report_pages import cut_text, empty_panels, panels_of, report_browser, wide_tables
 from simple_robots import inertial, joint
 
-from quad_dynamics.cli.identify_summary import print_summary
+from quad_dynamics.cli.identify_summary import print_summary, shortened
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.identification.baselines.compare import compare
@@ -47,6 +47,7 @@ from quad_dynamics.identification.report.pictures import _joints_caption
 from quad_dynamics.identification.report.plots import draw_torques, save_residuals
 from quad_dynamics.identification.report.traces import Traces, gather_traces
 from quad_dynamics.identification.solvers.freedom import make_freedom
+from quad_dynamics.identification.solvers.loose_friction import words_of_loose
 from quad_dynamics.identification.validation.held_out import HELD_OUT, hold_out
 from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, validate
 
@@ -419,6 +420,37 @@ def test_summary() -> None:
     assert 'of them, and 1 of 2 independent combinations (condition 42.0)' in text
     assert 'FL_calf.Ixy <needs> a fast hip' in text
     assert 'ols' in text
+
+
+@pytest.mark.usefixtures('no_pictures')
+def test_joints_that_are_held_are_named() -> None:
+    """All of them in the files, the first few on the terminal, where their values are no estimates."""
+    result = robots.result_of('mini_cheetah')
+    solution = result.solution
+    viscous, joints = solution.columns.slices['viscous'], solution.columns.model.joint_names
+    free, x = solution.free.copy(), solution.x.copy()
+    held = range(viscous.start, viscous.start + 8)
+    free[held], x[held] = False, solution.columns.prior[held]
+    choices = tuple(words_of_loose(solution.columns, held))
+    result = dataclasses.replace(
+        result, solution=dataclasses.replace(solution, free=free, x=x, choices=choices)
+    )
+    text, named = summary_of(result), f'viscous friction of {", ".join(joints[:8])}: held, '
+    assert re.search(r'FL_hip_joint +0\.0100 \(held\) +0\.200 -> ', text)
+    assert f'viscous friction of {", ".join(joints[:4])} and 4 more: held, ' in text
+    assert named in Page(report_text(result)).text
+    assert yaml.safe_load(parameters_text(result))['model']['choices'][0].startswith(named)
+
+
+def test_short_lists_of_names_are_unchanged() -> None:
+    names = ['j1', 'j10', 'j2', 'j3', 'j4']
+    for line in ('offset of j1, j10, j2, j3: held, for', 'j1 (2 rad), j10 (1 rad), j2 (3 rad), j3, j4', ''):
+        assert shortened(line, names) == line
+    assert (
+        shortened('offset of j10, j1, j2, j3, j4: held', names)
+        == 'offset of j10, j1, j2, j3 and 1 more: held'
+    )
+    assert shortened('nothing', []) == 'nothing'
 
 
 @pytest.mark.usefixtures('no_pictures')
