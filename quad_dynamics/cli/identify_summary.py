@@ -12,6 +12,7 @@ import numpy as np
 
 from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS, joint_units
 from quad_dynamics.identification.equations.modes import MEANINGS
+from quad_dynamics.identification.number_text import number, percent, with_std
 from quad_dynamics.identification.report.armature import gear_note, scale_of, unit_of
 from quad_dynamics.identification.report.facts import (
     band_line,
@@ -20,11 +21,8 @@ from quad_dynamics.identification.report.facts import (
     headline_warnings,
     merged,
     model_notes,
-    number,
-    percent,
     same_as,
     short_names,
-    with_std,
 )
 from quad_dynamics.identification.report.summary import found_lines, recordings_line
 from quad_dynamics.identification.solvers.solution import Solution

@@ -188,7 +188,7 @@ def identify_sources(
         noise=equations.noise,
         sources=tuple((source.name, source.sha256) for source in sources),
         validation=checked,
-        missing=tuple(what_is_missing(solution, samples)),
+        missing=tuple(what_is_missing(solution, samples, job.mode)),
         comparison=comparison,
         settings=settings,
         warnings=(

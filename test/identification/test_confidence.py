@@ -178,7 +178,7 @@ def test_an_unknown_that_no_data_touch_stays_and_is_not_identified() -> None:
         )
         assert not solution.identified[k]
         assert solution.std[k] > 0.0
-    words = what_is_missing(solution, still)
+    words = what_is_missing(solution, still, 'fixed')
     assert any(re.match(r'FL_hip_joint \(it moved by 0 rad\) stood still', word) for word in words)
 
 
@@ -263,8 +263,13 @@ def test_what_is_missing_names_the_motion_that_would_help() -> None:
     solution = solve(
         equations.accumulate(5), equations, columns, make_freedom(columns, ['inertia', 'friction'])
     )
-    text = '\n'.join(what_is_missing(solution, level))
+    text = '\n'.join(what_is_missing(solution, level, 'forces'))
     assert 'roll and pitch it' in text
     assert 'viscous friction of FL_hip_joint (' in text
     assert text.count('viscous friction of') == text.count('swing faster') == 1  # all joints in one sentence
     assert 'not determined one by one' in text
+    assert re.search(r'FL_hip \((all|m.*?)\)', text)  # never its name alone
+    assert 'the torques of the joints' not in text
+    text = '\n'.join(what_is_missing(solution, level, 'base'))
+    assert 'friction and torque offsets of all joints: no force on the base depends on them' in text
+    assert text.count('friction') == 1  # nothing else is said of what these equations cannot see

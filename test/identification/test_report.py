@@ -29,6 +29,7 @@ from quad_dynamics.errors import ModelWarning
 from quad_dynamics.identification.baselines.compare import compare
 from quad_dynamics.identification.equations.columns import joint_units, make_columns
 from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.number_text import number, percent, with_std
 from quad_dynamics.identification.report.armature import unit_of
 from quad_dynamics.identification.report.facts import (
     added_mass,
@@ -36,9 +37,6 @@ from quad_dynamics.identification.report.facts import (
     headline_warnings,
     merged,
     model_notes,
-    number,
-    percent,
-    with_std,
 )
 from quad_dynamics.identification.report.html_report import _replay_table, errors_table, report_text
 from quad_dynamics.identification.report.parameter_plots import _ellipsoids
@@ -133,7 +131,7 @@ def test_it_has_everything(page: str) -> None:
         'cutoff 25 Hz',
         'viscous and Coulomb friction: the folds do not ask for more',
         'a.m + 2.00 b.m',
-        '1 of 2 independent combinations',
+        'Combinations that the data determine: 1 of 2 independent ones',
         'consistent',
         'ab' * 32,
         'Simulated beside the log',
@@ -200,8 +198,8 @@ def test_texts_fit_the_robot() -> None:
     ('kinds', 'expected'),
     [
         (('viscous', 'coulomb'), 'Friction. Bars'),
-        (('rotor',), 'Rotors. Bars'),
-        (('coulomb', 'offset', 'rotor'), 'Friction, offsets and rotors. Bars'),
+        (('rotor',), 'Armatures. Bars'),
+        (('coulomb', 'offset', 'rotor'), 'Friction, offsets and armatures. Bars'),
     ],
 )
 def test_caption_names_what_is_shown(kinds: tuple[str, ...], expected: str) -> None:
@@ -637,7 +635,7 @@ def test_one_figure_everywhere() -> None:
     before = pooled(result.validation.errors).relative[0]
     assert compared.rows[0][compared.head.index('all joints [%]')] == f'{100 * before:.2f}'
     assert f'N m ({percent(before)} -> ' in summary_of(result)
-    assert f'{percent(before)} → ' in Page(report_text(result)).text
+    assert f'{percent(before)} -> ' in Page(report_text(result)).text
     saved = yaml.safe_load(parameters_text(result))['validation']['pooled']
     assert saved['relative_before'] == pytest.approx(before)
 

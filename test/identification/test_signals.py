@@ -18,6 +18,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import first_noise
+from quad_dynamics.identification.number_text import percent
 from quad_dynamics.identification.recordings.recording import open_source
 from quad_dynamics.identification.signals.agreement import filtered_pairs, lagged_sums
 from quad_dynamics.identification.signals.filters import HALF, LowPass, blend, derivative, noise_level
@@ -464,6 +465,8 @@ def test_joints_at_rest_and_at_their_limits_do_not_count(tmp_path: Path) -> None
     assert np.isfinite(limit) == (not use[np.abs(time - 12.025) < reach, 0].any())
     # What counts obeys the law of friction: the filtered sign is as good as the filtered torque.
     model = truth.model
+    share = float(report.sources[0].counts.resting[1]) / len(samples)
+    assert f'rows do not count, {percent(share)} of joint2' in '\n'.join(report.text())
     r, used = residuals(samples, model, 'fixed')
     assert np.abs(r * used)[np.abs(time - 12.025) > 0.5].max() < 0.08
 

@@ -16,6 +16,7 @@ import yaml
 from quad_dynamics import __version__
 from quad_dynamics.identification.equations.columns import joint_units
 from quad_dynamics.identification.equations.modes import MEANINGS
+from quad_dynamics.identification.number_text import number, percent, with_std
 from quad_dynamics.identification.report.armature import armatures, gear_note
 from quad_dynamics.identification.report.facts import (
     added_mass,
@@ -28,11 +29,8 @@ from quad_dynamics.identification.report.facts import (
     mass_name,
     merged,
     model_notes,
-    number,
-    percent,
     same_as,
     short_names,
-    with_std,
 )
 from quad_dynamics.identification.report.parameters_file import plain, settings_data
 from quad_dynamics.identification.report.pictures import Picture, make_pictures, shown_on
@@ -183,10 +181,10 @@ def _cards(result: Result) -> list[Card]:
         cards.append(
             Card(
                 'Error of the base force' if whole.name == 'base force' else f'Torque error, {whole.name}',
-                f'{percent(before)} → {percent(after)}',
+                f'{percent(before)} -> {percent(after)}',
                 f'of the RMS measured, on {short_names(validation.on)}; floor {percent(floor)}; '
-                f'over all rows {percent(whole.every[0])} → {percent(whole.every[1])}'
-                + (f'; {band_line(band)}'.replace('->', '→') if band is not None else ''),
+                f'over all rows {percent(whole.every[0])} -> {percent(whole.every[1])}'
+                + (f'; {band_line(band)}' if band is not None else ''),
             )
         )
     mass_before, mass_after = solution.moving_masses
@@ -198,7 +196,7 @@ def _cards(result: Result) -> list[Card]:
     cards.append(
         Card(
             mass_name(solution).capitalize(),
-            f'{number(mass_before)} → {number(mass_after)} kg',
+            f'{number(mass_before)} -> {number(mass_after)} kg',
             where or 'links and their rotors',
         )
     )

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quad_dynamics.identification.number_text import number, with_std
 from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
     counts,
     identified_combinations,
     mass_name,
-    number,
     short_names,
-    with_std,
 )
 from quad_dynamics.identification.solvers.solution import Solution
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from quad_dynamics.identification.number_text import percent
 from quad_dynamics.identification.signals.clock import ClockCheck
 from quad_dynamics.identification.signals.delay import Delay
 from quad_dynamics.identification.signals.sampling import Counts
@@ -112,8 +113,8 @@ class SourceReport:
             if np.any(share > 0.005 * n):
                 worst = int(np.argmax(share))
                 lines.append(
-                    f'  {name}: {100 * float(np.mean(share)) / n:.0f} % of the rows do not count, '
-                    f'{100 * float(share[worst]) / n:.0f} % of {self.joint_names[worst]}'
+                    f'  {name}: {percent(float(np.mean(share)) / n)} of the rows do not count, '
+                    f'{percent(float(share[worst]) / n)} of {self.joint_names[worst]}'
                 )
         if np.any(self.counts.stopped > 0):
             stops = [self.joint_names[i] for i in np.flatnonzero(self.counts.stopped)]
