@@ -142,7 +142,7 @@ def _print(terminal: Terminal, shown: Demo, robot: str, arguments: argparse.Name
 
 
 def _row(one: Finding) -> tuple[str, ...]:
-    from quad_dynamics.identification.report.facts import number
+    from quad_dynamics.identification.number_text import number
 
     digits = 1 if one.unit == 'mm' else 4
     texts = [f'{x:.{digits}f}' for x in (one.hidden, one.found, one.low, one.high)]

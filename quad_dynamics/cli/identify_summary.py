@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quad_dynamics.identification.equations.columns import INERTIAL, JOINT_KINDS, joint_units
 from quad_dynamics.identification.equations.modes import MEANINGS
+from quad_dynamics.identification.number_text import number, percent, with_std
 from quad_dynamics.identification.report.armature import gear_note, scale_of, unit_of
 from quad_dynamics.identification.report.facts import (
     band_line,
@@ -20,11 +23,8 @@ from quad_dynamics.identification.report.facts import (
     merged,
     model_notes,
     not_simulated,
-    number,
-    percent,
     same_as,
     short_names,
-    with_std,
 )
 from quad_dynamics.identification.report.summary import found_lines, recordings_line
 from quad_dynamics.identification.signals.sampling import UNUSED_ROWS
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from quad_dynamics.identification.signals.signal_report import SignalReport
 
 _MOST_UNKNOWN = 8  # sentences of what cannot be identified that are shown
+_MOST_NAMES = 4  # names of a list that are shown
 
 
 def print_summary(terminal: Terminal, result: Result) -> None:
@@ -47,7 +48,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     print_warnings(terminal, result)
     terminal.line(terminal.paint(f'Identification of {model.name} from {recordings_line(result)}', 'bold'))
     terminal.line(f'  {MEANINGS[result.equations.mode]}; {len(result.equations.samples)} samples')
-    print_signals(terminal, result.signals)
+    print_signals(terminal, result.signals, result.validation_signals)
     for note in model_notes(model):
         terminal.line('  ' + terminal.paint(f'model: {note}', 'yellow'))
     terminal.heading('Found')
@@ -63,7 +64,7 @@ def print_summary(terminal: Terminal, result: Result) -> None:
     if solution.choices:
         terminal.heading('Chosen')
         for choice in merged(solution.choices):
-            terminal.line(f'  - {choice}')
+            terminal.line(f'  - {shortened(choice, model.joint_names)}')
     if result.missing:
         terminal.heading('Not identifiable from these recordings')
         for line in result.missing[:_MOST_UNKNOWN]:
@@ -80,11 +81,28 @@ def print_warnings(terminal: Terminal, result: Result) -> None:
         terminal.line(terminal.paint(f'warning: {line}', 'red'))
 
 
-def print_signals(terminal: Terminal, signals: SignalReport) -> None:
-    """Write how the recordings were processed; hashes are only in the files."""
-    for line in signals.text():
+def print_signals(terminal: Terminal, signals: SignalReport, validation: SignalReport | None = None) -> None:
+    """Write how the recordings were processed; hashes are only in the files.
+
+    Args:
+        terminal: to write to.
+        signals: of the recordings.
+        validation: of the validation recordings, if there are any.
+    """
+    for line in signals.text(validation):
         if not line.strip().startswith('sha256'):
             terminal.line(f'  {line}')
+
+
+def shortened(line: str, names: Sequence[str]) -> str:
+    """A line in which only the first few of long lists of joints are named; files have all of them."""
+    name = '|'.join(sorted(map(re.escape, names), key=len, reverse=True))
+
+    def cut(found: re.Match[str]) -> str:
+        listed = found[0].split(', ')
+        return f'{", ".join(listed[:_MOST_NAMES])} and {len(listed) - _MOST_NAMES} more'
+
+    return re.sub(rf'(?:(?:{name}), ){{{_MOST_NAMES},}}(?:{name})', cut, line) if names else line
 
 
 def _print_joints(terminal: Terminal, solution: Solution) -> None:
@@ -101,9 +119,8 @@ def _print_joints(terminal: Terminal, solution: Solution) -> None:
         cells = [name]
         for kind in kinds:
             i, n = columns.slices[kind].start + j, float(scale_of(solution, kind)[j])
-            cells.append(
-                f'{number(n * columns.prior[i], 3)} -> {with_std(n * solution.x[i], n * solution.std[i])}'
-            )
+            before, after = number(n * columns.prior[i], 3), with_std(n * solution.x[i], n * solution.std[i])
+            cells.append(f'{before} -> {after}' if solution.free[i] else f'{before} (held)')
         rows.append(cells)
     terminal.table(('joint', *shown), rows)
     if 'rotor' in kinds:

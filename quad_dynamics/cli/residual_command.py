@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the table and draw the plot."""
     from quad_dynamics.cli.identify_summary import print_errors, print_signals
-    from quad_dynamics.identification.report.facts import floor_text, model_notes, percent
+    from quad_dynamics.identification.number_text import percent
+    from quad_dynamics.identification.report.facts import floor_text, model_notes
     from quad_dynamics.identification.report.plots import save_residuals
     from quad_dynamics.identification.report.traces import gather_traces
     from quad_dynamics.identification.signals.sampling import UNUSED_ROWS

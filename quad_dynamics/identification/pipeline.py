@@ -14,14 +14,14 @@ from quad_dynamics.identification.blas_threads import single_threaded_blas
 from quad_dynamics.identification.cutoff_choice import lower_cutoff
 from quad_dynamics.identification.equations.columns import Columns, make_columns
 from quad_dynamics.identification.equations.equations import Equations
-from quad_dynamics.identification.equations.modes import AUTO, choose_mode
+from quad_dynamics.identification.equations.modes import AUTO, choose_mode, needs_forces
 from quad_dynamics.identification.equations.noise import Noise, first_noise, fit_noise
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.equations.torque_checks import refuse_other_torques
 from quad_dynamics.identification.recordings.recording import Source, open_source
 from quad_dynamics.identification.recordings.topics import Topics
 from quad_dynamics.identification.signals.delay import Delays
-from quad_dynamics.identification.signals.signal_report import SignalReport
+from quad_dynamics.identification.signals.signal_report import SignalReport, SourceReport
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.signals import Logs
 from quad_dynamics.identification.solvers.first_fit import first_fit
@@ -65,8 +65,9 @@ class IdentifySettings:
         compare: whether to run all other methods too.
         hold_out: whether to hold out blocks for validation if there is no other recording.
         stribeck_velocity: of the Stribeck column [rad/s or m/s].
-        topics: of the recordings.
-        signals: filters and derivatives.
+        topics: of all recordings, including those of the validation.
+        signals: filters and derivatives, of all recordings. Cutoff and delays that are not given are found in
+            the training recordings, and used for those of the validation.
         solve: settings of the default method.
     """
 
@@ -89,7 +90,9 @@ class Result:
 
     Attributes:
         solution: the unknowns with their confidence intervals.
-        signals: how the recordings were processed.
+        signals: how the training recordings were processed.
+        validation_signals: how the validation recordings were processed, with the same filter and delays;
+            None without such recordings.
         equations: of the training data.
         noise: standard deviations of the rows.
         sources: name and SHA-256 of each training recording.
@@ -102,6 +105,7 @@ class Result:
 
     solution: Solution
     signals: SignalReport
+    validation_signals: SignalReport | None
     equations: Equations
     noise: Noise
     sources: tuple[tuple[str, str], ...]
@@ -125,7 +129,8 @@ def identify(
         paths: of the recordings.
         model: robot; its parameters are the prior.
         settings: of the identification.
-        validate_on: recordings of other motions; if empty, blocks are held out.
+        validate_on: recordings of other motions, reported in `Result.validation_signals`; if empty, blocks
+            are held out.
         progress: called with the name of the next stage.
 
     Raises:
@@ -155,19 +160,25 @@ def identify_sources(
     samples, report = job.prepare(logs, tell)
     few = job.hold_inertia_of_few(samples) if settings.hold_out and not others else ()
     hashes = [source.sha256 for source in sources]
-    other_samples, other_logs = None, None
+    other_samples, other_logs, other_report = None, None, None
     if others:
         what = 'reading what to validate on'
         tell(what)
         other_logs = Logs(others, model, settings.signals, lambda part: tell(f'{what}: {part}'))
+        if needs_forces(job.mode) and not other_logs.forces_measured:
+            raise ArgumentError(
+                f'{_names(others)}: contains no foot forces, which the fit uses (mode {job.mode}); expected '
+                'foot forces in all recordings, or --mode projection'
+            )
         # The same filter and delays, so that errors are comparable.
-        other_samples, _ = other_logs.samples(report.cutoff, Delays(report.delay, report.force_delay))
+        delays = Delays(report.delay, report.force_delay)
+        other_samples, other_report = other_logs.samples(report.cutoff, delays)
         for other in others:
             refuse_repetition(samples, other_samples, model, other.name, (hashes, other.sha256))
     tell('solving')
     equations, solution = job.fit(samples)
     tell('validating')
-    checked = job.check(samples, solution, other_samples, ', '.join(other.name for other in others))
+    checked = job.check(samples, solution, other_samples, _names(others))
     if checked is not None:
         checked = replace(checked, band=motion_band(checked, other_logs or logs, report))
     comparison = None
@@ -177,11 +188,12 @@ def identify_sources(
     return Result(
         solution=solution,
         signals=report,
+        validation_signals=other_report,
         equations=equations,
         noise=equations.noise,
         sources=tuple((source.name, source.sha256) for source in sources),
         validation=checked,
-        missing=tuple(what_is_missing(solution, samples)),
+        missing=tuple(what_is_missing(solution, samples, job.mode)),
         comparison=comparison,
         settings=settings,
         warnings=(
@@ -204,6 +216,10 @@ def _uncompared(settings: IdentifySettings, comparison: Comparison | None, sampl
         f'{samples} samples are too few to compare methods without another recording ({LEAST_SAMPLES}): '
         'there is no table of methods. Record for longer, or give --validate'
     ]
+
+
+def _names(sources: Sequence[Source] | Sequence[SourceReport]) -> str:
+    return ', '.join(source.name for source in sources)
 
 
 def _silent(text: str) -> None:
@@ -251,7 +267,7 @@ class _Job:
         """Choose the mode of the equations, and reject torques with the opposite sign or another unit."""
         self.mode = choose_mode(self.columns.model, self.settings.mode, report.forces_measured)
         noise = first_noise(self.columns, self.mode == 'projection')
-        names = ', '.join(source.name for source in report.sources)
+        names = _names(report.sources)
         friction = friction_scales(self.columns)[self.columns.slices['coulomb']]
         refuse_other_torques(Equations(samples, self.columns, self.mode, noise), names, friction)
 

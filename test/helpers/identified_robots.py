@@ -81,7 +81,10 @@ def solved(model: Any, true: Any, rotor: Floats | None = None) -> Solution:
         std,
         x - 1.96 * std,
         x + 1.96 * std,
-        (Combination('a.m + 2.00 b.m', 3.0, 2.5, 0.01, 'kg'),),
+        (
+            Combination('a.m + 2.00 b.m', 3.0, 2.5, 0.01, 'kg', True),
+            Combination('c.m - 1.00 b.m', 1.0, 1.5, 0.8, 'kg', False),
+        ),
         condition=42.0,
         prior_weight=1e-3,
         choices=('viscous and Coulomb friction: the folds do not ask for more',),
@@ -95,7 +98,7 @@ class Signals:
     cutoff: float = 25.0
     sources: tuple[Any, ...] = ()
 
-    def text(self) -> list[str]:
+    def text(self, validation: Any = None) -> list[str]:
         return ['100 Hz, cutoff 25 Hz, delay 2.0 ms']
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,6 +120,7 @@ class HandMadeResult:
     equations: Equations
     validation: Validation | None
     signals: Signals = field(default_factory=Signals)
+    validation_signals: Any = None
     sources: tuple[tuple[str, str], ...] = (('walk_1', 'ab' * 32),)
     settings: Settings = field(default_factory=Settings)
     missing: tuple[str, ...] = ('FL_calf.Ixy <needs> a fast hip',)

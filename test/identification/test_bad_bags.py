@@ -22,6 +22,7 @@ from quad_dynamics.bags.topics import Topic
 from quad_dynamics.bags.writers import BagWriter
 from quad_dynamics.cli.recording_options import add_recording_options, read_topics
 from quad_dynamics.errors import ArgumentError
+from quad_dynamics.identification.pipeline import identify
 from quad_dynamics.identification.recordings.recording import open_source
 from quad_dynamics.identification.recordings.topics import Topics
 from quad_dynamics.identification.signals.even_log import read_log
@@ -554,6 +555,15 @@ def test_an_imu_with_errors_is_fine(tmp_path: Path, sway: Truth, size: float) ->
     imu[:, 7:] += 0.3 * rng.normal(size=(len(imu), 3)) + 0.1
     path = table(tmp_path / 'log.npz', sway, imu=imu)
     read_log(open_source(path, sway.model), sway.model, SignalSettings(base='imu'), None)
+
+
+def test_a_validation_recording_without_the_foot_forces_of_the_fit(tmp_path: Path, sway: Truth) -> None:
+    measured = table(tmp_path / 'forces.npz', sway, force=sway.force)
+    other = quadruped_truth(duration=6.0, rate=200.0, seed=5)
+    bare = table(tmp_path / 'bare.npz', other)
+    message = r'bare\.npz: contains no foot forces, which the fit uses \(mode forces\).*or --mode projection'
+    with pytest.raises(ArgumentError, match=message):
+        identify([measured], sway.model, validate_on=[bare])
 
 
 # ---------------------------------------------------------------- topics that were named

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import identification_worlds as worlds
@@ -15,10 +16,16 @@ from identification_data import Levels, changed, equations_of, make_samples, rob
 
 from quad_dynamics.cli.identify_summary import print_summary
 from quad_dynamics.cli.terminal import Terminal
-from quad_dynamics.identification.baselines.compare import Comparison, compare, distance_to, methods_for
+from quad_dynamics.identification.baselines.compare import (
+    Comparison,
+    _cells,
+    compare,
+    distance_to,
+    methods_for,
+)
 from quad_dynamics.identification.equations.columns import make_columns
+from quad_dynamics.identification.number_text import number
 from quad_dynamics.identification.pipeline import IdentifySettings, identify
-from quad_dynamics.identification.report.facts import number
 from quad_dynamics.identification.report.html_report import errors_table
 from quad_dynamics.identification.report.parameters_file import parameters_text
 from quad_dynamics.identification.solvers.freedom import make_freedom
@@ -124,7 +131,7 @@ def test_first_rows_are_the_errors_of_the_validation(tmp_path: Path) -> None:
     whole = pooled(result.validation.errors)
     cells = dict(zip(result.comparison.head, result.comparison.rows[1], strict=True))
     saved = yaml.safe_load(parameters_text(result))['validation']['pooled']
-    assert cells['all joints [N m]'] == f'{saved["after"]:.4g}' == f'{whole.rms[1]:.4g}'
+    assert cells['all joints [N m]'] == number(saved['after']) == number(whole.rms[1])
     assert cells['all joints [%]'] == f'{100.0 * saved["relative_after"]:.2f}'
     stream = io.StringIO()
     print_summary(Terminal(stream), result)
@@ -157,6 +164,19 @@ def test_bias_is_fitted_as_in_the_validation(free: tuple[str, ...]) -> None:
     solution = compared.outcomes[1].solution
     assert solution is not None
     assert_first_rows(compared, validate(validate_on, solution, 'walk_2'))
+
+
+def test_trailing_zeros_are_kept() -> None:
+    """2.100 below 2.101, not 2.1."""
+    model = robot('two_link_arm')
+    columns = make_columns(model)
+    samples, _ = make_samples(model, seed=3, seconds=5.0, noise=LEVELS)
+    equations = equations_of(samples, columns, LEVELS)
+    (first,) = compare(equations, equations, columns, make_freedom(columns), methods=[]).outcomes
+    assert first.errors is not None
+    errors = replace(first.errors, after=np.full_like(first.errors.after, 2.1))
+    head, rows = _cells([replace(first, errors=errors)], bodies=2, with_truth=False)
+    assert rows[0][head.index('all joints [N m]')] == '2.100'
 
 
 def test_too_few_samples_are_no_reason_to_fail(tmp_path: Path) -> None:

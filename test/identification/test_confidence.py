@@ -178,8 +178,17 @@ def test_an_unknown_that_no_data_touch_stays_and_is_not_identified() -> None:
         )
         assert not solution.identified[k]
         assert solution.std[k] > 0.0
-    words = what_is_missing(solution, still)
+    words = what_is_missing(solution, still, 'fixed')
     assert any(re.match(r'FL_hip_joint \(it moved by 0 rad\) stood still', word) for word in words)
+
+
+def test_combinations_are_determined_by_the_criterion_of_unknowns() -> None:
+    """A combination that is a single unknown counts as this unknown does."""
+    solution, _, _, _ = identify('mini_cheetah_leg', 3, seconds=5.0, extra={'offset': 0.1})
+    single = {each.text: each.identified for each in solution.combinations if ' ' not in each.text}
+    unknowns = dict(zip(solution.columns.names, solution.identified, strict=True))
+    assert single == {name: unknowns[name] for name in single}
+    assert set(single.values()) == {False, True}
 
 
 # ---------------------------------------------------------------- choices
@@ -254,8 +263,13 @@ def test_what_is_missing_names_the_motion_that_would_help() -> None:
     solution = solve(
         equations.accumulate(5), equations, columns, make_freedom(columns, ['inertia', 'friction'])
     )
-    text = '\n'.join(what_is_missing(solution, level))
+    text = '\n'.join(what_is_missing(solution, level, 'forces'))
     assert 'roll and pitch it' in text
     assert 'viscous friction of FL_hip_joint (' in text
     assert text.count('viscous friction of') == text.count('swing faster') == 1  # all joints in one sentence
     assert 'not determined one by one' in text
+    assert re.search(r'FL_hip \((all|m.*?)\)', text)  # never its name alone
+    assert 'the torques of the joints' not in text
+    text = '\n'.join(what_is_missing(solution, level, 'base'))
+    assert 'friction and torque offsets of all joints: no force on the base depends on them' in text
+    assert text.count('friction') == 1  # nothing else is said of what these equations cannot see

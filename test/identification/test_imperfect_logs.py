@@ -166,7 +166,7 @@ def test_efforts_of_other_units_or_sign_are_scaled(tmp_path: Path, scale: tuple[
     wanted = collect([open_source(right, truth.model)], truth.model)[0].all()
     samples, report = collect([open_source(raw, truth.model, Topics(effort_scale=scale))], truth.model)
     np.testing.assert_allclose(samples.all(), wanted, atol=1e-9)
-    each = '-1' if len(scale) == 1 else 'joint1 14, joint2 -11'  # in the order of the joints
+    each = '-1' if len(scale) == 1 else 'joint1: 14, joint2: -11'  # in the order of the joints
     assert f'efforts are multiplied by {each}' in report.sources[0].notes
     with pytest.raises(ArgumentError, match='effort_scale has 3 numbers; expected 1, or one for each of 2'):
         collect([open_source(raw, truth.model, Topics(effort_scale=(1.0, 2.0, 3.0)))], truth.model)

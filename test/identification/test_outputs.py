@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ import pytest
 import yaml
 from cases import Case
 from closeness import assert_close
+from identification_bags import arm_truth, joint_states, write
 from reference_rotors import description, random_rotors
 from states import random_state
 
 import quad_dynamics as qd
 from quad_dynamics.api.drives import motor_limits
+from quad_dynamics.cli.identify_summary import print_summary
+from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.report.armature import armatures, gear_note, srdf_text
 from quad_dynamics.identification.report.html_report import report_text
@@ -228,9 +232,41 @@ def test_parameters_file_has_everything() -> None:
     assert read['model']['mode'] == 'forces'
     assert read['consistent_bodies'] == {'good': 13, 'all': 13}
     assert len(read['validation']['rms_errors']) == 14
-    assert read['combinations'][0]['text'] == 'a.m + 2.00 b.m'
+    assert [item['text'] for item in read['combinations']] == ['a.m + 2.00 b.m', 'c.m - 1.00 b.m']
+    assert [item['identified'] for item in read['combinations']] == [True, False]
     change = solution.x[0] - solution.columns.prior[0]
     assert read['added_to_base']['mass'] == pytest.approx(change)
+
+
+@pytest.mark.usefixtures('no_pictures')
+def test_validation_recordings_are_reported(tmp_path: Path) -> None:
+    """Notes, stamps and hashes of both recordings; what is the same for both is said once."""
+    trained, other = (arm_truth(duration=8.0, seed=seed, friction=(0.1, 0.3)) for seed in (0, 1))
+    names, stamps = trained.model.joint_names, other.stamps.copy()
+    stamps[100:1000:100] = stamps[99:999:100]
+    messages = joint_states(trained.stamps, names, trained.q, trained.u, trained.tau)
+    run1 = write(tmp_path / 'run1', messages)
+    run2 = write(tmp_path / 'run2', joint_states(stamps, names, other.q, 1.08 * other.u, other.tau))
+    settings = qd.IdentifySettings(free=('friction',))
+    result = qd.identify([run1], trained.model, settings, validate_on=[run2])
+    stream = io.StringIO()
+    print_summary(Terminal(stream), result)
+    write_results(result, tmp_path / 'out')
+    page = (tmp_path / 'out' / 'report.html').read_text()
+    for text in (stream.getvalue(), page):
+        assert f'validation recording {run2}: 8.0 s of joint states' in text
+        assert '9 double stamps' in text
+        assert 'positions are differentiated there' in text
+        assert text.count('low-pass filter: Butterworth') == 1
+    note = 'velocities over derivatives of positions are not quite 1'
+    assert f'<li>validation recording run2: {note}' in page
+    read = yaml.safe_load((tmp_path / 'out' / 'parameters.yaml').read_text())
+    assert result.validation_signals is not None
+    (report,), (saved,) = result.validation_signals.sources, read['validation']['recordings']
+    assert saved['sha256'] == report.sha256 != read['recordings'][0]['sha256']
+    assert f'<td>validation</td><td class="wrap">{report.sha256}</td>' in page
+    assert saved['clocks']['position']['double_stamps'] == 9
+    assert any(text.startswith(note) for text in saved['notes'])
 
 
 def test_not_a_number_is_null() -> None:

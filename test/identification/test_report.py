@@ -24,12 +24,13 @@ from report_pages import cut_text, empty_panels, panels_of, report_browser, wide
 from simple_robots import inertial, joint
 
 from quad_dynamics.array_types import Bools, Floats
-from quad_dynamics.cli.identify_summary import print_summary
+from quad_dynamics.cli.identify_summary import print_summary, shortened
 from quad_dynamics.cli.terminal import Terminal
 from quad_dynamics.errors import ModelWarning
 from quad_dynamics.identification.baselines.compare import compare
 from quad_dynamics.identification.equations.columns import joint_units, make_columns
 from quad_dynamics.identification.equations.samples import Samples
+from quad_dynamics.identification.number_text import number, percent, with_std
 from quad_dynamics.identification.report.armature import unit_of
 from quad_dynamics.identification.report.facts import (
     added_mass,
@@ -38,9 +39,6 @@ from quad_dynamics.identification.report.facts import (
     headline_warnings,
     merged,
     model_notes,
-    number,
-    percent,
-    with_std,
 )
 from quad_dynamics.identification.report.html_report import _cards, _replay_table, errors_table, report_text
 from quad_dynamics.identification.report.parameter_plots import _ellipsoids
@@ -50,6 +48,7 @@ from quad_dynamics.identification.report.plots import draw_residuals, draw_torqu
 from quad_dynamics.identification.report.traces import Traces, gather_traces
 from quad_dynamics.identification.signals.sampling import UNUSED_ROWS
 from quad_dynamics.identification.solvers.freedom import make_freedom
+from quad_dynamics.identification.solvers.loose_friction import words_of_loose
 from quad_dynamics.identification.validation.held_out import HELD_OUT, hold_out
 from quad_dynamics.identification.validation.validation import Errors, pooled, torque_errors, validate
 
@@ -135,6 +134,7 @@ def test_it_has_everything(page: str) -> None:
         'cutoff 25 Hz',
         'viscous and Coulomb friction: the folds do not ask for more',
         'a.m + 2.00 b.m',
+        'Combinations that the data determine: 1 of 2 independent ones',
         'consistent',
         'ab' * 32,
         'Simulated beside the log',
@@ -143,6 +143,7 @@ def test_it_has_everything(page: str) -> None:
     ):
         assert words in text, words
     assert page.count('<svg') == 7
+    assert 'c.m - 1.00 b.m' not in text  # the data do not determine it
 
 
 def test_without_validation_and_with_nothing_free() -> None:
@@ -200,8 +201,8 @@ def test_texts_fit_the_robot() -> None:
     ('kinds', 'expected'),
     [
         (('viscous', 'coulomb'), 'Friction. Bars'),
-        (('rotor',), 'Rotors. Bars'),
-        (('coulomb', 'offset', 'rotor'), 'Friction, offsets and rotors. Bars'),
+        (('rotor',), 'Armatures. Bars'),
+        (('coulomb', 'offset', 'rotor'), 'Friction, offsets and armatures. Bars'),
     ],
 )
 def test_caption_names_what_is_shown(kinds: tuple[str, ...], expected: str) -> None:
@@ -278,7 +279,8 @@ def test_the_error_of_the_base_force_is_at_the_top() -> None:
     assert result.validation is not None
     (card,) = (card for card in _cards(result) if card.name == 'Error of the base force')
     errors = result.validation.errors
-    assert card.value == ' → '.join(percent(x[0] / errors.measured[0]) for x in (errors.before, errors.after))
+    before_and_after = errors.before[0], errors.after[0]
+    assert card.value == ' -> '.join(percent(x / errors.measured[0]) for x in before_and_after)
     unmeasured = dataclasses.replace(errors, measured=np.r_[np.nan, np.nan, errors.measured[2:]])
     validation = dataclasses.replace(result.validation, errors=unmeasured)
     cards = _cards(dataclasses.replace(result, validation=validation))
@@ -560,8 +562,40 @@ def test_summary() -> None:
     assert re.search(r'FL_hip_joint +0\.0100 -> 0\.0\d+ ± 0\.\d+ +0\.200 -> ', text)
     assert re.search(r'all joints: [\d.]+ -> [\d.]+ N m \([\d.]+ % -> [\d.]+ %\); the floor is [\d.]+', text)
     assert '12 of 12 joints are closer' in text
+    assert 'of them, and 1 of 2 independent combinations (condition 42.0)' in text
     assert 'FL_calf.Ixy <needs> a fast hip' in text
     assert 'ols' in text
+
+
+@pytest.mark.usefixtures('no_pictures')
+def test_joints_that_are_held_are_named() -> None:
+    """All of them in the files, the first few on the terminal, where their values are no estimates."""
+    result = robots.result_of('mini_cheetah')
+    solution = result.solution
+    viscous, joints = solution.columns.slices['viscous'], solution.columns.model.joint_names
+    free, x = solution.free.copy(), solution.x.copy()
+    held = range(viscous.start, viscous.start + 8)
+    free[held], x[held] = False, solution.columns.prior[held]
+    choices = tuple(words_of_loose(solution.columns, held))
+    result = dataclasses.replace(
+        result, solution=dataclasses.replace(solution, free=free, x=x, choices=choices)
+    )
+    text, named = summary_of(result), f'viscous friction of {", ".join(joints[:8])}: held, '
+    assert re.search(r'FL_hip_joint +0\.0100 \(held\) +0\.200 -> ', text)
+    assert f'viscous friction of {", ".join(joints[:4])} and 4 more: held, ' in text
+    assert named in Page(report_text(result)).text
+    assert yaml.safe_load(parameters_text(result))['model']['choices'][0].startswith(named)
+
+
+def test_short_lists_of_names_are_unchanged() -> None:
+    names = ['j1', 'j10', 'j2', 'j3', 'j4']
+    for line in ('offset of j1, j10, j2, j3: held, for', 'j1 (2 rad), j10 (1 rad), j2 (3 rad), j3, j4', ''):
+        assert shortened(line, names) == line
+    assert (
+        shortened('offset of j10, j1, j2, j3, j4: held', names)
+        == 'offset of j10, j1, j2, j3 and 1 more: held'
+    )
+    assert shortened('nothing', []) == 'nothing'
 
 
 @pytest.mark.usefixtures('no_pictures')
@@ -750,7 +784,7 @@ def test_one_figure_everywhere() -> None:
     before = pooled(result.validation.errors).relative[0]
     assert compared.rows[0][compared.head.index('all joints [%]')] == f'{100 * before:.2f}'
     assert f'N m ({percent(before)} -> ' in summary_of(result)
-    assert f'{percent(before)} → ' in Page(report_text(result)).text
+    assert f'{percent(before)} -> ' in Page(report_text(result)).text
     saved = yaml.safe_load(parameters_text(result))['validation']['pooled']
     assert saved['relative_before'] == pytest.approx(before)
 

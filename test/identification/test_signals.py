@@ -18,8 +18,11 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.columns import make_columns
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import first_noise
+from quad_dynamics.identification.number_text import percent
 from quad_dynamics.identification.recordings.recording import open_source
+from quad_dynamics.identification.signals.agreement import filtered_pairs, lagged_sums
 from quad_dynamics.identification.signals.filters import HALF, LowPass, blend, derivative, noise_level
+from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.interpolation import interpolate, shifted
 from quad_dynamics.identification.signals.signal_settings import SignalSettings
 from quad_dynamics.identification.signals.signals import collect
@@ -125,6 +128,40 @@ def test_noise_is_found_on_a_moving_signal(seed: int) -> None:
     x = np.sin(2.0 * np.pi * 3.0 * t)[:, None] + 0.01 * np.random.default_rng(seed).normal(size=(20_000, 1))
     x[5000:] += 1.0  # a jump does not count
     assert noise_level(x)[0] == pytest.approx(0.01, rel=0.05)  # 20,000 samples, trimmed: about 1.5 %
+
+
+def test_noise_of_a_slope() -> None:
+    low_pass, noise = LowPass(10.0, 8, 500.0), np.random.default_rng(0).normal(size=(200_000, 1))
+    slope = derivative(low_pass(noise), 1.0 / 500.0)
+    # a Butterworth filter is not a sharp one
+    assert np.var(slope) == pytest.approx(low_pass.slope_noise, rel=0.15)
+
+
+def test_agreement_at_the_best_lag() -> None:
+    """Of vectors with one component, and with two in other axes; noise is in what was measured."""
+    t = np.arange(4000) / 200.0
+    x = np.stack([np.sin(3.0 * t), np.cos(5.0 * t + 1.0)], axis=1)
+    late = np.stack([np.sin(3.0 * (t - 0.02)), np.cos(5.0 * (t - 0.02) + 1.0)], axis=1)
+    noise = 0.05 * np.random.default_rng(0).normal(size=x.shape)
+    grid = Grid(1.0 / 200.0, {'x': 2, 'y': 2})
+    grid.append(np.concatenate([x, 0.8 * late + noise], axis=1), 0.0)
+    low_pass = LowPass(10.0, 4, 200.0)
+    for own in (slice(0, 1), slice(0, 2)):
+        pairs = filtered_pairs(
+            grid, lambda rows, own=own: (rows[None, 6:-6, own], rows[6:-6, 2:][:, own]), low_pass
+        )
+        (sums,) = lagged_sums(pairs, low_pass)
+        found = sums.agreement(0)
+        assert found.lag == pytest.approx(0.02)
+        assert abs(found.low - 0.8) < 4.0 * found.error < 0.02
+        assert found.high == pytest.approx(0.8, rel=0.01)
+    # a quarter turn of the axes is no agreement, except of axes that are turned
+    pairs = filtered_pairs(
+        grid, lambda rows: (rows[None, 6:-6, :2], rows[6:-6, 3:1:-1] * [1.0, -1.0]), low_pass
+    )
+    (sums,) = lagged_sums(pairs, low_pass)
+    assert sums.agreement(0).left > 0.9
+    assert sums.turned(0).left < 0.01
 
 
 # ---------------------------------------------------------------- interpolation
@@ -428,6 +465,8 @@ def test_joints_at_rest_and_at_their_limits_do_not_count(tmp_path: Path) -> None
     assert np.isfinite(limit) == (not use[np.abs(time - 12.025) < reach, 0].any())
     # What counts obeys the law of friction: the filtered sign is as good as the filtered torque.
     model = truth.model
+    share = float(report.sources[0].counts.resting[1]) / len(samples)
+    assert f'rows do not count, {percent(share)} of joint2' in '\n'.join(report.text())
     r, used = residuals(samples, model, 'fixed')
     assert np.abs(r * used)[np.abs(time - 12.025) > 0.5].max() < 0.08
 

@@ -25,6 +25,7 @@ from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import Noise, first_noise
 from quad_dynamics.identification.equations.samples import Samples
 from quad_dynamics.identification.pipeline import IdentifySettings, identify
+from quad_dynamics.identification.report.armature import armatures
 from quad_dynamics.identification.solvers.freedom import make_freedom
 from quad_dynamics.identification.solvers.solve import solve
 from quad_dynamics.identification.validation.held_out import hold_out
@@ -469,6 +470,21 @@ def test_legs_that_are_alike_have_no_spread() -> None:
     spreads = {spread.name: spread for spread in leg_spreads(solution)}
     assert spreads['calf_joint.viscous'].spread == pytest.approx(np.std([0.7, 0.3, 0.3, 0.3], ddof=1))
     assert leg_spreads(robots.solved(data.robot('two_link_arm'), data.robot('two_link_arm'))) == ()
+
+
+def test_legs_are_compared_by_armatures() -> None:
+    """As in all other tables: the inertia of a rotor before the gear has the same unit."""
+    model = data.robot('mini_cheetah')
+    rotor = model.rotor_inertia.copy()
+    rotor[2] *= 1.2
+    solution = robots.solved(model, model, rotor)
+    spreads = {spread.name: spread for spread in leg_spreads(solution)}
+    assert not any(name.endswith('.rotor') for name in spreads)
+    found, calves = spreads['calf_joint.armature'], armatures(solution)[2::3]
+    assert found.unit == calves[0].unit
+    assert found.mean == pytest.approx(np.mean([each.after for each in calves]))
+    assert found.spread == pytest.approx(np.std([each.after for each in calves], ddof=1))
+    assert found.expected == pytest.approx(np.sqrt(np.mean([each.std**2 for each in calves])))
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from quad_dynamics.identification.baselines.nonlinear import nonlinear
 from quad_dynamics.identification.baselines.output_error import output_error
 from quad_dynamics.identification.equations.columns import NOT_NEGATIVE, Columns
 from quad_dynamics.identification.equations.equations import Equations
+from quad_dynamics.identification.number_text import number
 from quad_dynamics.identification.solvers.first_fit import first_fit
 from quad_dynamics.identification.solvers.fit import FOLDS, fit
 from quad_dynamics.identification.solvers.freedom import Freedom
@@ -276,12 +277,12 @@ def _row(
     relative = errors.relative(errors.after)
     if joints:
         all_joints = pooled(errors)
-        cells += [f'{all_joints.rms[1]:.4g}', _percent(all_joints.relative[1])]
+        cells += [number(all_joints.rms[1]), _percent(all_joints.relative[1])]
     if based:
         share = [_percent(relative[0])] if np.isfinite(errors.measured[0]) else []
-        cells += [f'{errors.after[0]:.4g}', *share, f'{errors.after[1]:.4g}']
+        cells += [number(errors.after[0]), *share, number(errors.after[1])]
     cells += [f'{outcome.consistent}/{bodies}', str(outcome.negative)]
-    cells += [f'{outcome.distance:.3g}'] if with_truth else []
+    cells += [number(outcome.distance, 3)] if with_truth else []
     return (*cells, _remark(outcome))
 
 

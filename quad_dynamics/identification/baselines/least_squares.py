@@ -18,6 +18,7 @@ from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.equations.equations import Equations
 from quad_dynamics.identification.equations.noise import Noise
 from quad_dynamics.identification.solvers.base_parameters import BaseParameters, find_base_parameters
+from quad_dynamics.identification.solvers.confidence import variances_of
 from quad_dynamics.identification.solvers.freedom import Freedom, textbook_freedom
 from quad_dynamics.identification.solvers.pseudo_inertia import inconsistent_bodies
 from quad_dynamics.identification.solvers.solution import Solution
@@ -189,9 +190,8 @@ def solution_of(fit: BaseFit, method: str) -> Solution:
     left = np.eye(freedom.nz) - G @ base.B
     T = freedom.T
     total = by_data + left @ before @ left.T
-    std = np.sqrt(np.maximum(np.einsum('ij,jk,ik->i', T, total, T), 0.0))
     free = freedom.free
-    std = np.where(free, std, np.nan)
+    std = np.where(free, np.sqrt(variances_of(T, total)), np.nan)
     alone = np.zeros(freedom.nz, dtype=bool)
     alone[base.first] = base.shown.sum(axis=1) == 1
     # An unknown that is part of several combinations is not determined.
@@ -210,7 +210,9 @@ def solution_of(fit: BaseFit, method: str) -> Solution:
         std=std,
         low=x - reach,
         high=x + reach,
-        combinations=base.combinations(x, total),
+        combinations=base.combinations(
+            x, np.sqrt(variances_of(base.B, total)), np.ones(base.rank, dtype=bool)
+        ),
         condition=base.condition,
         method=method,
         prior_weight=0.0,

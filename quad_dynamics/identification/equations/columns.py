@@ -70,6 +70,16 @@ class Columns:
         return len(self.names)
 
     @property
+    def armature_scale(self) -> Floats:
+        """(nj,) armature of each joint relative to the inertia of its rotor: gear^2."""
+        return np.asarray(self.model.rotor_gear**2)
+
+    @property
+    def armature_units(self) -> tuple[str, ...]:
+        """Unit of the armature of each joint."""
+        return tuple('kg' if prismatic else 'kg m^2' for prismatic in self.model.is_prismatic)
+
+    @property
     def n_feet(self) -> int:
         """Number of feet whose forces may be measured; 0 with a fixed base."""
         bias = self.slices['bias']

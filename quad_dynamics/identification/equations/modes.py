@@ -16,6 +16,11 @@ MEANINGS = {
 MODES = tuple(MEANINGS)
 
 
+def needs_forces(mode: str) -> bool:
+    """Whether the equations of a mode contain measured foot forces."""
+    return mode in ('forces', 'base')
+
+
 def choose_mode(model: Model, wanted: str, forces_measured: bool) -> str:
     """The mode of the equations.
 
@@ -29,7 +34,7 @@ def choose_mode(model: Model, wanted: str, forces_measured: bool) -> str:
     """
     if wanted not in (AUTO, *MODES):
         raise ArgumentError(f'mode is {wanted!r}; expected auto, {", ".join(MODES)}')
-    if wanted in ('forces', 'base') and not forces_measured:
+    if needs_forces(wanted) and not forces_measured:
         raise ArgumentError(f"mode is '{wanted}', but the recordings contain no foot forces")
     if wanted != AUTO:
         return wanted

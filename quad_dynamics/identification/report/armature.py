@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from quad_dynamics.array_types import Floats
-from quad_dynamics.identification.equations.columns import ASSUMED_GEAR, joint_units
+from quad_dynamics.identification.equations.columns import ASSUMED_GEAR
 from quad_dynamics.identification.solvers.solution import Solution
 
 
@@ -59,11 +59,11 @@ def armatures(solution: Solution) -> list[Armature]:
         i, gear = part.start + j, float(model.rotor_gear[j])
         if not solution.free[i] and solution.x[i] == 0.0:
             continue
-        n = gear**2
+        n = float(columns.armature_scale[j])
         made.append(
             Armature(
                 joint=name,
-                unit='kg' if model.is_prismatic[j] else 'kg m^2',
+                unit=columns.armature_units[j],
                 before=n * float(columns.prior[i]),
                 after=n * float(solution.x[i]),
                 std=n * float(solution.std[i]),
@@ -117,11 +117,11 @@ def unit_of(solution: Solution, kind: str) -> str:
     """Unit for the display of joint unknowns, 'N m or N' if they differ: rotors as armatures."""
     columns = solution.columns
     if kind == 'rotor':
-        return joint_units(columns.model, 'kg m^2', 'kg')
+        return ' or '.join(dict.fromkeys(columns.armature_units))
     return ' or '.join(dict.fromkeys(columns.units[columns.slices[kind]]))
 
 
 def scale_of(solution: Solution, kind: str) -> Floats:
     """(nj,) factors for the display of joint unknowns: rotors as armatures, all others unchanged."""
-    model = solution.columns.model
-    return np.asarray(model.rotor_gear**2 if kind == 'rotor' else np.ones(model.nj))
+    columns = solution.columns
+    return columns.armature_scale if kind == 'rotor' else np.ones(columns.model.nj)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short texts and numbers of a result, for the summary, the report and the parameters file."""
+"""Short texts about a result, for the summary, the report and the parameters file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quad_dynamics.identification.number_text import number, percent
 from quad_dynamics.identification.solvers.pseudo_inertia import pseudo_inertia
-from quad_dynamics.identification.solvers.solution import Solution
+from quad_dynamics.identification.solvers.solution import Combination, Solution
 from quad_dynamics.identification.validation.replay import WINDOW, Replay
 from quad_dynamics.identification.validation.validation import BandErrors, Pooled, Validation, pooled
 from quad_dynamics.model.leg_kinematics import contact_ball
@@ -76,6 +77,11 @@ def counts(solution: Solution) -> tuple[int, int, int]:
     """Numbers of identified unknowns, of free unknowns, and of all."""
     free = solution.free
     return int((solution.identified & free).sum()), int(free.sum()), len(free)
+
+
+def identified_combinations(solution: Solution) -> list[Combination]:
+    """The base parameters that the data determine."""
+    return [each for each in solution.combinations if each.identified]
 
 
 def merged(lines: Sequence[str]) -> list[str]:
@@ -216,25 +222,6 @@ def not_simulated(validation: Validation) -> str:
     )
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number with this many digits or more, including trailing zeros; '-' for NaN."""
-    if math.isnan(value):
-        return '-'
-    if 10.0**digits <= abs(value) < 1e6:
-        return f'{value:.0f}'
-    return '0' if value == 0.0 else f'{value:#.{digits}g}'.rstrip('.')
-
-
-def percent(value: float) -> str:
-    """A fraction as per cent; '-' for NaN."""
-    if not math.isfinite(value):
-        return '-'
-    if 0.0 < value < 5e-5:
-        return '< 0.01 %'
-    digits = 0 if value == 0.0 or abs(value) >= 1.0 else 1 if abs(value) >= 0.01 else 2
-    return f'{100.0 * value:.{digits}f} %'
-
-
 def change(whole: Pooled) -> str:
     """A pooled error before and after, such as '0.21 -> 0.08 N m (3.9 % -> 1.5 %)'."""
     rms, relative = [number(x, 3) for x in whole.rms], [percent(x) for x in whole.relative]
@@ -250,13 +237,3 @@ def floor_text(whole: Pooled) -> str:
 def band_line(band: BandErrors) -> str:
     """Errors in the band of the motion."""
     return f'below {band.cutoff:.3g} Hz, the band of the motion: {change(pooled(band.errors))}'
-
-
-def with_std(value: float, std: float) -> str:
-    """A value and its standard deviation, with as many digits as the latter justifies."""
-    if not math.isfinite(std) or std <= 0.0:
-        return number(value)
-    places = max(0, 1 - math.floor(math.log10(std)))
-    if places > 6 or abs(value) >= 1e5:
-        return f'{value:.3e} ± {std:.1e}'
-    return f'{round(value, places) + 0.0:.{places}f} ± {std:.{places}f}'

@@ -16,6 +16,7 @@ import yaml
 from quad_dynamics import __version__
 from quad_dynamics.identification.equations.columns import joint_units
 from quad_dynamics.identification.equations.modes import MEANINGS
+from quad_dynamics.identification.number_text import number, percent, with_std
 from quad_dynamics.identification.report.armature import armatures, gear_note
 from quad_dynamics.identification.report.facts import (
     added_mass,
@@ -25,16 +26,14 @@ from quad_dynamics.identification.report.facts import (
     doubts,
     floor_text,
     headline_warnings,
+    identified_combinations,
     mass_name,
     merged,
     model_notes,
     not_simulated,
-    number,
-    percent,
     replay_states,
     same_as,
     short_names,
-    with_std,
 )
 from quad_dynamics.identification.report.parameters_file import plain, settings_data
 from quad_dynamics.identification.report.pictures import Picture, make_pictures, shown_on
@@ -150,7 +149,7 @@ def _content(result: Result) -> dict[str, Any]:
         'armature': _armature_table(solution),
         'legs': None if validation is None else _legs_table(validation),
         'missing': result.missing,
-        'signals': result.signals.text(),
+        'signals': result.signals.text(result.validation_signals),
         'choices': merged(solution.choices),
         'model_notes': model_notes(solution.columns.model),
         'compare': None
@@ -163,7 +162,8 @@ def _content(result: Result) -> dict[str, Any]:
         ),
         'unknowns': _unknowns_table(solution),
         'combinations': _combinations_table(solution),
-        'recordings': Table(('recording', 'SHA-256'), result.sources, wrapped=1),
+        'independent': len(solution.combinations),
+        'recordings': _recordings_table(result),
         'settings': yaml.safe_dump(
             plain(settings_data(result.settings)), sort_keys=False, default_flow_style=None
         ),
@@ -183,10 +183,10 @@ def _cards(result: Result) -> list[Card]:
         cards.append(
             Card(
                 'Error of the base force' if whole.name == 'base force' else f'Torque error, {whole.name}',
-                f'{percent(before)} → {percent(after)}',
+                f'{percent(before)} -> {percent(after)}',
                 f'of the RMS measured, on {short_names(validation.on)}; {floor_text(whole)}; '
-                f'over all rows {percent(whole.every[0])} → {percent(whole.every[1])}'
-                + (f'; {band_line(band)}'.replace('->', '→') if band is not None else ''),
+                f'over all rows {percent(whole.every[0])} -> {percent(whole.every[1])}'
+                + (f'; {band_line(band)}' if band is not None else ''),
             )
         )
         cards += _base_card(validation)
@@ -199,7 +199,7 @@ def _cards(result: Result) -> list[Card]:
     cards.append(
         Card(
             mass_name(solution).capitalize(),
-            f'{number(mass_before)} → {number(mass_after)} kg',
+            f'{number(mass_before)} -> {number(mass_after)} kg',
             where or 'links and their rotors',
         )
     )
@@ -224,9 +224,9 @@ def _base_card(validation: Validation) -> list[Card]:
     if not math.isfinite(errors.measured[i]):
         return []
     before, after = (float(errors.relative(values)[i]) for values in (errors.before, errors.after))
-    rms = f'{number(errors.before[i], 3)} → {number(errors.after[i], 3)} {errors.units[i]}'
+    rms = f'{number(errors.before[i], 3)} -> {number(errors.after[i], 3)} {errors.units[i]}'
     note = f'{rms}; of the RMS measured, on {short_names(validation.on)}'
-    return [Card('Error of the base force', f'{percent(before)} → {percent(after)}', note)]
+    return [Card('Error of the base force', f'{percent(before)} -> {percent(after)}', note)]
 
 
 # ---------------------------------------------------------------- tables
@@ -360,5 +360,13 @@ def _unknowns_table(solution: Solution) -> Table:
 
 
 def _combinations_table(solution: Solution) -> Table:
-    rows = [(c.text, c.unit, number(c.prior), with_std(c.value, c.std)) for c in solution.combinations]
+    found = identified_combinations(solution)
+    rows = [(c.text, c.unit, number(c.prior), with_std(c.value, c.std)) for c in found]
     return Table(('combination', 'unit', 'before', 'after ± std'), rows)
+
+
+def _recordings_table(result: Result) -> Table:
+    others = () if result.validation_signals is None else result.validation_signals.sources
+    rows = [(name, 'identification', sha256) for name, sha256 in result.sources]
+    rows += [(source.name, 'validation', source.sha256) for source in others]
+    return Table(('recording', 'used for', 'SHA-256'), rows, wrapped=2)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.report.armature import srdf_text
+from quad_dynamics.identification.report.facts import short_names
 from quad_dynamics.identification.report.html_report import report_text
 from quad_dynamics.identification.report.parameters_file import parameters_text
 from quad_dynamics.identification.report.rotor_output import description_text
@@ -76,9 +77,22 @@ def _write(result: Result, folder: Path, warnings: list[str]) -> None:
             name = f'{robot_file_name(result.solution.columns.model.name)}{ending}'
             urdf.with_name(name).write_text(content, encoding='utf-8')
     (folder / 'parameters.yaml').write_text(parameters_text(result), encoding='utf-8')
-    assumed = [note for source in result.signals.sources for note in source.notes]
-    text = report_text(result, result.signals.cutoff, [*warnings, *dict.fromkeys(assumed), *missing])
+    told = [*warnings, *_recording_notes(result), *missing]
+    text = report_text(result, result.signals.cutoff, told)
     (folder / 'report.html').write_text(text, encoding='utf-8')
+
+
+def _recording_notes(result: Result) -> list[str]:
+    """Notes about the recordings, each once; with the name if only a validation recording has it."""
+    notes = dict.fromkeys(note for source in result.signals.sources for note in source.notes)
+    others = () if result.validation_signals is None else result.validation_signals.sources
+    more = [
+        f'validation recording {short_names(source.name)}: {note}'
+        for source in others
+        for note in source.notes
+        if note not in notes
+    ]
+    return [*notes, *more]
 
 
 def _umask() -> int:

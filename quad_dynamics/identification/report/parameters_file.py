@@ -58,11 +58,18 @@ def parameters_text(result: Result) -> str:
         'unknowns': [_unknown(solution, i) for i in range(solution.columns.size)],
         'armatures': [_armature(each) for each in armatures(solution)],
         'combinations': [
-            {'text': c.text, 'unit': c.unit, 'prior': c.prior, 'value': c.value, 'std': c.std}
+            {
+                'text': c.text,
+                'unit': c.unit,
+                'prior': c.prior,
+                'value': c.value,
+                'identified': c.identified,
+                'std': c.std,
+            }
             for c in solution.combinations
         ],
         'not_identified': list(result.missing),
-        'validation': None if result.validation is None else validation_data(result.validation),
+        'validation': None if result.validation is None else _validation(result.validation, result),
     }
     head = (
         '# Written by quad_dynamics identify. std: standard deviation, by noise and by what the model may\n'
@@ -143,13 +150,15 @@ def _pooled_data(whole: Pooled) -> dict[str, Any]:
     }
 
 
-def validation_data(validation: Validation) -> dict[str, Any]:
+def _validation(validation: Validation, result: Result) -> dict[str, Any]:
     """Results of the validation, as plain data."""
+    signals = result.validation_signals
     errors, again = validation.errors, validation.replay
     before, after = errors.relative(errors.before), errors.relative(errors.after)
     whole = pooled(errors)
     data: dict[str, Any] = {
         'on': validation.on,
+        'recordings': [] if signals is None else [source.to_dict() for source in signals.sources],
         'notes': list(validation.notes),
         'rms_errors': [
             {

@@ -149,7 +149,7 @@ def _joints_caption(solution: Solution) -> str:
     columns, free = solution.columns, solution.free
     shown = {kind for kind in JOINT_KINDS if free[columns.slices[kind]].any()}
     what = ['friction'] if shown - {'offset', 'rotor'} else []
-    what += [f'{kind}s' for kind in ('offset', 'rotor') if kind in shown]
+    what += [name for kind, name in (('offset', 'offsets'), ('rotor', 'armatures')) if kind in shown]
     of_joints = np.zeros_like(free)
     for kind in JOINT_KINDS:
         of_joints[columns.slices[kind]] = free[columns.slices[kind]]

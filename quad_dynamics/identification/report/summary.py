@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quad_dynamics.identification.number_text import number, with_std
 from quad_dynamics.identification.report.facts import (
     added_mass,
     consistent_bodies,
     counts,
+    identified_combinations,
     mass_name,
-    number,
     short_names,
-    with_std,
 )
 from quad_dynamics.identification.solvers.solution import Solution
 
@@ -33,11 +33,10 @@ def found_lines(solution: Solution) -> list[str]:
     identified, free, _ = counts(solution)
     good, bodies = consistent_bodies(solution)
     before, after = solution.moving_masses
-    combinations = len(solution.combinations)
+    combinations = f'{len(identified_combinations(solution))} of {len(solution.combinations)}'
     lines = [
-        f'{free} {"parameter was" if free == 1 else "parameters were"} free; the data determine '
-        f'{identified} of them, and {combinations} independent combination{"s" if combinations != 1 else ""} '
-        f'(condition {number(solution.condition, 3)})',
+        f'{free} {"parameter was" if free == 1 else "parameters were"} free; the data determine {identified} '
+        f'of them, and {combinations} independent combinations (condition {number(solution.condition, 3)})',
         f'{mass_name(solution)} {number(before)} -> {number(after)} kg; {good} of {bodies} bodies are '
         'physically consistent',
     ]

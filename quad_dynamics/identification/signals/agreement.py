@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +12,27 @@ from quad_dynamics.array_types import Floats, Ints
 from quad_dynamics.identification.signals.filters import HALF, LowPass
 from quad_dynamics.identification.signals.grid import Grid
 
+MOVES = 5.0  # ratio of motion to noise above which velocities can be compared
 _WINDOW = 10.0  # time that is processed at once [s]
 _LONGEST_LAG, _LAG_STEP = 0.1, 5e-3  # lags that are tried [s]
 
 # From rows (n, width) to candidates (m, n - 2 HALF, d) and to what was measured (n - 2 HALF, d).
 Vectors = Callable[[Floats], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A measured vector, and candidates for it, in rows without a gap; all passed the same filter.
+
+    Attributes:
+        x: (m, n, d) candidates.
+        dx: (m, n, d) their derivatives with respect to time.
+        y: (n, d) the measured vector.
+    """
+
+    x: Floats
+    dx: Floats
+    y: Floats
 
 
 @dataclass(frozen=True)
@@ -107,8 +123,34 @@ class LaggedSums:
         return float(np.sqrt(max(xx[i, i] - 2.0 * xx[i, j] + xx[j, j], 0.0) / max(xx[i, i], 1e-300)))
 
 
-def lagged_sums(grid: Grid, vectors: Vectors, low_pass: LowPass, centred: bool = False) -> LaggedSums | None:
-    """Sums of products of candidates with measured vectors; None if all segments are too short.
+def lagged_sums(windows: Iterable[Sequence[Pair]], low_pass: LowPass) -> tuple[LaggedSums, ...]:
+    """Sums of products of candidates with measured vectors, for each vector.
+
+    Args:
+        windows: the vectors in each window.
+        low_pass: filter that they passed.
+
+    Returns:
+        As many as a window has vectors; empty if all windows are too short.
+    """
+    rate = low_pass.rate
+    step = max(1, round(_LAG_STEP * rate))
+    edge = step * round(_LONGEST_LAG * rate / step)
+    lags = np.arange(-edge, edge + 1, step)
+    parts = [[_sums(pair, lags, edge) for pair in pairs] for pairs in windows if len(pairs[0].y) >= 4 * edge]
+    found = []
+    for of_one in zip(*parts, strict=True):
+        xx, yx, yy, rates, counts = zip(*of_one, strict=True)
+        count = sum(counts)
+        free = max(count * 2.0 * low_pass.cutoff / rate, 1.0)
+        found.append(LaggedSums(lags / rate, sum(xx), sum(yx), sum(yy), sum(rates), count, free))
+    return tuple(found)
+
+
+def filtered_pairs(
+    grid: Grid, vectors: Vectors, low_pass: LowPass, centred: bool = False
+) -> Iterator[tuple[Pair]]:
+    """One measured vector and its candidates, in windows without their ends.
 
     Args:
         grid: rows.
@@ -116,42 +158,24 @@ def lagged_sums(grid: Grid, vectors: Vectors, low_pass: LowPass, centred: bool =
         low_pass: filter of both.
         centred: whether their means in each window are removed.
     """
-    step = max(1, round(_LAG_STEP * grid.rate))
-    edge = step * round(_LONGEST_LAG * grid.rate / step)
-    lags = np.arange(-edge, edge + 1, step)
-    parts = [
-        _sums(x, y, lags, edge, grid.rate) for x, y in _filtered(grid, vectors, low_pass, 4 * edge, centred)
-    ]
-    if not parts:
-        return None
-    xx, yx, yy, rates, counts = zip(*parts, strict=True)
-    count = sum(counts)
-    free = max(count * 2.0 * low_pass.cutoff / grid.rate, 1.0)
-    return LaggedSums(lags / grid.rate, sum(xx), sum(yx), sum(yy), sum(rates), count, free)
-
-
-def _filtered(
-    grid: Grid, vectors: Vectors, low_pass: LowPass, shortest: int, centred: bool
-) -> Iterator[tuple[Floats, Floats]]:
-    """Filtered candidates (m, n, d) and measured vectors (n, d) in windows, without the ends."""
     trim = int(np.ceil(grid.rate / low_pass.cutoff))
     for _, _, _, rows in grid.windows(round(_WINDOW * grid.rate)):
         n = len(rows) - 2 * HALF - 2 * trim
-        if n < max(shortest, 20):
+        if n < 20:
             continue
         x, y = vectors(rows)
         inner = slice(trim, trim + n)
         x, y = np.stack([low_pass(one)[inner] for one in x]), low_pass(y)[inner]
-        yield (x - x.mean(axis=1, keepdims=True), y - y.mean(axis=0)) if centred else (x, y)
+        if centred:
+            x, y = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=0)
+        yield (Pair(x, np.gradient(x, grid.period, axis=1), y),)
 
 
-def _sums(
-    x: Floats, y: Floats, lags: Ints, edge: int, rate: float
-) -> tuple[Floats, Floats, float, Floats, int]:
-    n = y.shape[0] - 2 * edge
-    now = y[edge : edge + n]
-    late = [x[:, edge - int(k) : edge - int(k) + n] for k in lags]
+def _sums(pair: Pair, lags: Ints, edge: int) -> tuple[Floats, Floats, float, Floats, int]:
+    n = len(pair.y) - 2 * edge
+    now = pair.y[edge : edge + n]
+    late = [pair.x[:, edge - int(k) : edge - int(k) + n] for k in lags]
     xx = np.array([np.einsum('ink,jnk->ij', z, z) for z in late])
     yx = np.array([now.T @ z for z in late])
-    rates = np.sum(np.gradient(x[:, edge : edge + n], 1.0 / rate, axis=1) ** 2, axis=(1, 2))
+    rates = np.sum(pair.dx[:, edge : edge + n] ** 2, axis=(1, 2))
     return xx, yx, float(np.sum(now**2)), rates, n

@@ -15,7 +15,13 @@ from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.identification.recordings.checks import FASTEST, SLOWEST, SURE
 from quad_dynamics.identification.recordings.recording import Source
-from quad_dynamics.identification.signals.agreement import Agreement, LaggedSums, lagged_sums
+from quad_dynamics.identification.signals.agreement import (
+    MOVES,
+    Agreement,
+    LaggedSums,
+    filtered_pairs,
+    lagged_sums,
+)
 from quad_dynamics.identification.signals.base_motion import multiply, rotate
 from quad_dynamics.identification.signals.filters import HALF, LowPass, derivative, noise_level
 from quad_dynamics.identification.signals.grid import Grid
@@ -28,7 +34,6 @@ LINEAR, _ANGULAR = slice(7, 10), slice(10, 13)  # the twist in the columns of od
 _WINDOW = 10.0  # time that is processed at once [s]
 _HIGHEST = (15.0, 5.0, 2.0)  # cutoffs of the comparison of velocities [Hz]; the lower ones if poses are noisy
 _SLOW = 8.0  # the same for accelerations [Hz]
-_MOVES = 5.0  # ratio of motion to noise above which velocities can be compared
 _LEAST = {'linear': 2e-3, 'angular': 4e-3}  # RMS velocity of a base that moves [m/s, rad/s]
 _TWIST = 0.1  # relative error of velocities without a note
 _TURNED = 0.03  # relative difference of vectors in world and base axes above which they can be told apart
@@ -172,10 +177,11 @@ def _refuse_scaled_time(source: Source, grid: Grid, model: Model, cutoff: float)
         force = world_forces(grid, rows, model, source.force_frames)[HALF : len(rows) - HALF, 2::3]
         return acceleration[None], force.sum(axis=1, keepdims=True) / model.total_mass
 
-    sums = lagged_sums(grid, vectors, LowPass(min(cutoff, _SLOW), 4, grid.rate), centred=True)
-    if sums is None:
+    low_pass = LowPass(min(cutoff, _SLOW), 4, grid.rate)
+    sums = lagged_sums(filtered_pairs(grid, vectors, low_pass, centred=True), low_pass)
+    if not sums:
         return
-    found = sums.agreement(0)
+    found = sums[0].agreement(0)
     if found.size < _ACCELERATED or found.left > _SHARED or found.low < 0.0:
         return
     if found.low - SURE * found.error > _HEAVIEST or found.high < _LIGHTEST:
@@ -191,11 +197,12 @@ def _compare(grid: Grid, name: str, kind: str, cutoff: float) -> _Compared | Non
     """Compare a measured velocity with the derivative of the pose; None if the base does not move."""
     for highest in _HIGHEST:
         low_pass = LowPass(min(cutoff, highest), 4, grid.rate)
-        sums = lagged_sums(grid, lambda rows: _velocities(grid, rows, name, kind), low_pass)
-        if sums is None:
+        pairs = filtered_pairs(grid, lambda rows: _velocities(grid, rows, name, kind), low_pass)
+        sums = lagged_sums(pairs, low_pass)
+        if not sums:
             return None
-        if _moves(grid, name, kind, sums, low_pass):
-            return _compared(kind, sums)
+        if _moves(grid, name, kind, sums[0], low_pass):
+            return _compared(kind, sums[0])
     return None
 
 
@@ -234,11 +241,9 @@ def _moves(grid: Grid, name: str, kind: str, sums: LaggedSums, low_pass: LowPass
     for _, _, _, rows in grid.windows(round(_WINDOW * grid.rate)):
         levels += len(rows) * float(np.sum((gain * noise_level(grid.get(rows, name)[:, columns])) ** 2))
         count += len(rows)
-    cutoff = low_pass.cutoff
-    # white noise, differentiated: (2 pi f)^2, over all f below the cutoff
-    noise = levels / max(count, 1) * (2.0 * np.pi * cutoff) ** 2 * 2.0 * cutoff / (3.0 * grid.rate)
+    noise = levels / max(count, 1) * low_pass.slope_noise
     square = float(sums.xx[len(sums.lags) // 2, 0, 0]) / sums.count
-    return square > max(_MOVES**2 * noise, _LEAST[kind] ** 2)
+    return square > max(MOVES**2 * noise, _LEAST[kind] ** 2)
 
 
 def is_measured(grid: Grid, name: str, columns: slice) -> bool:

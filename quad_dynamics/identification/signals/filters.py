@@ -87,6 +87,14 @@ class LowPass:
         pad = min(self._pad, len(values) - 1)
         return filtered[pad : len(filtered) - pad]
 
+    @property
+    def slope_noise(self) -> float:
+        """Variance of the derivative of white noise, relative to that of the noise [1/s^2].
+
+        It is (2 pi f)^2, over all f below the cutoff.
+        """
+        return (2.0 * math.pi * self.cutoff) ** 2 * 2.0 * self.cutoff / (3.0 * self.rate)
+
     def share(self, marks: npt.NDArray[np.bool_]) -> Floats:
         """(n, k) share of each filtered row that comes from marked rows, by the absolute filter weights."""
         impulse = np.zeros((2 * self._pad + 1, 1))

@@ -117,7 +117,7 @@ def _note_unused(source: Source, commanded: bool, scale: Floats, model: Model) -
     if commanded and source.topics.effort_scale:
         source.note('effort_scale is not used: torques are those of commands')
     elif np.any(scale != 1.0):
-        each = ', '.join(f'{name} {x:g}' for name, x in zip(model.joint_names, scale, strict=True))
+        each = ', '.join(f'{name}: {x:g}' for name, x in zip(model.joint_names, scale, strict=True))
         source.note(f'efforts are multiplied by {f"{scale[0]:g}" if np.ptp(scale) == 0.0 else each}')
     if not commanded and (source.topics.kp or source.topics.kd):
         source.note('kp and kd are not used: torques were measured; torque=command takes those of commands')

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from quad_dynamics.identification.number_text import percent
 from quad_dynamics.identification.signals.clock import ClockCheck
 from quad_dynamics.identification.signals.delay import Delay
 from quad_dynamics.identification.signals.sampling import Counts
@@ -66,10 +67,10 @@ class SourceReport:
     rest: tuple[float, ...]
     counts: Counts
 
-    def text(self) -> list[str]:
-        """Human-readable lines."""
+    def text(self, before: str = '') -> list[str]:
+        """Human-readable lines; the first one begins with `before` and the name of the recording."""
         lines = [
-            f'{self.name}: {self.duration:.1f} s of joint states at {self.rate:.4g} Hz, '
+            f'{before}{self.name}: {self.duration:.1f} s of joint states at {self.rate:.4g} Hz, '
             f'{self.counts.samples} samples at {self.sample_rate:.4g} Hz in {self.counts.segments} '
             f'segment{"s" * (self.counts.segments != 1)}',
             f'  sha256 {self.sha256}',
@@ -112,8 +113,8 @@ class SourceReport:
             if np.any(share > 0.005 * n):
                 worst = int(np.argmax(share))
                 lines.append(
-                    f'  {name}: {100 * float(np.mean(share)) / n:.0f} % of the rows do not count, '
-                    f'{100 * float(share[worst]) / n:.0f} % of {self.joint_names[worst]}'
+                    f'  {name}: {percent(float(np.mean(share)) / n)} of the rows do not count, '
+                    f'{percent(float(share[worst]) / n)} of {self.joint_names[worst]}'
                 )
         if np.any(self.counts.stopped > 0):
             stops = [self.joint_names[i] for i in np.flatnonzero(self.counts.stopped)]
@@ -225,10 +226,16 @@ class SignalReport:
     forces_measured: bool
     refused: tuple[RefusedCutoff, ...] = ()
 
-    def text(self) -> list[str]:
-        """Human-readable lines."""
+    def text(self, validation: SignalReport | None = None) -> list[str]:
+        """Human-readable lines.
+
+        Args:
+            validation: of the validation recordings, which pass the same filter; None without any.
+        """
         chosen = 'chosen' if self.automatic else 'given'
         lines = [line for source in self.sources for line in source.text()]
+        if validation is not None:
+            lines += [line for source in validation.sources for line in source.text('validation recording ')]
         lines.append(
             f'low-pass filter: Butterworth of order {self.order}, forwards and backwards, cutoff '
             f'{self.cutoff:.3g} Hz ({chosen})'

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.recordings.checks import check_velocity
 from quad_dynamics.identification.recordings.recording import Source
+from quad_dynamics.identification.signals.agreement import MOVES, Pair, lagged_sums
 from quad_dynamics.identification.signals.filters import HALF, LowPass, derivative, noise_level
 from quad_dynamics.identification.signals.grid import Grid
 from quad_dynamics.identification.signals.motion import Fusion
@@ -19,13 +20,11 @@ from quad_dynamics.model.model import Model
 
 _FACTOR = 0.02  # largest relative error of velocities that are used
 _LOW, _ALONE = 0.7, 0.25  # lowest corner relative to the cutoff; below the second value, velocities alone
-_MOVES = 5.0  # ratio of motion to noise above which velocities can be compared
 LEAST_WAY = 1e-3  # smaller motion [rad or m] may be caused by encoder steps
 _WINDOW = 10.0  # time that is processed at once [s]
 _STEP = 1.25  # factor between distinct corners
 _LAG = 0.05  # largest delay of velocities that are used, in periods of the cutoff
 _HIGHEST = 15.0  # highest cutoff of the comparison [Hz]: motion, without impacts or noise
-_LONGEST_LAG, _LAG_STEP = 0.1, 5e-3  # lags that are tried before velocities are rejected [s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +103,9 @@ def check_velocities(
         sums, levels = _together(sums, groups), _together(levels, groups) / np.repeat(groups, groups)
     xx, xa, aa, xy, ay, yy = sums
     determinant = xx * aa - xa * xa
-    # The derivative of positions must exceed their noise: (2 pi f)^2, over all f below the cutoff.
-    noise_of_slope = (
-        levels[0] * (2.0 * np.pi * low_pass.cutoff) ** 2 * 2.0 * low_pass.cutoff / (3.0 * grid.rate)
-    )
-    moves = (determinant > 1e-12 * np.maximum(xx * aa, 1e-300)) & (xx > _MOVES**2 * noise_of_slope * count)
+    # The derivative of positions must exceed their noise.
+    moves = xx > MOVES**2 * levels[0] * low_pass.slope_noise * count
+    moves &= determinant > 1e-12 * np.maximum(xx * aa, 1e-300)
     moves &= highest - lowest > LEAST_WAY
     safe = np.where(moves, determinant, 1.0)
     factor = np.where(moves, (aa * xy - xa * ay) / safe, np.nan)
@@ -149,51 +146,20 @@ def refuse_velocities(source: Source, grid: Grid, model: Model, cutoff: float) -
         return grid.get(rows, 'position'), grid.get(rows, 'velocity')
 
     low_pass = LowPass(min(cutoff, _HIGHEST), 4, grid.rate)
-    factor, error = _at_best_lag(grid, signals, low_pass)
     moves = np.isfinite(check_velocities(grid, signals, low_pass).factor)
-    check_velocity(source, model, np.where(moves, factor, np.nan), error)
+    found = [sums.agreement(0) for sums in lagged_sums(_pairs(grid, signals, low_pass), low_pass)]
+    if found:
+        factor, error = np.array([(one.low, one.error) for one in found]).T
+        check_velocity(source, model, np.where(moves, factor, np.nan), error)
 
 
-def _at_best_lag(
+def _pairs(
     grid: Grid, signals: Callable[[Floats], tuple[Floats, Floats]], low_pass: LowPass
-) -> tuple[Floats, Floats]:
-    """(k,) factors of velocities at the lags of best agreement, and standard deviations of the factors.
-
-    Lags are limited to a quarter of the period of the motion: beyond it, a wrong sign would look like a lag.
-    """
-    step = max(1, round(_LAG_STEP * grid.rate))
-    edge = step * round(_LONGEST_LAG * grid.rate / step)
-    lags = np.arange(-edge, edge + 1, step)
-    sums: Floats | None = None
-    count = 0
+) -> Iterator[list[Pair]]:
+    """Each measured velocity, and the derivative of its position, as vectors of one component."""
     for _, _, (x, a, y) in _slopes(grid, signals, low_pass):
-        if len(x) < 4 * edge:
-            continue
-        n = len(x) - 2 * edge
-        now, power = y[edge : edge + n], np.sum(a[edge : edge + n] ** 2, axis=0)
-        late = (x[edge - k : edge - k + n] for k in lags)
-        part = np.array([[_dot(z, z), _dot(z, now), _dot(now, now), power] for z in late])
-        sums = part if sums is None else sums + part
-        count += n
-    if sums is None:
-        nothing = np.full(signals(grid.read(0, min(len(grid), 50)))[0].shape[1], np.nan)
-        return nothing, nothing
-    xx, xy, yy, aa = np.moveaxis(sums, 1, 0)
-    with np.errstate(divide='ignore', invalid='ignore'):
-        # at the frequency w, accelerations are w times as large as velocities
-        quarter = 0.5 * np.pi * np.sqrt(xx[len(lags) // 2] / aa[0]) * grid.rate
-        agreement = np.where(np.abs(lags)[:, None] < quarter, xy / np.sqrt(xx), -np.inf)
-        at = np.argmax(agreement, axis=0), np.arange(xx.shape[1])
-        at = np.where(agreement[at] > 0.0, at[0], len(lags) // 2), at[1]
-        factor = xy[at] / xx[at]
-        left = np.maximum(yy[at] - factor * xy[at], 0.0)
-        free = max(count * 2.0 * low_pass.cutoff / grid.rate, 1.0)  # number of independent samples
-        return factor, np.sqrt(left / (free * xx[at]))
-
-
-def _dot(a: Floats, b: Floats) -> Floats:
-    """(k,) dot products of columns."""
-    return np.asarray(np.einsum('nk,nk->k', a, b))
+        columns = [slice(k, k + 1) for k in range(x.shape[1])]
+        yield [Pair(x[None, :, k], a[None, :, k], y[:, k]) for k in columns]
 
 
 def _together(sums: Floats, groups: Sequence[int]) -> Floats:

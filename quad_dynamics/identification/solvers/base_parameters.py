@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base parameters: the combinations of unknowns that data determine, by a rank-revealing QR factorisation.
+"""Base parameters: independent combinations of unknowns, by a rank-revealing QR factorisation.
 
 The unknowns of dependent columns of the regressor are added to those of independent ones: with Y = Q [R1 R2]
 for the independent columns 1 and the dependent columns 2, Y z = Q R1 (z1 + R1^-1 R2 z2).
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.regression import NormalEquations
-from quad_dynamics.array_types import Floats, Ints
+from quad_dynamics.array_types import Bools, Floats, Ints
 from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import friction_scales, prior_precision
 from quad_dynamics.identification.solvers.solution import Combination
@@ -29,7 +29,7 @@ _SHOWN = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """The combinations b = B z of free unknowns that the data determine.
+    """The combinations b = B z of free unknowns that are independent in the equations.
 
     Attributes:
         freedom: the free unknowns.
@@ -80,25 +80,27 @@ class BaseParameters:
                 text += f' {"+" if value > 0.0 else "-"} {abs(value):.3g} {names[k]}'
         return text
 
-    def combinations(self, x: Floats, covariance: Floats) -> tuple[Combination, ...]:
+    def combinations(self, x: Floats, std: Floats, identified: Bools) -> tuple[Combination, ...]:
         """The combinations with their values.
 
         Args:
             x: (size,) all unknowns.
-            covariance: (nz, nz) of z.
+            std: (rank,) standard deviations of the combinations.
+            identified: (rank,) which of them the data determine.
         """
         lead = self.freedom.lead
         values, priors = self.B @ x[lead], self.B @ self.freedom.x0[lead]
-        stds = np.sqrt(np.maximum(np.einsum('ri,ij,rj->r', self.B, covariance, self.B), 0.0))
         units = [self.freedom.columns.units[lead[i]] for i in self.first]
         return tuple(
-            Combination(text, float(value), float(prior), float(std), unit)
-            for text, value, prior, std, unit in zip(self.texts(), values, priors, stds, units, strict=True)
+            Combination(
+                text, float(values[i]), float(priors[i]), float(std[i]), units[i], bool(identified[i])
+            )
+            for i, text in enumerate(self.texts())
         )
 
 
 def find_base_parameters(normal: NormalEquations, freedom: Freedom) -> BaseParameters:
-    """Find the combinations that the data determine.
+    """Find the combinations that are independent in the equations.
 
     Args:
         normal: normal equations.

@@ -26,8 +26,8 @@ from quad_dynamics.identification.solvers.freedom import Freedom
 from quad_dynamics.identification.solvers.prior import prior_precision
 
 _LEVEL = 0.975
-# An unknown is identified if its standard deviation, including noise and errors of the model, is below this
-# fraction of that of the prior.
+# An unknown, or a combination, is identified if its standard deviation, including noise and errors of the
+# model, is below this fraction of that of the prior.
 _NEWS = 0.3
 _SOFT = 0.3  # see `prior_precision`
 _TYPICAL = 0.2  # relative error of inertial parameters of models
@@ -47,6 +47,7 @@ class Confidence:
         high: (size,) upper end.
         identified: (size,) which unknowns the data determine on their own.
         covariance: (nz, nz) of the free unknowns.
+        before: (nz, nz) their covariance without the data.
         freedom: the free unknowns.
     """
 
@@ -55,14 +56,20 @@ class Confidence:
     high: Floats
     identified: Bools
     covariance: Floats
+    before: Floats
     freedom: Freedom
+
+    def of_combinations(self, B: Floats) -> tuple[Floats, Bools]:
+        """Standard deviations of combinations B z (n, nz), and which of them the data determine."""
+        variances = variances_of(B, self.covariance)
+        return np.sqrt(variances), _determined(variances, variances_of(B, self.before))
 
     def of(self, chosen: Freedom) -> Confidence:
         """The same for fewer free unknowns."""
         keep = [self.freedom.names.index(name) for name in chosen.names]
         std, low, high = (np.where(chosen.free, each, np.nan) for each in (self.std, self.low, self.high))
-        covariance = self.covariance[np.ix_(keep, keep)]
-        return Confidence(std, low, high, self.identified & chosen.free, covariance, chosen)
+        covariance, before = (each[np.ix_(keep, keep)] for each in (self.covariance, self.before))
+        return Confidence(std, low, high, self.identified & chosen.free, covariance, before, chosen)
 
 
 def find_confidence(
@@ -102,19 +109,24 @@ def find_confidence(
     if discrepancy is not None:
         by_data = by_data + Z @ A @ _in_y(problem, discrepancy) @ A @ Z.T
     before = Z @ before @ Z.T
-    v_data, v_prior, v_before = (_variances(freedom, each) for each in (by_data, by_prior, before))
+    v_data, v_prior, v_before = (variances_of(freedom.T, each) for each in (by_data, by_prior, before))
     free = freedom.free
     std = np.where(free, np.sqrt(v_data + v_prior), np.nan)
-    known = free & (v_data + v_prior < _NEWS**2 * v_before)
+    known = free & _determined(v_data + v_prior, v_before)
     reach = float(stdtrit(max(clusters - 1.0, _LEAST_FREEDOM), _LEVEL)) * std
     low, high = x - reach, x + reach
     _cut(problem, low)
-    return Confidence(std, low, high, known, by_data + by_prior, freedom).of(chosen)
+    return Confidence(std, low, high, known, by_data + by_prior, before, freedom).of(chosen)
 
 
-def _variances(freedom: Freedom, covariance: Floats) -> Floats:
-    """(size,) of all unknowns, from the covariance of the free ones."""
-    return np.asarray(np.maximum(np.einsum('ij,jk,ik->i', freedom.T, covariance, freedom.T), 0.0))
+def variances_of(B: Floats, covariance: Floats) -> Floats:
+    """(n,) variances of combinations B z (n, nz), from the covariance of z."""
+    return np.asarray(np.maximum(np.einsum('ij,jk,ik->i', B, covariance, B), 0.0))
+
+
+def _determined(after: Floats, before: Floats) -> Bools:
+    """Whether the data determine unknowns or combinations, from their variances with and without the data."""
+    return np.asarray(after < _NEWS**2 * before)
 
 
 def count_clusters(equations: Equations) -> float:

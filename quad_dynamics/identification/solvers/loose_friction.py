@@ -19,7 +19,6 @@ from quad_dynamics.identification.solvers.freedom import Freedom
 
 _UNSURE = 0.5  # standard deviation relative to the prior, above which viscous friction is not determined
 _MOVED = 1e-3  # change relative to the prior, below which there is nothing to hold
-_SHOWN = 4  # number of joints that are named
 
 
 def find_loose_friction(freedom: Freedom, x: Floats, std: Floats, scales: Floats) -> Ints:
@@ -47,9 +46,8 @@ def words_of_loose(columns: Columns, held: Collection[int]) -> list[str]:
     """
     if not held:
         return []
-    joints = [columns.names[i].rpartition('.')[0] for i in sorted(held)]
-    more = f' and {len(joints) - _SHOWN} more' if len(joints) > _SHOWN else ''
+    joints = ', '.join(columns.names[i].rpartition('.')[0] for i in sorted(held))
     return [
-        f'viscous friction of {", ".join(joints[:_SHOWN])}{more}: held, for this motion does not tell it '
-        'from friction of another form, and it would not hold at other speeds. Move these joints faster'
+        f'viscous friction of {joints}: held, for this motion does not tell it from friction of another '
+        'form, and it would not hold at other speeds. Move these joints faster'
     ]

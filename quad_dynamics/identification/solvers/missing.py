@@ -20,6 +20,10 @@ _BRISK = 2.0  # inertia is visible above this acceleration [rad/s^2 or m/s^2]
 _TILTED = 0.1  # a trunk that rolled and pitched less is considered level [rad]
 _TURNED = 0.3  # angular velocity of a turning trunk [rad/s]
 _BOUNCED = 0.5  # vertical acceleration of a heaving trunk [m/s^2]
+_NO_FRICTION = (
+    'friction and torque offsets of all joints: no force on the base depends on them; --mode forces also '
+    'uses the torques of the joints'
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,16 +88,17 @@ def find_excitation(samples: Samples, model: Model) -> Excitation:
     )
 
 
-def what_is_missing(solution: Solution, samples: Samples) -> list[str]:
+def what_is_missing(solution: Solution, samples: Samples, mode: str) -> list[str]:
     """Sentences that name parameters that are not determined, the reason, and a motion that would help.
 
     Args:
         solution: to describe.
         samples: used for the solution.
+        mode: of the equations.
     """
     model = solution.columns.model
     moved = find_excitation(samples, model)
-    words = _of_joints(solution, moved)
+    words = _of_joints(solution, moved, mode)
     if model.floating_base:
         words += _of_trunk(solution, moved)
     words += _of_bodies(solution)
@@ -106,45 +111,61 @@ def _up(q: Floats) -> Floats:
     return np.stack([2.0 * (x * z - w * y), 2.0 * (y * z + w * x)], axis=1)
 
 
-def _of_joints(solution: Solution, moved: Excitation) -> list[str]:
+def _of_joints(solution: Solution, moved: Excitation, mode: str) -> list[str]:
     """Undetermined parameters of joints: one sentence for all joints with the same reason."""
-    columns, model = solution.columns, solution.columns.model
-    units = ['m' if prismatic else 'rad' for prismatic in model.is_prismatic]
+    model = solution.columns.model
+    units = _position_units(model)
     still = moved.span < _MOVED
-    viscous, coulomb = (_unknown(solution, kind) & ~still for kind in ('viscous', 'coulomb'))
-    if not solution.free[columns.slices['viscous']].any():
-        viscous |= (moved.speed < SLOW) & ~still
-
-    def joints(which: Bools, figure: Callable[[int], str]) -> str:
-        return ', '.join(f'{model.joint_names[i]} ({figure(i)})' for i in map(int, np.flatnonzero(which)))
-
-    words = []
+    words = [_NO_FRICTION] if mode == 'base' else []
     if still.any():
-        each = joints(still, lambda i: f'it moved by {round(moved.span[i], 9):.2g} {units[i]}')
+        each = _listed(model, still, lambda i: f'it moved by {round(moved.span[i], 9):.2g} {units[i]}')
         way = min(10 * _MOVED, *(0.5 * (model.q_max - model.q_min)[still]))
         words.append(
-            f'{each} stood still: neither friction nor the inertia that such a joint alone moves is seen; '
-            f'move it back and forth, by {way:.2g} {units[int(np.argmax(still))]} or more'
+            f'{each} stood still: the inertia that such a joint alone moves'
+            f'{"" if mode == "base" else ", and friction,"} cannot be seen; move it back and forth, by '
+            f'{way:.2g} {units[int(np.argmax(still))]} or more'
         )
+    if mode != 'base':
+        words += _of_friction(solution, moved, still)
+    slow = (moved.acceleration < _BRISK) & ~still
+    if slow.any():
+        each = _listed(model, slow, lambda i: f'{moved.acceleration[i]:.2g} {units[i]}/s^2')
+        words.append(
+            f'moments of inertia beyond {each}: accelerations (root mean square) are too small to tell them '
+            f'from gravity{"" if mode == "base" else " and friction"}; swing faster'
+        )
+    return words
+
+
+def _of_friction(solution: Solution, moved: Excitation, still: Bools) -> list[str]:
+    """Undetermined friction of joints that do not stand still."""
+    model, units = solution.columns.model, _position_units(solution.columns.model)
+    viscous, coulomb = (_unknown(solution, kind) & ~still for kind in ('viscous', 'coulomb'))
+    if not solution.free[solution.columns.slices['viscous']].any():
+        viscous |= (moved.speed < SLOW) & ~still
+    words = []
     if viscous.any():
-        each = joints(viscous, lambda i: f'up to {moved.speed[i]:.2g} {units[i]}/s')
+        each = _listed(model, viscous, lambda i: f'up to {moved.speed[i]:.2g} {units[i]}/s')
         words.append(f'viscous friction of {each}: move faster, at several speeds in both directions')
     if coulomb.any():
-        each = joints(
+        each = _listed(
+            model,
             coulomb,
             lambda i: (
                 f'{int(moved.reversals[i])} reversals, {100 * moved.used[i]:.0f} % of the samples count'
             ),
         )
         words.append(f'Coulomb friction of {each}: move slowly back and forth, without rest')
-    slow = (moved.acceleration < _BRISK) & ~still
-    if slow.any():
-        each = joints(slow, lambda i: f'{moved.acceleration[i]:.2g} {units[i]}/s^2')
-        words.append(
-            f'moments of inertia beyond {each}: accelerations (root mean square) are too small to tell them '
-            'from gravity and friction; swing faster'
-        )
     return words
+
+
+def _position_units(model: Model) -> list[str]:
+    return ['m' if prismatic else 'rad' for prismatic in model.is_prismatic]
+
+
+def _listed(model: Model, which: Bools, figure: Callable[[int], str]) -> str:
+    """Names of joints, each with a figure."""
+    return ', '.join(f'{model.joint_names[i]} ({figure(i)})' for i in map(int, np.flatnonzero(which)))
 
 
 def _unknown(solution: Solution, kind: str) -> Bools:
@@ -182,7 +203,7 @@ def _of_bodies(solution: Solution) -> list[str]:
         own = slice(10 * b, 10 * b + 10)
         unknown = np.flatnonzero(solution.free[own] & ~solution.identified[own])
         if len(unknown) == 10:
-            parts.append(body)
+            parts.append(f'{body} (all)')
         elif len(unknown):
             parts.append(f'{body} ({", ".join(INERTIAL[k] for k in unknown)})')
     fixed = [

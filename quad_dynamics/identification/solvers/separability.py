@@ -22,7 +22,6 @@ _LEFT = 0.05  # length of an offset's column not explained by inertia, below whi
 _UNSURE = 0.01  # standard deviation of an offset relative to its scale, above which it is not determined
 _RANK = 1e-9  # eigenvalues below this fraction of the largest are rounding errors
 _HELD = 2e-3  # tolerance of a mean gravity torque that is held, relative to the scale of its offset
-_SHOWN = 4  # number of joints that are named
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +40,12 @@ class Trade:
 
     def words(self, held: str, why: str = '') -> str:
         """A message that says what is held, and why."""
-        more = f' and {len(self.joints) - _SHOWN} more' if len(self.joints) > _SHOWN else ''
         low, high = 100.0 * self.unsure.min(), 100.0 * self.unsure.max()
         sure = f'{low:.2g} %' if f'{low:.2g}' == f'{high:.2g}' else f'{low:.2g} to {high:.2g} %'
         return (
-            f'{held} of {", ".join(self.joints[:_SHOWN])}{more}: held, for this motion does not tell offsets '
-            f'of the torques from gravity there (with both free, offsets are uncertain by {sure} of a '
-            f'typical torque){why}. Move these joints farther, so that gravity changes'
+            f'{held} of {", ".join(self.joints)}: held, for this motion does not tell offsets of the torques '
+            f'from gravity there (with both free, offsets are uncertain by {sure} of a typical '
+            f'torque){why}. Move these joints farther, so that gravity changes'
         )
 
 

@@ -15,7 +15,7 @@ from quad_dynamics.model.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """A base parameter: a combination of unknowns that the data determine, though not each of them alone.
+    """A base parameter: a combination of unknowns whose columns of the equations are independent.
 
     Attributes:
         text: the combination, such as 'FL_calf.Ixx + 1.00 FL_thigh.Iyy'.
@@ -23,6 +23,7 @@ class Combination:
         prior: value of the model.
         std: standard deviation.
         unit: of all three.
+        identified: whether the data determine it, by the same criterion as for `Solution.identified`.
     """
 
     text: str
@@ -30,6 +31,7 @@ class Combination:
     prior: float
     std: float
     unit: str
+    identified: bool
 
 
 @dataclass(frozen=True, eq=False)

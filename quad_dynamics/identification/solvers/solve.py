@@ -186,7 +186,7 @@ def _solution(
         std=sure.std,
         low=sure.low,
         high=sure.high,
-        combinations=base.combinations(x, sure.covariance),
+        combinations=base.combinations(x, *sure.of_combinations(base.B)),
         condition=base.condition,
         method='consistent',
         prior_weight=weight,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.columns import INERTIAL
 from quad_dynamics.identification.solvers.solution import Solution
 from quad_dynamics.model.inertia import full_inertia
@@ -35,7 +36,7 @@ class Spread:
 
 
 def leg_spreads(solution: Solution) -> tuple[Spread, ...]:
-    """Differences between the legs in friction, rotors and inertia that were free."""
+    """Differences between the legs in friction, armatures and inertia that were free."""
     model = solution.columns.model
     legs = [leg.joint_indices for leg in model.legs]
     if len(legs) < 2 or len({len(leg) for leg in legs}) > 1 or not legs[0]:
@@ -44,11 +45,20 @@ def leg_spreads(solution: Solution) -> tuple[Spread, ...]:
     for place in zip(*legs, strict=True):
         label = _common_name([model.joint_names[i] for i in place], place)
         for kind in ('viscous', 'coulomb', 'rotor'):
-            at = solution.columns.slices[kind].start + np.array(place)
-            if solution.free[at].all():
-                found.append(_spread(f'{label}.{kind}', solution, at))
+            if solution.free[solution.columns.slices[kind]][list(place)].all():
+                found.append(_joint_spread(label, kind, solution, np.array(place)))
         found += _body_spreads(solution, place)
     return tuple(found)
+
+
+def _joint_spread(label: str, kind: str, solution: Solution, joints: npt.NDArray[np.int64]) -> Spread:
+    """Difference of one quantity of joints; of rotors, that of the armature, as in the other tables."""
+    columns, first = solution.columns, int(joints[0])
+    at = columns.slices[kind].start + joints
+    if kind == 'rotor':
+        scale = columns.armature_scale[joints]
+        return _spread(f'{label}.armature', columns.armature_units[first], solution, at, scale)
+    return _spread(f'{label}.{kind}', columns.units[int(at[0])], solution, at)
 
 
 def _body_spreads(solution: Solution, place: tuple[int, ...]) -> list[Spread]:
@@ -62,12 +72,13 @@ def _body_spreads(solution: Solution, place: tuple[int, ...]) -> list[Spread]:
     size = Spread(
         f'{label}.Ixx+Iyy+Izz', 'kg m^2', float(np.mean(trace)), float(np.std(trace, ddof=1)), float('nan')
     )
-    return [_spread(f'{label}.{INERTIAL[0]}', solution, 10 * bodies), size]
+    return [_spread(f'{label}.{INERTIAL[0]}', 'kg', solution, 10 * bodies), size]
 
 
-def _spread(name: str, solution: Solution, at: npt.NDArray[np.int64]) -> Spread:
-    values, std = solution.x[at], solution.std[at]
-    unit = solution.columns.units[int(at[0])]
+def _spread(
+    name: str, unit: str, solution: Solution, at: npt.NDArray[np.int64], scale: Floats | float = 1.0
+) -> Spread:
+    values, std = scale * solution.x[at], scale * solution.std[at]
     expected = float(np.sqrt(np.mean(std**2)))
     return Spread(name, unit, float(values.mean()), float(values.std(ddof=1)), expected)
 
