@@ -6,10 +6,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quad_dynamics.errors import ArgumentError
-from quad_dynamics.identification.baselines.compare import Comparison, compare
 from quad_dynamics.identification.blas_threads import single_threaded_blas
 from quad_dynamics.identification.cutoff_choice import lower_cutoff
 from quad_dynamics.identification.equations.columns import Columns, make_columns
@@ -45,6 +44,9 @@ from quad_dynamics.identification.validation.plausibility import (
 from quad_dynamics.identification.validation.repeats import refuse_repetition
 from quad_dynamics.identification.validation.validation import Validation, validate
 from quad_dynamics.model.model import Model
+
+if TYPE_CHECKING:
+    from quad_dynamics.identification.baselines.compare import Comparison
 
 Progress = Callable[[str], object]
 
@@ -314,6 +316,8 @@ class _Job:
 
     def compare(self, equations: Equations, elsewhere: Validation | None) -> Comparison:
         """All methods, on another recording or on the held-out blocks of `check`."""
+        from quad_dynamics.identification.baselines.compare import compare
+
         return compare(
             equations,
             None if elsewhere is None else elsewhere.equations,

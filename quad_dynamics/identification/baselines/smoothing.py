@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import savgol_filter
+import scipy
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.equations.samples import CHUNK, SampleLayout, Samples
@@ -97,7 +97,7 @@ def smooth(values: Floats, dt: float, cutoff: float) -> Floats:
     half = min(half, (len(values) - 1) // 2)
     if 2 * half + 1 <= _ORDER + 1:
         return values.copy()
-    return np.asarray(savgol_filter(values, 2 * half + 1, _ORDER, axis=0, mode='interp'))
+    return np.asarray(scipy.signal.savgol_filter(values, 2 * half + 1, _ORDER, axis=0, mode='interp'))
 
 
 def smooth_motion(layout: SampleLayout, rows: Floats, cutoff: float) -> Floats:

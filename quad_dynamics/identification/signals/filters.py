@@ -3,7 +3,7 @@
 
 All terms of the equation of motion pass the same low-pass filter, forwards and backwards, so both sides of
 the equation change in the same way. Derivatives are central differences, which are exact far beyond the
-cutoff.
+cutoff. `scipy.signal` is loaded when it is first used: that takes half a second.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import signal
+import scipy
 
 from quad_dynamics.array_types import Floats
 
@@ -57,7 +57,7 @@ def derivative(values: Floats, period: float, order: int = 1) -> Floats:
 @lru_cache(maxsize=64)
 def _design(order: int, share: float) -> Floats:
     """Sections of a Butterworth filter, from its cutoff relative to half the rate."""
-    return np.asarray(signal.butter(order, share, output='sos'), dtype=np.float64)
+    return np.asarray(scipy.signal.butter(order, share, output='sos'), dtype=np.float64)
 
 
 class LowPass:
@@ -73,7 +73,7 @@ class LowPass:
     def __init__(self, cutoff: float, order: int, rate: float) -> None:
         self.cutoff, self.order, self.rate = cutoff, order, rate
         self._sos = _design(order, cutoff / (0.5 * rate))
-        _, poles, _ = signal.butter(order, cutoff / (0.5 * rate), output='zpk')
+        _, poles, _ = scipy.signal.butter(order, cutoff / (0.5 * rate), output='zpk')
         slowest = float(np.max(np.abs(poles)))
         self.reach = math.ceil(math.log(_NOTHING) / math.log(slowest)) if slowest > 0.0 else order
         self._pad = min(self.reach, math.ceil(3.0 * rate / cutoff))
@@ -81,7 +81,7 @@ class LowPass:
 
     def __call__(self, values: Floats) -> Floats:
         """Filter rows (n, k); they are extended at both ends by reflection about a line."""
-        filtered: Floats = signal.sosfiltfilt(
+        filtered: Floats = scipy.signal.sosfiltfilt(
             self._sos, _continued(values, self._pad, self._edge), axis=0, padlen=0
         )
         pad = min(self._pad, len(values) - 1)
@@ -99,11 +99,11 @@ class LowPass:
         """(n, k) share of each filtered row that comes from marked rows, by the absolute filter weights."""
         impulse = np.zeros((2 * self._pad + 1, 1))
         impulse[self._pad] = 1.0
-        weights = np.abs(signal.sosfiltfilt(self._sos, impulse, axis=0, padlen=0))
+        weights = np.abs(scipy.signal.sosfiltfilt(self._sos, impulse, axis=0, padlen=0))
         shares: Floats = np.zeros(marks.shape)
         moved = np.any(marks, axis=0)
         if np.any(moved):
-            full = signal.oaconvolve(marks[:, moved].astype(np.float64), weights, mode='full', axes=0)
+            full = scipy.signal.oaconvolve(marks[:, moved].astype(np.float64), weights, mode='full', axes=0)
             shares[:, moved] = full[self._pad : self._pad + len(marks)]
         return shares
 
@@ -149,7 +149,7 @@ def blend(slow: Floats, fast: Floats, corner: Floats, rate: float) -> Floats:
         columns = np.flatnonzero(corner == one)
         difference = slow[:, columns] - fast[:, columns]
         pad = min(len(difference) - 1, math.ceil(6.0 * rate / one))
-        low = signal.sosfiltfilt(_design(1, share), difference, axis=0, padtype='odd', padlen=pad)
+        low = scipy.signal.sosfiltfilt(_design(1, share), difference, axis=0, padtype='odd', padlen=pad)
         result[:, columns] = fast[:, columns] + low
     return result
 

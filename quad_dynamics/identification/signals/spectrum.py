@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import signal
+import scipy
 
 from quad_dynamics.array_types import Floats
 from quad_dynamics.identification.signals.filters import noise_level
@@ -78,7 +78,7 @@ def measure_spectrum(grid: Grid) -> Spectrum | None:
         if end - begin < size:
             continue
         name = 'velocity' if 'velocity' in grid else 'position'
-        frequency, power = signal.periodogram(
+        frequency, power = scipy.signal.periodogram(
             grid.get(rows, name), grid.rate, window='hann', detrend='linear', axis=0
         )
         if name == 'position':
@@ -138,7 +138,7 @@ def _motion(one: Spectrum) -> tuple[npt.NDArray[np.int64], Floats]:
     """Frequency where the motion of each joint ends, (nj,); and its share below each frequency, (n, nj)."""
     step = one.frequency[1] - one.frequency[0]
     width = max(1, round(_BAND / step))
-    smooth = signal.fftconvolve(one.velocity, np.full((width, 1), 1.0 / width), mode='same', axes=0)
+    smooth = scipy.signal.fftconvolve(one.velocity, np.full((width, 1), 1.0 / width), mode='same', axes=0)
     own = 2.0 * one.velocity_noise**2 / one.rate if one.measured else one.fused_noise()
     clear = (smooth - own) / np.maximum(one.fused_noise(), 1e-300) > _CLEAR - 1.0
     clear[0] = True
