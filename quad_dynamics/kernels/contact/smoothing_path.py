@@ -24,11 +24,11 @@ FROM_BEST, FROM_ZERO, FROM_STICKING = 0, 1, 2
 
 _SHRINK_FAST = 0.1  # factor of e after a step that almost solved F_e = 0
 _SOLVED, _SOLVED_WELL = 10.0, 0.3  # |F_e| in units of e at which e is decreased, and decreased fast
-_HALVINGS = 10  # maximum halvings of a step in the line search
-_SHORT = 0.1  # a step that is shortened below this increases e
+# Steps that the line search tries, and the one that it takes if none of them decreases |F_e|: shorter ones
+# hardly ever leave a kink.
+_FULL, _HALF, _LEAST = 1.0, 0.5, 0.125
 _GROWTH = 10.0  # every other full step is accepted if it increases F by no more than this factor
-_MOST_FAILURES = 6  # maximum number of steps that do not decrease F
-_SMALLEST, _LARGEST = 1e-3, 1.0  # e: in units of the goal; [m/s]
+_SMALLEST = 1e-3  # e, in units of the goal
 _FAST = 0.1  # the residual decreases fast if one step multiplies it by less than this
 # As the inner solver of another method: Newton steps; initial e, as a fraction of the residual, and its
 # maximum [m/s]; factor of e after a step.
@@ -78,7 +78,7 @@ def follow(
     """
     apart(robot)
     newton = scene.newton
-    failures, last = 0, math.inf
+    last = math.inf
     for k in range(most):
         if r <= goal and (r <= enough or r > _FAST * last):
             break
@@ -95,13 +95,8 @@ def follow(
         if r < best:
             best = r
             copy(newton.impulse, n, newton.best)
-        if far < _SHORT:
-            failures += 1 if far < 2.0**-_HALVINGS else 0
-            if failures > _MOST_FAILURES:
-                break
-            e = min(10.0 * e, _LARGEST)
-        elif far > 0.4 and after <= _SOLVED * e:
-            if far == 1.0 and after <= _SOLVED_WELL * e:
+        if far >= _HALF and after <= _SOLVED * e:
+            if far == _FULL and after <= _SOLVED_WELL * e:
                 e = min(_SHRINK_FAST * e, r * r)
             else:
                 e *= shrink
@@ -127,17 +122,16 @@ def solve_from_here(
 def search_line(
     scene: Scene, n_contacts: Int, n_stops: Int, e: Number, before: Number, bold: Bool
 ) -> tuple[Number, Number]:
-    """Line search: the fraction of the Newton step to take, and |F_e| there; tiny if nothing decreases it.
+    """Line search: the fraction of the Newton step to take, and |F_e| there, or after the last step tried.
 
     If `bold`, a full step may increase F: this leaves narrow valleys of |F|.
     """
-    far, after = 1.0, before
-    for _ in range(_HALVINGS):
+    after = before
+    for far in (_FULL, _HALF):
         after = defect_norm(scene, n_contacts, n_stops, far, e)
-        if after <= (1.0 - 1e-3 * far) * before or (bold and far == 1.0 and after < _GROWTH * before):
+        if after <= (1.0 - 1e-3 * far) * before or (bold and far == _FULL and after < _GROWTH * before):
             return far, after
-        far *= 0.5
-    return 0.5 * far, after
+    return _LEAST, after
 
 
 @routine
