@@ -31,7 +31,7 @@ FILES = {
 }
 CASES = ('stand', 'stand_spring', 'push', 'trot', 'fall', 'boxes')
 BLOCK, BLOCKS = 100, 20  # steps that are timed at once, and number of consecutive blocks
-SEEDS = 4  # number of falls
+SEEDS = 8  # number of falls
 SETTLE = 1000  # steps until the robot stands
 KP, KD = 7.0, 0.2  # per kg of the robot [N m/rad, N m s/rad]
 
