@@ -11,9 +11,10 @@ arguments: `array`, `table`, `tuple_of`, `each` declare arguments that are valid
 trace: `routine`, `subroutine`, `formula`, `apart` for the parts of a kernel; `load`, `store`, `load_int`,
     `store_int`, `memory_at`, `fill_zero` for memory; `split`, `join`, `lane_sum`, `zero_lanes`, `unit_lanes`,
     `square_root`, `nearest`, `fused`, `where_nonzero` for numbers and lanes.
-records: `Record` declares a memory layout, with `field`, `embedded`, `reference`, `table`, `numbers` and
-    `rows` of the kinds `INT`, `FLOAT`, `VEC3`, `VEC6`, `MAT3`, `SYM3`, `UPPER3`, `tuple_of`; `Placement`
-    computes the offsets of everything a record refers to; `Field`, `Table` and `Numbers` are the types.
+records: `Record` declares a memory layout, with `field`, `constant`, `embedded`, `reference`, `table`,
+    `numbers`, `rows` and `constant_rows` of the kinds `INT`, `FLOAT`, `VEC3`, `VEC6`, `MAT3`, `SYM3`,
+    `UPPER3`, `tuple_of`; `Placement` computes the offsets of everything a record refers to; `Field`, `Table`
+    and `Numbers` are the types.
 record_types: `record_at`, `part`, `place`, `words` and `clear` for records inside kernels.
 header: `Header`, the first fields of the memory of every kernel.
 arrays: `data`, `optional_data`, `is_none`, `is_array`, `is_writeable`, `is_mask`, `mask_at`, `extent`,
