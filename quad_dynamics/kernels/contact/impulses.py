@@ -24,7 +24,7 @@ from quad_dynamics.kernels.contact.constraints import (
 )
 from quad_dynamics.kernels.contact.natural_map import residual
 from quad_dynamics.kernels.contact.one_contact import settle_contact
-from quad_dynamics.kernels.contact.smoothing_newton import newton, refine
+from quad_dynamics.kernels.contact.smoothing_newton import QUICK, STICKING, THOROUGH, newton, refine
 from quad_dynamics.kernels.contact.stops import has_friction_rows
 from quad_dynamics.kernels.simulation.drives import any_stuck
 from quad_dynamics.kernels.simulation.scene import Scene
@@ -189,16 +189,21 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     apart(robot)
     tolerance = scene.settings.tolerance
     start(robot, scene, n_contacts, n_stops)
+    keep_impulses(scene, n_contacts, n_stops, 0)
     most = scene.settings.max_sweeps
     few = min(_ONE if has_friction_rows(scene, n_stops) else _FEW, most)
     sweeps = sweep_until(scene, n_contacts, n_stops, few, _FAR)
     r = residual(robot, scene, n_contacts, n_stops)
     if not r <= tolerance:
-        newton(robot, scene, n_contacts, n_stops, False)
+        undo_sweeps(robot, scene, n_contacts, n_stops, r)
+        newton(robot, scene, n_contacts, n_stops, QUICK)
         r = residual(robot, scene, n_contacts, n_stops)
         if not r <= tolerance:
+            newton(robot, scene, n_contacts, n_stops, STICKING)
+            r = residual(robot, scene, n_contacts, n_stops)
+        if not r <= tolerance:
             sweeps += sweep_until(scene, n_contacts, n_stops, min(_MORE, most - sweeps), math.inf)
-            newton(robot, scene, n_contacts, n_stops, True)
+            newton(robot, scene, n_contacts, n_stops, THOROUGH)
             r = residual(robot, scene, n_contacts, n_stops)
     state = scene.state
     fine = _FINE if state.step % _AGAIN == 0 else max(_FINE, _GROWN * min(state.refined, _CREEP))
@@ -210,6 +215,33 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     state.sweeps = max(state.sweeps, 1.0 * sweeps)
     state.residual = max(state.residual, r)
     return r <= tolerance
+
+
+@routine
+def undo_sweeps(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, r: Number) -> None:
+    """Return to the saved impulses, with which the sweeps began, if their residual is less than r.
+
+    Where a leg nearly jams, a sweep can take the impulses far from a solution that they had almost reached.
+    """
+    exchange_impulses(robot, scene, n_contacts, n_stops)
+    if not residual(robot, scene, n_contacts, n_stops) < r:
+        exchange_impulses(robot, scene, n_contacts, n_stops)
+
+
+@routine
+def exchange_impulses(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
+    """Exchange the impulses with the first saved set."""
+    for i in range(n_contacts):
+        contact = scene.contacts[i]
+        impulse = contact.impulse
+        contact.impulse = contact.kept_impulse
+        contact.kept_impulse = impulse
+    for i in range(n_stops):
+        stop = scene.stops[i]
+        size = stop.impulse
+        stop.impulse = stop.kept_impulse
+        stop.kept_impulse = size
+    start(robot, scene, n_contacts, n_stops)
 
 
 @routine

@@ -43,7 +43,7 @@ from quad_dynamics.memory.layout import Robot
 
 # Minimum regularisation of reduced equations: with less, too many digits are lost. With this value they are
 # solved without pivoting, which is fast; retries with another value use pivoting.
-_LEAST_SOFT = 1e-4
+_LEAST_SOFT = 3e-4
 _BLOCK = 18  # numbers stored per contact for reduced equations: K^-1 and K^-1 Q
 
 

@@ -58,21 +58,25 @@ from quad_dynamics.kernels.simulation.drives import has_dry_friction
 from quad_dynamics.kernels.simulation.scene import Scene
 from quad_dynamics.memory.layout import Robot
 
-Try: TypeAlias = 'tuple[Int, Number, Number, Number, Number, Int]'  # see _QUICK
+Try: TypeAlias = 'tuple[Int, Number, Number, Number, Number, Number, Int]'  # see _QUICK
 
-# One attempt: Newton steps; regularisation of the Jacobian as a fraction of D; initial e: maximum [m/s],
-# fraction of the residual; factor of e after a step; starting point (see `begin`).
-_QUICK = ((20, 1e-4, 0.1, 0.003, 0.1, FROM_BEST),)
+# One attempt: Newton steps; regularisation of the Jacobian as a fraction of D, and its maximum, to which it is
+# raised at kinks; initial e: maximum [m/s], fraction of the residual; factor of e after a step; starting point
+# (see `begin`).
+_QUICK = ((20, 3e-4, 0.1, 0.1, 0.003, 0.1, FROM_BEST),)
+_STICKING = ((40, 1e-3, 1e-3, 0.1, 0.01, 0.1, FROM_STICKING),)
 _THOROUGH = (
-    (30, 1e-3, 0.1, 0.1, 0.3, FROM_BEST),
-    (30, 1e-3, 0.1, 0.1, 0.3, FROM_STICKING),
-    (40, 1e-6, 0.01, 1e9, 0.3, FROM_STICKING),
-    (30, 1e-2, 0.1, 0.1, 0.3, FROM_BEST),
-    (40, 1e-3, 0.1, 1e9, 0.3, FROM_ZERO),
-    (60, 1e-4, 1.0, 1e9, 0.3, FROM_ZERO),
-    (99, 1e-3, 0.1, 1e9, 0.7, FROM_STICKING),
-    (99, 1e-4, 1.0, 1e9, 0.7, FROM_ZERO),
+    (30, 1e-3, 1e-3, 0.1, 0.1, 0.3, FROM_BEST),
+    (30, 1e-3, 1e-3, 0.1, 0.1, 0.3, FROM_STICKING),
+    (40, 1e-6, 1e-6, 0.01, 1e9, 0.3, FROM_STICKING),
+    (30, 1e-2, 1e-2, 0.1, 0.1, 0.3, FROM_BEST),
+    (40, 1e-3, 1e-3, 0.1, 1e9, 0.3, FROM_ZERO),
+    (60, 1e-4, 1e-4, 1.0, 1e9, 0.3, FROM_ZERO),
+    (99, 1e-3, 1e-3, 0.1, 1e9, 0.7, FROM_STICKING),
+    (99, 1e-4, 1e-4, 1.0, 1e9, 0.7, FROM_ZERO),
 )
+# What `newton` tries, one after the other while the tolerance is not met.
+QUICK, STICKING, THOROUGH = 0, 1, 2
 _FEW_UNKNOWNS = 24  # up to this number, dense Newton steps are faster than reduced ones
 # The signs of small speeds decide which joints stick, so dry friction needs a finer tolerance.
 _FINE = 1e-4  # fraction of the goal
@@ -87,15 +91,15 @@ _ROUNDING = 1e-12  # smaller residuals are only rounding [m/s]
 
 
 @subroutine
-def newton(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, thorough: Bool) -> None:
-    """Solve for all impulses from the current ones, with one attempt or with many; updates `y`."""
+def newton(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, effort: Int) -> None:
+    """Solve for all impulses from the current ones; `effort` is QUICK, STICKING or THOROUGH. Updates `y`."""
     apart(robot)
     if scene.indefinite != 0 or count_unknowns(n_contacts, n_stops) >= scene.capacity:
         return
     forget_unknowns(scene, n_contacts, n_stops)
     n, added = list_unknowns(robot, scene, n_contacts, n_stops)
     while added:
-        solve_working_set(robot, scene, n_contacts, n_stops, n, thorough)
+        solve_working_set(robot, scene, n_contacts, n_stops, n, effort)
         start(robot, scene, n_contacts, n_stops)
         n, added = list_unknowns(robot, scene, n_contacts, n_stops)
 
@@ -138,29 +142,42 @@ def refine(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
 
 @subroutine
 def solve_working_set(
-    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, thorough: Bool
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, effort: Int
 ) -> None:
     """Solve for the impulses of the working set; keeps the best that were found."""
     apart(robot)
-    dense = n <= (MOST_DENSE if thorough else _FEW_UNKNOWNS)
+    dense = n <= (_FEW_UNKNOWNS if effort == QUICK else MOST_DENSE)
     newton = scene.newton
     newton.holds_speeds = 0
     prepare(robot, scene, n_contacts, n_stops, n, dense)
     best = working_residual(scene, n_contacts, n_stops)
     copy(newton.impulse, n, newton.best)
-    if thorough:
-        list_inertias(scene, n_contacts, n_stops)
-        for choice in _THOROUGH:
-            best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
-        goal = _GOAL * scene.settings.tolerance
-        best = iterate_speeds(robot, scene, n_contacts, n_stops, n, best, goal, dense)
-        if dense:
-            for series in SERIES:
-                best = move_centres(robot, scene, n_contacts, n_stops, n, best, goal, series)
-    else:
+    if effort == QUICK:
         for choice in _QUICK:
             best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
+    else:
+        list_inertias(scene, n_contacts, n_stops)
+        if effort == STICKING:
+            for choice in _STICKING:
+                best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
+        else:
+            best = try_everything(robot, scene, n_contacts, n_stops, n, best, dense)
     take_impulses(scene, n_contacts, n_stops, newton.best)
+
+
+@routine
+def try_everything(
+    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, best: Number, dense: Bool
+) -> Number:
+    """All attempts and methods, until one meets the goal; returns the residual of the best impulses."""
+    for choice in _THOROUGH:
+        best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
+    goal = _GOAL * scene.settings.tolerance
+    best = iterate_speeds(robot, scene, n_contacts, n_stops, n, best, goal, dense)
+    if dense:
+        for series in SERIES:
+            best = move_centres(robot, scene, n_contacts, n_stops, n, best, goal, series)
+    return best
 
 
 @routine
@@ -168,7 +185,7 @@ def attempt(
     robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, best: Number, choice: Try, dense: Bool
 ) -> Number:
     """One attempt, unless `best` meets the goal; returns the residual of the best impulses."""
-    most, soft, largest, share, shrink, kind = choice
+    most, soft, softest, largest, share, shrink, kind = choice
     goal = _GOAL * scene.settings.tolerance
     if best <= goal:
         return best
@@ -177,7 +194,9 @@ def attempt(
     r = working_residual(scene, n_contacts, n_stops)
     e = min(largest, max(share * r, goal))
     enough = _FINE * goal if has_dry_friction(robot, scene) else goal
-    return follow(robot, scene, n_contacts, n_stops, n, r, best, goal, enough, most, soft, e, shrink, dense)
+    return follow(
+        robot, scene, n_contacts, n_stops, n, r, best, goal, enough, most, soft, softest, e, shrink, dense
+    )
 
 
 @routine
