@@ -34,6 +34,8 @@ from quad_dynamics.memory.layout import Robot
 _FEW = 2  # sweeps before Newton's method takes over
 _ONE = 1  # the same if joint friction is among the constraints: sweeps converge slowly with it
 _FAR = 1e-3  # if a sweep changes velocities by more than this, Newton's method follows at once [m/s]
+_NEAR = 0.01  # after a solution by Newton's method, it starts without sweeps below this residual [m/s]
+_SKIPS = 8
 _MORE = 50  # sweeps after a failed quick attempt of Newton's method, before a thorough one
 _SLOW, _ROUNDING = 1e-3, 1e-13  # margins for velocities [m/s] and for rounding of products, in `is_loss`
 _FINE = 1e-12  # deviation of a contact velocity from its target that is rounding [m/s]
@@ -188,14 +190,19 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """
     apart(robot)
     tolerance = scene.settings.tolerance
+    state, most, sweeps, r = scene.state, scene.settings.max_sweeps, scene.zero, math.inf
     start(robot, scene, n_contacts, n_stops)
-    keep_impulses(scene, n_contacts, n_stops, 0)
-    most = scene.settings.max_sweeps
-    few = min(_ONE if has_friction_rows(scene, n_stops) else _FEW, most)
-    sweeps = sweep_until(scene, n_contacts, n_stops, few, _FAR)
-    r = residual(robot, scene, n_contacts, n_stops)
+    if state.skips > 0:
+        state.skips -= 1
+        r = residual(robot, scene, n_contacts, n_stops)
+    if not r <= _NEAR:
+        keep_impulses(scene, n_contacts, n_stops, 0)
+        few = min(_ONE if has_friction_rows(scene, n_stops) else _FEW, most)
+        sweeps = sweep_until(scene, n_contacts, n_stops, few, _FAR)
+        r = residual(robot, scene, n_contacts, n_stops)
+        if not r <= tolerance and undo_sweeps(robot, scene, n_contacts, n_stops, r):
+            state.skips = _SKIPS
     if not r <= tolerance:
-        undo_sweeps(robot, scene, n_contacts, n_stops, r)
         newton(robot, scene, n_contacts, n_stops, QUICK)
         r = residual(robot, scene, n_contacts, n_stops)
         if not r <= tolerance:
@@ -205,7 +212,6 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
             sweeps += sweep_until(scene, n_contacts, n_stops, min(_MORE, most - sweeps), math.inf)
             newton(robot, scene, n_contacts, n_stops, THOROUGH)
             r = residual(robot, scene, n_contacts, n_stops)
-    state = scene.state
     fine = _FINE if state.step % _AGAIN == 0 else max(_FINE, _GROWN * min(state.refined, _CREEP))
     if fine < r <= tolerance and n_contacts + n_stops > 1 and any_stuck(robot, scene):
         coarse = r
@@ -218,14 +224,16 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
 
 
 @routine
-def undo_sweeps(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, r: Number) -> None:
+def undo_sweeps(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, r: Number) -> Bool:
     """Return to the saved impulses, with which the sweeps began, if their residual is less than r.
 
     Where a leg nearly jams, a sweep can take the impulses far from a solution that they had almost reached.
     """
     exchange_impulses(robot, scene, n_contacts, n_stops)
-    if not residual(robot, scene, n_contacts, n_stops) < r:
-        exchange_impulses(robot, scene, n_contacts, n_stops)
+    if residual(robot, scene, n_contacts, n_stops) < r:
+        return True
+    exchange_impulses(robot, scene, n_contacts, n_stops)
+    return False
 
 
 @routine

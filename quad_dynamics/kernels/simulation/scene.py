@@ -108,6 +108,7 @@ class State(Record):
     ldlt_solutions = field(FLOAT, 'number of solutions in which LLT failed')
     ldlt_steps = field(INT, 'number of time steps since the reset with such a solution')
     iterations = field(FLOAT, 'Newton steps of the contact solver')
+    skips = field(INT, 'number of contact solutions that will begin without sweeps')
     refined = field(FLOAT, 'residual that the last refinement left if it was useless, else 0', 'm/s')
 
 
