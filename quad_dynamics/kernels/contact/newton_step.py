@@ -21,6 +21,7 @@ from quad_dynamics.compiler.record_types import part
 from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import apart, fill_zero, formula, load, routine, store, subroutine
 from quad_dynamics.compiler.types import LANES, Bool, Int, Mat3, Number, Vec3
+from quad_dynamics.kernels.contact.alart_curnier import alart_curnier
 from quad_dynamics.kernels.contact.constraints import (
     add_block,
     add_contact,
@@ -36,8 +37,13 @@ from quad_dynamics.kernels.contact.delassus import (
 )
 from quad_dynamics.kernels.contact.gaussian_elimination import solve_equations
 from quad_dynamics.kernels.contact.natural_map import mean_inertia
-from quad_dynamics.kernels.contact.smooth_projection import contact_defect, contact_slopes, stop_defect
-from quad_dynamics.kernels.simulation.scene import BASE_COLUMNS, Scene
+from quad_dynamics.kernels.contact.smooth_projection import (
+    contact_defect,
+    contact_slopes,
+    is_pyramid,
+    stop_defect,
+)
+from quad_dynamics.kernels.simulation.scene import BASE_COLUMNS, Contact, Scene
 from quad_dynamics.kernels.spatial import vector3
 from quad_dynamics.memory.layout import Robot
 
@@ -84,6 +90,16 @@ def set_velocities(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n:
         v[i] += free[i]
 
 
+@routine
+def linearise(scene: Scene, contact: Contact, p: Vec3, v: Vec3, e: Number) -> tuple[Vec3, Mat3, Mat3]:
+    """F, K and Q of a contact: of `alart_curnier` in a semismooth method, else smoothed by e."""
+    if scene.newton.semismooth != 0 and not is_pyramid(scene, contact):
+        return alart_curnier(mean_inertia(contact), contact.mu, p, v)
+    F = contact_defect(scene, contact, p, v, e)
+    K, Q = contact_slopes(scene, contact, p, v, e)
+    return F, K, Q
+
+
 # ---------------------------------------------------------------- dense
 
 
@@ -100,9 +116,8 @@ def fill_jacobian(scene: Scene, n_contacts: Int, n_stops: Int, n: Int, e: Number
         k = contact.unknown
         if k >= 0:
             x, y = vector3(p, k), vector3(v, k)
-            F = contact_defect(scene, contact, x, y, e)
+            F, K, Q = linearise(scene, contact, x, y, e)
             total += F[0] * F[0] + F[1] * F[1] + F[2] * F[2]
-            K, Q = contact_slopes(scene, contact, x, y, e)
             give = soft * mean_inertia(contact)
             for r in range(3):
                 to = part(J, (k + r) * length)
@@ -185,9 +200,8 @@ def fill_reduced(
         k = contact.unknown
         if k >= 0:
             x, y = vector3(p, k), vector3(v, k)
-            F = contact_defect(scene, contact, x, y, e)
+            F, K, Q = linearise(scene, contact, x, y, e)
             total += F[0] * F[0] + F[1] * F[1] + F[2] * F[2]
-            K, Q = contact_slopes(scene, contact, x, y, e)
             inverse = inverse3(soften(K, Q, soft * mean_inertia(contact)))
             write9(blocks, _BLOCK // 3 * k, product3(inverse, Q))
             write_lack(step, k, inverse, F)

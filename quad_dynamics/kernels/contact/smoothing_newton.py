@@ -42,6 +42,7 @@ from quad_dynamics.kernels.contact.delassus import (
 )
 from quad_dynamics.kernels.contact.newton_step import newton_step, set_velocities
 from quad_dynamics.kernels.contact.proximal_point import SERIES, move_centres
+from quad_dynamics.kernels.contact.semismooth_newton import take_full_steps
 from quad_dynamics.kernels.contact.sliding_speeds import iterate_speeds
 from quad_dynamics.kernels.contact.smoothing_path import (
     FROM_BEST,
@@ -119,7 +120,7 @@ def refine(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
     if n == 0 or n > MOST_DENSE:
         return
     newton = scene.newton
-    newton.holds_speeds = 0
+    newton.semismooth = newton.holds_speeds = 0
     prepare(robot, scene, n_contacts, n_stops, n, True)
     best = working_residual(scene, n_contacts, n_stops)
     copy(newton.impulse, n, newton.best)
@@ -148,11 +149,14 @@ def solve_working_set(
     apart(robot)
     dense = n <= (_FEW_UNKNOWNS if effort == QUICK else MOST_DENSE)
     newton = scene.newton
-    newton.holds_speeds = 0
+    newton.semismooth = newton.holds_speeds = 0
     prepare(robot, scene, n_contacts, n_stops, n, dense)
     best = working_residual(scene, n_contacts, n_stops)
     copy(newton.impulse, n, newton.best)
     if effort == QUICK:
+        goal = _GOAL * scene.settings.tolerance
+        enough = _FINE * goal if has_dry_friction(robot, scene) else goal
+        best = take_full_steps(robot, scene, n_contacts, n_stops, n, best, goal, enough, dense)
         for choice in _QUICK:
             best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
     else:

@@ -248,6 +248,7 @@ class NewtonWorkspace(Record):
     centre = numbers(('capacity',), 'centre of `proximal_point`', 'N s')
     kept = numbers(('capacity',), 'the best impulses of `proximal_point` and `sliding_speeds`', 'N s')
     sliding = numbers(('capacity',), 'mu |v_t| that `sliding_speeds` holds, in rows of normals', 'm/s')
+    semismooth = field(INT, '1 while the equations are those of `alart_curnier`, else 0')
     holds_speeds = field(INT, '1 while mu |v_t| is held (see `sliding_speeds`), else 0')
     delassus = numbers(('dense',), 'G = J M^-1 J^T, rows of `row_length`', '1/kg')
     jacobian = numbers(('dense',), 'matrix of the dense equations, with their right-hand side')
