@@ -53,7 +53,7 @@ from quad_dynamics.memory.layout import BaseFactor, Body, Pack, Robot
 _REGULAR = 1e-9
 _SOFT = 1e-3  # otherwise the diagonal is increased by this fraction of its mean
 # Displacements are solved to this fraction of the largest; the next step corrects the remainder.
-_PUSH_PRECISION = 0.01
+_PUSH_PRECISION, _PUSH_SWEEPS = 0.01, 10
 
 
 # ---------------------------------------------------------------- rows
@@ -463,7 +463,7 @@ def push_out(
         return False
     fill_zero(y, 0, BASE_COLUMNS + robot.nj + LANES)
     small = max(scene.settings.tolerance, _PUSH_PRECISION * largest)
-    for _ in range(scene.settings.max_sweeps):
+    for _ in range(min(scene.settings.max_sweeps, _PUSH_SWEEPS)):
         change = 0.0
         for i in range(n_contacts):
             change = max(change, push_contact(scene, contacts[i], y))
