@@ -157,12 +157,12 @@ def solve_working_set(
         goal = _GOAL * scene.settings.tolerance
         enough = _FINE * goal if has_dry_friction(robot, scene) else goal
         best = take_full_steps(robot, scene, n_contacts, n_stops, n, best, goal, enough, dense)
-        for choice in _QUICK:
-            best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
     else:
         list_inertias(scene, n_contacts, n_stops)
         if effort == STICKING:
             for choice in _STICKING:
+                best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
+            for choice in _QUICK:
                 best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
         else:
             best = try_everything(robot, scene, n_contacts, n_stops, n, best, dense)
