@@ -52,7 +52,8 @@ from quad_dynamics.memory.layout import BaseFactor, Body, Pack, Robot
 # A 3 x 3 inverse is used only if the determinant exceeds this fraction of the cube of the mean diagonal.
 _REGULAR = 1e-9
 _SOFT = 1e-3  # otherwise the diagonal is increased by this fraction of its mean
-# Displacements are solved to this fraction of the largest; the next step corrects the remainder.
+# Displacements are solved to this fraction of the largest, in at most so many sweeps (a wedged robot would
+# need hundreds); the next step corrects the remainder.
 _PUSH_PRECISION, _PUSH_SWEEPS = 0.01, 10
 
 

@@ -4,10 +4,11 @@
 Warm-started with the impulses of the last step, one or two sweeps are often enough (Jourdan, Alart and Jean,
 A Gauss-Seidel like algorithm to solve frictional contact problems, 1998); `one_contact` solves a single
 contact. Sweeps converge slowly if contacts are coupled through stiff legs, if joints stick, or if several
-contacts share a body. After a few sweeps a Newton method therefore takes over (`smoothing_newton`). The
-residual of the natural map (`natural_map`) is the convergence criterion of both.
+contacts share a body. After a few sweeps Newton's method therefore takes over: full steps first
+(`semismooth_newton`), then a method that converges from farther away (`smoothing_newton`). The residual of
+the natural map (`natural_map`) is the convergence criterion of all.
 
-Neither method ensures that the impulses add no energy to the robot. Restitution is reduced where they would.
+None of them ensures that the impulses add no energy to the robot. Restitution is reduced where they would.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from quad_dynamics.kernels.contact.constraints import (
 )
 from quad_dynamics.kernels.contact.natural_map import residual
 from quad_dynamics.kernels.contact.one_contact import settle_contact
-from quad_dynamics.kernels.contact.smoothing_newton import QUICK, STICKING, THOROUGH, newton, refine
+from quad_dynamics.kernels.contact.smoothing_newton import (
+    ALL_ATTEMPTS,
+    FEW_ATTEMPTS,
+    FULL_STEPS,
+    newton,
+    refine,
+)
 from quad_dynamics.kernels.contact.stops import has_friction_rows
 from quad_dynamics.kernels.simulation.drives import any_stuck
 from quad_dynamics.kernels.simulation.scene import Scene
@@ -34,9 +41,10 @@ from quad_dynamics.memory.layout import Robot
 _FEW = 2  # sweeps before Newton's method takes over
 _ONE = 1  # the same if joint friction is among the constraints: sweeps converge slowly with it
 _FAR = 1e-3  # if a sweep changes velocities by more than this, Newton's method follows at once [m/s]
-_NEAR = 0.01  # after a solution by Newton's method, it starts without sweeps below this residual [m/s]
-_SKIPS = 8
-_MORE = 50  # sweeps after a failed quick attempt of Newton's method, before a thorough one
+# If sweeps increased the residual, so many solutions begin without them, unless their residual is above _NEAR
+# [m/s].
+_SKIPS, _NEAR = 8, 0.01
+_MORE = 50  # sweeps after the first attempts of Newton's method have failed, before all others
 _SLOW, _ROUNDING = 1e-3, 1e-13  # margins for velocities [m/s] and for rounding of products, in `is_loss`
 _FINE = 1e-12  # deviation of a contact velocity from its target that is rounding [m/s]
 # A refinement is useless if it leaves this share of the residual, as for a robot that creeps. It is then
@@ -203,14 +211,14 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
         if not r <= tolerance and undo_sweeps(robot, scene, n_contacts, n_stops, r):
             state.skips = _SKIPS
     if not r <= tolerance:
-        newton(robot, scene, n_contacts, n_stops, QUICK)
+        newton(robot, scene, n_contacts, n_stops, FULL_STEPS)
         r = residual(robot, scene, n_contacts, n_stops)
         if not r <= tolerance:
-            newton(robot, scene, n_contacts, n_stops, STICKING)
+            newton(robot, scene, n_contacts, n_stops, FEW_ATTEMPTS)
             r = residual(robot, scene, n_contacts, n_stops)
         if not r <= tolerance:
             sweeps += sweep_until(scene, n_contacts, n_stops, min(_MORE, most - sweeps), math.inf)
-            newton(robot, scene, n_contacts, n_stops, THOROUGH)
+            newton(robot, scene, n_contacts, n_stops, ALL_ATTEMPTS)
             r = residual(robot, scene, n_contacts, n_stops)
     fine = _FINE if state.step % _AGAIN == 0 else max(_FINE, _GROWN * min(state.refined, _CREEP))
     if fine < r <= tolerance and n_contacts + n_stops > 1 and any_stuck(robot, scene):
@@ -225,7 +233,7 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
 
 @routine
 def undo_sweeps(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, r: Number) -> Bool:
-    """Return to the saved impulses, with which the sweeps began, if their residual is less than r.
+    """Return to the impulses with which the sweeps began if their residual is less than r; whether it is.
 
     Where a leg nearly jams, a sweep can take the impulses far from a solution that they had almost reached.
     """

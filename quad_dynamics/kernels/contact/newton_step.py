@@ -49,7 +49,7 @@ from quad_dynamics.memory.layout import Robot
 
 # Minimum regularisation of reduced equations: with less, too many digits are lost. With this value they are
 # solved without pivoting, which is fast; retries with another value use pivoting.
-_LEAST_SOFT = 3e-4
+LEAST_SOFT = 3e-4
 _BLOCK = 18  # numbers stored per contact for reduced equations: K^-1 and K^-1 Q
 
 
@@ -66,9 +66,9 @@ def newton_step(
             return -1.0
         multiply(scene, n, newton.step, newton.change)
         return size
-    size = fill_reduced(robot, scene, n_contacts, n_stops, e, max(soft, _LEAST_SOFT))
+    size = fill_reduced(robot, scene, n_contacts, n_stops, e, max(soft, LEAST_SOFT))
     m, w = reduced_size(robot), newton.reduced_vector
-    if not solve_equations(newton.reduced_matrix, m, reduced_length(m), w, soft != _LEAST_SOFT):
+    if not solve_equations(newton.reduced_matrix, m, reduced_length(m), w, soft != LEAST_SOFT):
         return -1.0
     bring_base_forward(robot, w)
     finish_reduced(scene, n_contacts, n_stops, w)

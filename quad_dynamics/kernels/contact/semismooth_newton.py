@@ -5,9 +5,9 @@ It solves the equations of `alart_curnier`: in each iteration every contact is o
 last one left it. Unlike the natural map in De Saxce's form, on which `smoothing_newton` works, they have no
 kink where the sliding velocity of a sticking contact is zero.
 
-Full steps are taken, without a line search: a step that increases F often leads to the right modes. The method
-gives up after a few steps without a smaller residual. It does not converge from everywhere; `smoothing_newton`
-takes over then.
+Full steps are taken, without a line search: a step that increases F often leads to the right modes. The
+method gives up after a few steps without a smaller residual. It does not converge from everywhere;
+`smoothing_newton` takes over then.
 
 Acary, Bremond and Huber (2018), cited in `smoothing_newton`, compare such methods.
 """
@@ -18,14 +18,13 @@ import math
 
 from quad_dynamics.compiler.trace import apart, subroutine
 from quad_dynamics.compiler.types import Bool, Int, Number
-from quad_dynamics.kernels.contact.newton_step import newton_step
+from quad_dynamics.kernels.contact.newton_step import LEAST_SOFT, newton_step
 from quad_dynamics.kernels.contact.smoothing_path import copy, count_iteration, go, working_residual
 from quad_dynamics.kernels.simulation.scene import Scene
 from quad_dynamics.memory.layout import Robot
 
 _STEPS = 20  # at most
 _PATIENCE = 6  # steps in a row without a smaller residual after which it gives up
-_SOFT = 3e-4  # regularisation of the Jacobian as a fraction of D
 _FAST = 0.1  # the residual decreases fast if one step multiplies it by less than this
 _SHARP = 1e-150  # e for constraints with bounds: their map is hardly smoothed, and 0 / 0 does not occur [m/s]
 
@@ -55,7 +54,7 @@ def take_full_steps(
             break
         last = r
         count_iteration(scene)
-        if newton_step(robot, scene, n_contacts, n_stops, n, _SHARP, _SOFT, dense) < 0.0:
+        if newton_step(robot, scene, n_contacts, n_stops, n, _SHARP, LEAST_SOFT, dense) < 0.0:
             break
         go(scene, n, 1.0)
         r = working_residual(scene, n_contacts, n_stops)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The equations F = 0 of a contact and of a constraint with bounds, and their derivatives.
+"""The smoothed natural map of a contact and of a constraint with bounds, and its derivatives.
 
-F is the smoothed natural map F_e of `smoothing_newton`, or the map of `semismooth_newton`. Its differential is
+See `smoothing_newton` for the definition of F_e. Its differential, with dq and ds in terms of dp and dv, is
 
-    dF = K dp + Q dv,
+    dF = D dq - dP_e (D dq - ds) = K dp + Q dv,
 
-where K and Q are 3 x 3 matrices for a contact, and numbers for a scalar constraint. For F_e it is
-D dq - dP_e (D dq - ds), with dq and ds in terms of dp and dv.
+where K and Q are 3 x 3 matrices for a contact, and numbers for a scalar constraint.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Impulses of contacts and joint constraints by a smoothing Newton method, when sweeps converge slowly.
+"""Impulses of contacts and joint constraints by Newton's method, when sweeps converge slowly.
 
 It solves the same problem as the sweeps: Signorini's condition and Coulomb's law without any convex
-relaxation. With s = (v_n / mu + |v_t|, v_t), q = (mu p_n, p_t), D the mean diagonal of the contact's own
+relaxation. Full steps of `semismooth_newton` come first; if they fail, a smoothing Newton method follows.
+With s = (v_n / mu + |v_t|, v_t), q = (mu p_n, p_t), D the mean diagonal of the contact's own
 Delassus block, and P the projection onto the self-dual cone |x_t| <= x_n, a contact is solved if
 
     F = D q - P(D q - s) = 0
@@ -59,25 +60,23 @@ from quad_dynamics.kernels.simulation.drives import has_dry_friction
 from quad_dynamics.kernels.simulation.scene import Scene
 from quad_dynamics.memory.layout import Robot
 
-Try: TypeAlias = 'tuple[Int, Number, Number, Number, Number, Number, Int]'  # see _QUICK
+Try: TypeAlias = 'tuple[Int, Number, Number, Number, Number, Int]'  # see _SECOND
 
-# One attempt: Newton steps; regularisation of the Jacobian as a fraction of D, and its maximum, to which it is
-# raised at kinks; initial e: maximum [m/s], fraction of the residual; factor of e after a step; starting point
-# (see `begin`).
-_QUICK = ((20, 3e-4, 0.1, 0.1, 0.003, 0.1, FROM_BEST),)
-_STICKING = ((40, 1e-3, 1e-3, 0.1, 0.01, 0.1, FROM_STICKING),)
-_THOROUGH = (
-    (30, 1e-3, 1e-3, 0.1, 0.1, 0.3, FROM_BEST),
-    (30, 1e-3, 1e-3, 0.1, 0.1, 0.3, FROM_STICKING),
-    (40, 1e-6, 1e-6, 0.01, 1e9, 0.3, FROM_STICKING),
-    (30, 1e-2, 1e-2, 0.1, 0.1, 0.3, FROM_BEST),
-    (40, 1e-3, 1e-3, 0.1, 1e9, 0.3, FROM_ZERO),
-    (60, 1e-4, 1e-4, 1.0, 1e9, 0.3, FROM_ZERO),
-    (99, 1e-3, 1e-3, 0.1, 1e9, 0.7, FROM_STICKING),
-    (99, 1e-4, 1e-4, 1.0, 1e9, 0.7, FROM_ZERO),
+# One attempt: Newton steps; regularisation of the Jacobian as a fraction of D; initial e: maximum [m/s],
+# fraction of the residual; factor of e after a step; starting point (see `begin`).
+_SECOND = ((40, 1e-3, 0.1, 0.01, 0.1, FROM_STICKING), (20, 1e-3, 0.1, 0.003, 0.1, FROM_BEST))
+_THIRD = (
+    (30, 1e-3, 0.1, 0.1, 0.3, FROM_BEST),
+    (30, 1e-3, 0.1, 0.1, 0.3, FROM_STICKING),
+    (40, 1e-6, 0.01, 1e9, 0.3, FROM_STICKING),
+    (30, 1e-2, 0.1, 0.1, 0.3, FROM_BEST),
+    (40, 1e-3, 0.1, 1e9, 0.3, FROM_ZERO),
+    (60, 1e-4, 1.0, 1e9, 0.3, FROM_ZERO),
+    (99, 1e-3, 0.1, 1e9, 0.7, FROM_STICKING),
+    (99, 1e-4, 1.0, 1e9, 0.7, FROM_ZERO),
 )
-# What `newton` tries, one after the other while the tolerance is not met.
-QUICK, STICKING, THOROUGH = 0, 1, 2
+# What `newton` does: full steps; the two attempts of _SECOND; all others, and the methods around them.
+FULL_STEPS, FEW_ATTEMPTS, ALL_ATTEMPTS = 0, 1, 2
 _FEW_UNKNOWNS = 24  # up to this number, dense Newton steps are faster than reduced ones
 # The signs of small speeds decide which joints stick, so dry friction needs a finer tolerance.
 _FINE = 1e-4  # fraction of the goal
@@ -93,7 +92,7 @@ _ROUNDING = 1e-12  # smaller residuals are only rounding [m/s]
 
 @subroutine
 def newton(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, effort: Int) -> None:
-    """Solve for all impulses from the current ones; `effort` is QUICK, STICKING or THOROUGH. Updates `y`."""
+    """Solve for all impulses from the current ones, with FULL_STEPS or more effort; updates `y`."""
     apart(robot)
     if scene.indefinite != 0 or count_unknowns(n_contacts, n_stops) >= scene.capacity:
         return
@@ -142,65 +141,56 @@ def refine(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> None:
 
 
 @subroutine
-def solve_working_set(
-    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, effort: Int
-) -> None:
+def solve_working_set(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, effort: Int) -> None:
     """Solve for the impulses of the working set; keeps the best that were found."""
     apart(robot)
-    dense = n <= (_FEW_UNKNOWNS if effort == QUICK else MOST_DENSE)
+    dense = n <= (_FEW_UNKNOWNS if effort == FULL_STEPS else MOST_DENSE)
     newton = scene.newton
     newton.semismooth = newton.holds_speeds = 0
     prepare(robot, scene, n_contacts, n_stops, n, dense)
     best = working_residual(scene, n_contacts, n_stops)
     copy(newton.impulse, n, newton.best)
-    if effort == QUICK:
-        goal = _GOAL * scene.settings.tolerance
-        enough = _FINE * goal if has_dry_friction(robot, scene) else goal
+    goal = _GOAL * scene.settings.tolerance
+    enough = _FINE * goal if has_dry_friction(robot, scene) else goal
+    if effort == FULL_STEPS:
         best = take_full_steps(robot, scene, n_contacts, n_stops, n, best, goal, enough, dense)
     else:
         list_inertias(scene, n_contacts, n_stops)
-        if effort == STICKING:
-            for choice in _STICKING:
-                best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
-            for choice in _QUICK:
-                best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
+        if effort == FEW_ATTEMPTS:
+            for choice in _SECOND:
+                best = attempt(robot, scene, n_contacts, n_stops, n, best, goal, enough, choice, dense)
         else:
-            best = try_everything(robot, scene, n_contacts, n_stops, n, best, dense)
+            for choice in _THIRD:
+                best = attempt(robot, scene, n_contacts, n_stops, n, best, goal, enough, choice, dense)
+            best = iterate_speeds(robot, scene, n_contacts, n_stops, n, best, goal, dense)
+            if dense:
+                for series in SERIES:
+                    best = move_centres(robot, scene, n_contacts, n_stops, n, best, goal, series)
     take_impulses(scene, n_contacts, n_stops, newton.best)
 
 
 @routine
-def try_everything(
-    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, best: Number, dense: Bool
-) -> Number:
-    """All attempts and methods, until one meets the goal; returns the residual of the best impulses."""
-    for choice in _THOROUGH:
-        best = attempt(robot, scene, n_contacts, n_stops, n, best, choice, dense)
-    goal = _GOAL * scene.settings.tolerance
-    best = iterate_speeds(robot, scene, n_contacts, n_stops, n, best, goal, dense)
-    if dense:
-        for series in SERIES:
-            best = move_centres(robot, scene, n_contacts, n_stops, n, best, goal, series)
-    return best
-
-
-@routine
 def attempt(
-    robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, n: Int, best: Number, choice: Try, dense: Bool
+    robot: Robot,
+    scene: Scene,
+    n_contacts: Int,
+    n_stops: Int,
+    n: Int,
+    best: Number,
+    goal: Number,
+    enough: Number,
+    choice: Try,
+    dense: Bool,
 ) -> Number:
     """One attempt, unless `best` meets the goal; returns the residual of the best impulses."""
-    most, soft, softest, largest, share, shrink, kind = choice
-    goal = _GOAL * scene.settings.tolerance
+    most, soft, largest, share, shrink, kind = choice
     if best <= goal:
         return best
     begin(scene, n, kind, soft, dense)
     set_velocities(robot, scene, n_contacts, n_stops, n, dense)
     r = working_residual(scene, n_contacts, n_stops)
     e = min(largest, max(share * r, goal))
-    enough = _FINE * goal if has_dry_friction(robot, scene) else goal
-    return follow(
-        robot, scene, n_contacts, n_stops, n, r, best, goal, enough, most, soft, softest, e, shrink, dense
-    )
+    return follow(robot, scene, n_contacts, n_stops, n, r, best, goal, enough, most, soft, e, shrink, dense)
 
 
 @routine

@@ -27,9 +27,6 @@ _SOLVED, _SOLVED_WELL = 10.0, 0.3  # |F_e| in units of e at which e is decreased
 # Steps that the line search tries, and the one that it takes if none of them decreases |F_e|: shorter ones
 # hardly ever leave a kink.
 _FULL, _HALF, _LEAST = 1.0, 0.5, 0.125
-# Factors of the regularisation after a step that the line search has not accepted, and after a full step: with
-# redundant contacts, the Newton direction at a kink is too long.
-_SOFTER, _HARDER = 10.0, 0.3
 _GROWTH = 10.0  # every other full step is accepted if it increases F by no more than this factor
 _SMALLEST = 1e-3  # e, in units of the goal
 _FAST = 0.1  # the residual decreases fast if one step multiplies it by less than this
@@ -61,7 +58,6 @@ def follow(
     enough: Number,
     most: Int,
     soft: Number,
-    softest: Number,
     e: Number,
     shrink: Number,
     dense: Bool,
@@ -76,20 +72,19 @@ def follow(
             fast.
         most: maximum number of Newton steps.
         soft: regularisation of the Jacobian as a fraction of D.
-        softest: value to which it is raised, step by step, where the line search fails.
         e: initial value [m/s].
         shrink: factor of e after a step.
         dense: how the Newton steps are computed (see `newton_step`).
     """
     apart(robot)
     newton = scene.newton
-    last, give = math.inf, soft
+    last = math.inf
     for k in range(most):
         if r <= goal and (r <= enough or r > _FAST * last):
             break
         last = r
         count_iteration(scene)
-        before = newton_step(robot, scene, n_contacts, n_stops, n, e, give, dense)
+        before = newton_step(robot, scene, n_contacts, n_stops, n, e, soft, dense)
         if before < 0.0:
             break
         far, after = search_line(scene, n_contacts, n_stops, e, before, k % 2 == 1)
@@ -100,10 +95,6 @@ def follow(
         if r < best:
             best = r
             copy(newton.impulse, n, newton.best)
-        if far < _HALF:
-            give = min(_SOFTER * give, softest)
-        elif far == _FULL:
-            give = max(_HARDER * give, soft)
         if far >= _HALF and after <= _SOLVED * e:
             if far == _FULL and after <= _SOLVED_WELL * e:
                 e = min(_SHRINK_FAST * e, r * r)
@@ -123,7 +114,7 @@ def solve_from_here(
     r = working_residual(scene, n_contacts, n_stops)
     e = min(_FIRST, max(_SHARE * r, goal))
     copy(newton.impulse, n, newton.best)
-    follow(robot, scene, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, soft, e, _SHRINK, dense)
+    follow(robot, scene, n_contacts, n_stops, n, r, r, goal, goal, _STEPS, soft, e, _SHRINK, dense)
     copy(newton.best, n, newton.impulse)
 
 
