@@ -129,7 +129,9 @@ class Terrain:
         parts = self.parts
         at = K.Ground.words + len(parts) * K.Shape.words
         words = np.zeros(at)
-        K.Ground.array(words)['count'] = len(parts)
+        ground = K.Ground.array(words)
+        ground['count'] = len(parts)
+        ground['maps'] = sum(isinstance(part, HeightMap) for part in parts)
         for to, part in zip(K.Shape.array(words, K.Ground.words, len(parts)), parts, strict=True):
             _fill(to, part, at)
             to['mu'] = kept['mu'] if part.mu is None else part.mu

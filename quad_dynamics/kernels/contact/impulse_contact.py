@@ -36,6 +36,7 @@ from quad_dynamics.kernels.terrain.ground import (
     gather_near,
     ground_below,
     is_plane,
+    map_count,
     shape_count,
 )
 from quad_dynamics.kernels.tree import ZERO3, base_rows, body_at, move_bodies, position_of_point
@@ -73,7 +74,7 @@ def step_impulse(robot: Robot, scene: Scene, h: Number) -> Number:
         bend_paths(robot, scene, n_contacts, h)
     if n_contacts + n_stops > 0 and push_out(robot, scene, n_contacts, n_stops, SLOP, PUSH_SPEED):
         add_impulses(robot, scene, scene.y_push)
-        forget_distances(scene)
+        shorten_distances(robot, scene, h)
     move_along(robot, scene, h)
     if scene.settings.momentum_correction != 0 and not any_impulse(scene, n_contacts):
         keep_momentum(robot, scene, h)
@@ -112,6 +113,8 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     kick, spins = max(KICK, KICK_LENGTH * fastest), anticipates and fastest * h > FAST
     way = 2.0 * h * (math.sqrt(dot(v_B, v_B)) + scene.reach * fastest) + MARGIN
     clear = farthest
+    # distances to planes and boxes are exact, those to height maps may not be
+    lipschitz = anticipates and scene.first == 0 and map_count(whole) == 0.0
     skips = anticipates and scene.exact == 0 and scene.first == 0 and is_plane(whole) and way < NEAR
     if skips:
         clear = reach(way / h, kick, h) + way
@@ -121,7 +124,7 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
             memories[i].distance = memories[i].distance - way
             continue
         if i % GROUP == 0 and scene.near_terrain != 0:
-            exact = group_reach(robot, scene, i, min(i + GROUP, count), h)
+            exact = group_reach(robot, scene, i, min(i + GROUP, count), kick, h, lipschitz)
             terrain = near_terrain(robot, scene, p_B, i, min(i + GROUP, count), exact)
         point, memory = points[i], memories[i]
         if scene.near_terrain != 0 and scene.far[i] != 0.0:
@@ -206,12 +209,15 @@ def centripetal_acceleration(robot: Robot, point: ContactPoint, p: Vec3, n: Vec3
 
 
 @routine
-def group_reach(robot: Robot, scene: Scene, first: Int, last: Int, h: Number) -> Number:
+def group_reach(
+    robot: Robot, scene: Scene, first: Int, last: Int, kick: Number, h: Number, lipschitz: Bool
+) -> Number:
     """Distance up to which terrain shapes near a group of points are searched.
 
     It is the largest distance of the points before the last step, plus a margin. Unless exact distances are
     required, the distance of a far point is not recomputed: it is decreased by more than the point has moved,
-    until the point may be near.
+    until the point may be near. Points count as far from a smaller distance on where a point that moves by
+    some way changes its distance by no more (`lipschitz`).
     """
     points, memories = scene.points, scene.point_memory
     _, v_B = base_motion(robot, scene)
@@ -222,9 +228,10 @@ def group_reach(robot: Robot, scene: Scene, first: Int, last: Int, h: Number) ->
         if scene.exact == 0:
             body = body_at(robot, points[i].lane)
             v = add(v_B, point_velocity(body, position_of_point(body, points[i].position)))
-            way = 2.0 * h * math.sqrt(dot(v, v))
+            speed = math.sqrt(dot(v, v))
+            way = 2.0 * h * speed
             lowest = memory.distance - way - MARGIN
-            if lowest > NEAR + way:
+            if lowest > (reach(speed, kick, h) if lipschitz else NEAR + way):
                 memory.distance = lowest
                 scene.far[i] = 1.0
         if scene.far[i] == 0.0:
@@ -289,12 +296,19 @@ def add_corner(
 
 
 @routine
-def forget_distances(scene: Scene) -> None:
-    """Compute all distances in the next step: the robot was displaced, not only moved by its velocity."""
+def shorten_distances(robot: Robot, scene: Scene, h: Number) -> None:
+    """Decrease all distances by the length of the displacement in `response`: velocities do not include it."""
     if scene.exact == 0:
+        fastest, base = 0.0, base_rows(robot)
+        for i in range(base // 2, robot.nv):
+            fastest = max(fastest, abs(scene.response[i]))
+        v_B: Vec3 = (0.0, 0.0, 0.0)
+        if base > 0:
+            v_B = vector3(scene.response, 0)
+        way = h * (math.sqrt(dot(v_B, v_B)) + scene.reach * fastest)
         for i in range(scene.n_points):
             memory = scene.point_memory[i]
-            memory.distance = min(memory.distance, 0.0)
+            memory.distance -= way
 
 
 @routine

@@ -48,6 +48,7 @@ class Ground(Record):
     """The beginning of the ground's array, followed by the shapes and the heights of height maps."""
 
     count = field(NUMBER, 'number of shapes')
+    maps = constant(NUMBER, 'number of height maps among them')
 
 
 ground_at = record_at(Ground)
@@ -105,6 +106,12 @@ def is_plane(T: Address) -> Bool:
 def shape_count(T: Address) -> Number:
     """Number of shapes of the ground."""
     return ground_at(T, 0).count
+
+
+@formula
+def map_count(T: Address) -> Number:
+    """Number of height maps of the ground."""
+    return ground_at(T, 0).maps
 
 
 @formula
