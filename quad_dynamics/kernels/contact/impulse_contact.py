@@ -297,7 +297,7 @@ def add_corner(
 
 @routine
 def shorten_distances(robot: Robot, scene: Scene, h: Number) -> None:
-    """Decrease all distances by the length of the displacement in `response`: velocities do not include it."""
+    """Decrease all distances by the displacement in `response`, which velocities do not include."""
     if scene.exact == 0:
         fastest, base = 0.0, base_rows(robot)
         for i in range(base // 2, robot.nv):
