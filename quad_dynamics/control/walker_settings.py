@@ -175,7 +175,7 @@ class WalkerSettings(ControlSettings):
         dynamic=True,
     )
     angular_stiffness: Vector3 = param(
-        (6.0, 6.0, 3.6),
+        (10.0, 10.0, 3.6),
         'position gains of the orientation, in g / l',
         unit='-',
         low=0.0,
@@ -183,7 +183,7 @@ class WalkerSettings(ControlSettings):
         dynamic=True,
     )
     angular_damping: Vector3 = param(
-        (3.5, 3.5, 2.8),
+        (6.0, 6.0, 2.8),
         'velocity gains of the orientation, in sqrt(g / l)',
         unit='-',
         low=0.0,
@@ -203,7 +203,7 @@ class WalkerSettings(ControlSettings):
         0.3, 'integral gain of the height, in (g / l)^1.5', unit='-', low=0.0, high=10.0, dynamic=True
     )
     tilt_integral: float = param(
-        1.0, 'integral gain of roll and pitch, in (g / l)^1.5', unit='-', low=0.0, high=10.0, dynamic=True
+        1.5, 'integral gain of roll and pitch, in (g / l)^1.5', unit='-', low=0.0, high=10.0, dynamic=True
     )
     velocity_integral: float = param(
         0.4, 'integral gain of the velocity, in sqrt(g / l)', unit='-', low=0.0, high=10.0, dynamic=True
