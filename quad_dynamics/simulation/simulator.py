@@ -169,6 +169,8 @@ class Simulator:
             self._scene.joint_memory[:] = 0.0
             self._scene.foot_forces[:] = 0.0
             self._scene.point_memory['distance'] = distances
+            for name in ('skips', 'refined'):  # what the contact solver learned before
+                self._scene.counters[name] = 0
 
     def standing(self) -> Floats:
         """(nq,) the standing (or neutral) pose of the model, placed on the ground and aligned with it."""
@@ -242,7 +244,7 @@ class Simulator:
     def contact_distances(self) -> Floats:
         """(points,) distance of the contact points to the ground before the last step [m].
 
-        After a run that diverged, those above 0.1 m may be lower bounds.
+        After a run that diverged, they may be lower bounds.
         """
         return np.array(self._scene.point_memory['distance'])
 

@@ -218,13 +218,16 @@ def test_run_is_stepping(qd: Any, contact: str) -> None:
     assert len(set(ends)) == 1, [hashlib.sha256(end).hexdigest()[:8] for end in ends]
 
 
-def test_a_run_among_many_boxes_ends_as_its_steps(qd: Any) -> None:
+@pytest.mark.parametrize('height_map', [False, True], ids=['boxes', 'and_a_height_map'])
+def test_a_run_among_many_boxes_ends_as_its_steps(qd: Any, height_map: bool) -> None:
     """In a run, points far from the ground are not looked at; at its end, all distances are exact."""
     places = [(0.3 * i, 0.3 * j, 0.02 * (i + 2 * j) % 0.05) for i in range(-2, 3) for j in range(-2, 3)]
     boxes = [{'shape': 'box', 'size': [0.25, 0.25, 0.1], 'position': list(place)} for place in places]
+    heights = 0.02 * np.random.default_rng(3).random((20, 20))
+    bumps = [{'shape': 'height_map', 'heights': heights, 'spacing': 0.1}] if height_map else []
     ends = []
     for way in ('run', 'steps'):
-        sim = make('impulse', terrain=['flat', *boxes])
+        sim = make('impulse', terrain=['flat', *bumps, *boxes])
         q = sim.q
         q[2], q[3:7] = q[2] + 0.4, robots.quaternion_about([1.0, 0.0, 0.0], 2.5)
         sim.reset(q)
@@ -242,6 +245,38 @@ def test_a_run_among_many_boxes_ends_as_its_steps(qd: Any) -> None:
             assert farthest > 0.3
         ends.append(sim.snapshot())
     assert ends[0] == ends[1]
+
+
+def test_set_state_forgets_what_the_solver_learned(qd: Any) -> None:
+    """After set_state, what follows depends on the state alone, not on which sweeps were harmful before."""
+    sim, other = (qd.Simulator(robots.quadruped('anymal_c')) for _ in range(2))
+    for history in (sim, other):
+        history.set_state(u=np.full(sim.model.nv, 0.1))
+    q, u = sim.q, sim.u
+    sim._scene.counters['skips'], sim._scene.counters['refined'] = 5, 1e-9
+    sim.set_state(q, u)
+    assert sim.snapshot() == other.snapshot()
+
+
+@pytest.mark.parametrize('seed', [0], ids=['seed0'])
+def test_a_snapshot_keeps_what_the_solver_learned(qd: Any, seed: int) -> None:
+    """A limp fall, continued from a step in which sweeps are being skipped."""
+    sim, other = (qd.Simulator(robots.quadruped('anymal_c')) for _ in range(2))
+    rng = np.random.default_rng(seed)
+    q = sim.q
+    q[2], q[3:7] = q[2] + 0.3, robots.quaternion_about([0.6, 0.8, 0.0], rng.uniform(1.0, 3.0))
+    sim.reset(q)
+    for _ in range(2000):
+        sim.step()
+        if sim._scene.counters['skips'] == 6:
+            break
+    else:
+        pytest.fail('no sweeps were harmful')
+    other.restore(sim.snapshot())
+    for _ in range(200):
+        sim.step()
+        other.step()
+    assert sim.snapshot() == other.snapshot()
 
 
 def test_what_is_handed_out_is_a_copy(qd: Any) -> None:

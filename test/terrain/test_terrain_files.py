@@ -22,6 +22,13 @@ from quad_dynamics.terrain.terrain import Box, HeightMap, Plane, Terrain
 from quad_dynamics.terrain.terrain_shapes import SHAPES
 
 
+def test_packed_ground_counts_its_shapes() -> None:
+    one = HeightMap(np.zeros((3, 3)), 0.1)
+    words = Terrain((Plane(), one, Box((1, 1, 1)), one)).pack()
+    header = ground.Ground.array(words)
+    assert (header['count'], header['maps']) == (4, 2)
+
+
 def test_what_load_accepts(tmp_path: Path) -> None:
     box = Box((1, 2, 3), mu=0.3)
     path = tmp_path / 'one.yaml'

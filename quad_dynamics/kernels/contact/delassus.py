@@ -27,6 +27,7 @@ from quad_dynamics.kernels.contact.natural_map import mean_inertia
 from quad_dynamics.kernels.simulation.scene import BASE_COLUMNS, Contact, Scene, Stop
 from quad_dynamics.memory.layout import Robot
 
+_OPEN = 1e-14  # a normal impulse that changes its contact velocity by no more than this is rounding [m/s]
 _PER_UNKNOWN = 6  # numbers of the blocks of reduced equations, per unknown
 # Problems with more unknowns are never solved with G, but with the reduced equations (see `newton_step`).
 MOST_DENSE = 64
@@ -162,12 +163,12 @@ def list_inertias(scene: Scene, n_contacts: Int, n_stops: Int) -> None:
 
 @routine
 def take_impulses(scene: Scene, n_contacts: Int, n_stops: Int, p: Numbers) -> None:
-    """Give the constraints of the working set the impulses p."""
+    """Give the constraints of the working set the impulses p; a contact with a tiny one opens."""
     for i in range(n_contacts):
         contact = scene.contacts[i]
         k = contact.unknown
         impulse = (0.0, 0.0, 0.0)
-        if k >= 0:
+        if k >= 0 and p[k] * mean_inertia(contact) > _OPEN:
             impulse = (p[k], p[k + 1], p[k + 2])
         contact.impulse = impulse
     for i in range(n_stops):

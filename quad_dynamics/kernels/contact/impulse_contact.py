@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 
+from quad_dynamics.compiler.records import Numbers
 from quad_dynamics.compiler.trace import (
     apart,
     formula,
@@ -27,7 +28,7 @@ from quad_dynamics.compiler.trace import (
 from quad_dynamics.compiler.types import Address, Bool, Int, Number, Vec3
 from quad_dynamics.kernels.contact.constraints import push_out
 from quad_dynamics.kernels.simulation.flight import keep_momentum
-from quad_dynamics.kernels.simulation.scene import IMPULSE, Contact, ContactPoint, Scene
+from quad_dynamics.kernels.simulation.scene import IMPULSE, Contact, ContactPoint, PointMemory, Scene
 from quad_dynamics.kernels.simulation.solve_step import add_impulses, solve_step
 from quad_dynamics.kernels.simulation.unconstrained_motion import move_along, place_and_move, take_velocity
 from quad_dynamics.kernels.spatial import add, cross, dot, scale, sub, vector3
@@ -70,7 +71,7 @@ def step_impulse(robot: Robot, scene: Scene, h: Number) -> Number:
     energy = solve_step(robot, scene, h, n_contacts, scene.zero)
     take_velocity(robot, scene)
     n_stops = scene.n_stops
-    if n_contacts > 0 and scene.settings.correction > 0.0 and fastest_turn(robot, scene) * h > FAST:
+    if n_contacts > 0 and scene.settings.correction > 0.0 and fastest_turn(robot, scene.u) * h > FAST:
         bend_paths(robot, scene, n_contacts, h)
     if n_contacts + n_stops > 0 and push_out(robot, scene, n_contacts, n_stops, SLOP, PUSH_SPEED):
         add_impulses(robot, scene, scene.y_push)
@@ -99,7 +100,8 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     """List the points that may touch the ground in this step; returns their number.
 
     On a plane, the distance of a point that is far away is not computed. Its last distance is decreased by
-    more than any point of the robot can have moved, until the point may be near; its impulses stay zero.
+    more than any point of the robot can have moved, until the point may be near. On other terrain,
+    `group_reach` skips points in the same way.
     """
     apart(robot)
     points, memories, contacts = scene.points, scene.point_memory, scene.contacts
@@ -109,12 +111,12 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     whole = memory_at(scene.terrain)
     terrain, exact = whole, math.inf
     several = anticipates and shape_count(whole) > 1.0
-    fastest = fastest_turn(robot, scene)
+    fastest = fastest_turn(robot, scene.u)
     kick, spins = max(KICK, KICK_LENGTH * fastest), anticipates and fastest * h > FAST
-    way = 2.0 * h * (math.sqrt(dot(v_B, v_B)) + scene.reach * fastest) + MARGIN
+    way = 2.0 * h * fastest_point(robot, scene, scene.u) + MARGIN
     clear = farthest
-    # distances to planes and boxes are exact, those to height maps may not be
-    lipschitz = anticipates and scene.first == 0 and map_count(whole) == 0.0
+    # distances to planes and boxes change by no more than the way of a point, those to height maps may
+    skips_early = anticipates and scene.first == 0 and map_count(whole) == 0.0
     skips = anticipates and scene.exact == 0 and scene.first == 0 and is_plane(whole) and way < NEAR
     if skips:
         clear = reach(way / h, kick, h) + way
@@ -122,14 +124,14 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
     for i in range(count):
         if skips and memories[i].distance - way > clear:
             memories[i].distance = memories[i].distance - way
+            forget_impulse(memories[i])
             continue
         if i % GROUP == 0 and scene.near_terrain != 0:
-            exact = group_reach(robot, scene, i, min(i + GROUP, count), kick, h, lipschitz)
+            exact = group_reach(robot, scene, i, min(i + GROUP, count), kick, h, skips_early)
             terrain = near_terrain(robot, scene, p_B, i, min(i + GROUP, count), exact)
         point, memory = points[i], memories[i]
         if scene.near_terrain != 0 and scene.far[i] != 0.0:
-            memory.impulse = (0.0, 0.0, 0.0)
-            memory.corner_impulse = (0.0, 0.0, 0.0)
+            forget_impulse(memory)
             continue
         lane, radius = point.lane, point.radius
         p = position_of_point(body_at(robot, lane), point.position)
@@ -166,9 +168,15 @@ def find_contacts(robot: Robot, scene: Scene, h: Number) -> Int:
                         )
                         n += 1 if corner >= 0 else 0
         if not touches:
-            memory.impulse = (0.0, 0.0, 0.0)
-            memory.corner_impulse = (0.0, 0.0, 0.0)
+            forget_impulse(memory)
     return n
+
+
+@formula
+def forget_impulse(memory: PointMemory) -> None:
+    """Set the stored impulses of a point to zero."""
+    memory.impulse = (0.0, 0.0, 0.0)
+    memory.corner_impulse = (0.0, 0.0, 0.0)
 
 
 @subroutine
@@ -210,14 +218,14 @@ def centripetal_acceleration(robot: Robot, point: ContactPoint, p: Vec3, n: Vec3
 
 @routine
 def group_reach(
-    robot: Robot, scene: Scene, first: Int, last: Int, kick: Number, h: Number, lipschitz: Bool
+    robot: Robot, scene: Scene, first: Int, last: Int, kick: Number, h: Number, early: Bool
 ) -> Number:
     """Distance up to which terrain shapes near a group of points are searched.
 
     It is the largest distance of the points before the last step, plus a margin. Unless exact distances are
     required, the distance of a far point is not recomputed: it is decreased by more than the point has moved,
-    until the point may be near. Points count as far from a smaller distance on where a point that moves by
-    some way changes its distance by no more (`lipschitz`).
+    until the point may be near. If `early`, a point counts as far as soon as it cannot touch the ground in
+    this step; this needs distances that change by no more than the way of the point.
     """
     points, memories = scene.points, scene.point_memory
     _, v_B = base_motion(robot, scene)
@@ -231,7 +239,7 @@ def group_reach(
             speed = math.sqrt(dot(v, v))
             way = 2.0 * h * speed
             lowest = memory.distance - way - MARGIN
-            if lowest > (reach(speed, kick, h) if lipschitz else NEAR + way):
+            if lowest > (reach(speed, kick, h) if early else NEAR + way):
                 memory.distance = lowest
                 scene.far[i] = 1.0
         if scene.far[i] == 0.0:
@@ -299,25 +307,28 @@ def add_corner(
 def shorten_distances(robot: Robot, scene: Scene, h: Number) -> None:
     """Decrease all distances by the displacement in `response`, which velocities do not include."""
     if scene.exact == 0:
-        fastest, base = 0.0, base_rows(robot)
-        for i in range(base // 2, robot.nv):
-            fastest = max(fastest, abs(scene.response[i]))
-        v_B: Vec3 = (0.0, 0.0, 0.0)
-        if base > 0:
-            v_B = vector3(scene.response, 0)
-        way = h * (math.sqrt(dot(v_B, v_B)) + scene.reach * fastest)
+        way = h * fastest_point(robot, scene, scene.response)
         for i in range(scene.n_points):
             memory = scene.point_memory[i]
             memory.distance -= way
 
 
 @routine
-def fastest_turn(robot: Robot, scene: Scene) -> Number:
+def fastest_turn(robot: Robot, u: Numbers) -> Number:
     """The largest speed of a joint, or about an axis of the base [rad/s, m/s]."""
     fastest = 0.0
     for i in range(base_rows(robot) // 2, robot.nv):
-        fastest = max(fastest, abs(scene.u[i]))
+        fastest = max(fastest, abs(u[i]))
     return fastest
+
+
+@routine
+def fastest_point(robot: Robot, scene: Scene, u: Numbers) -> Number:
+    """An upper bound of the speed of any point of the robot [m/s]."""
+    v: Vec3 = (0.0, 0.0, 0.0)
+    if robot.floating != 0:
+        v = vector3(u, 0)
+    return math.sqrt(dot(v, v)) + scene.reach * fastest_turn(robot, u)
 
 
 @routine
@@ -437,9 +448,7 @@ def write_impulses(scene: Scene, n_contacts: Int) -> None:
     """Store the impulses in world axes, for the next step."""
     memories, contacts = scene.point_memory, scene.contacts
     for i in range(n_contacts):
-        memory = memories[contacts[i].point]
-        memory.impulse = (0.0, 0.0, 0.0)
-        memory.corner_impulse = (0.0, 0.0, 0.0)
+        forget_impulse(memories[contacts[i].point])
     last = -1
     for i in range(n_contacts):
         contact = contacts[i]

@@ -24,7 +24,7 @@ from quad_dynamics.kernels.contact.constraints import (
     stop_velocity,
 )
 from quad_dynamics.kernels.contact.natural_map import residual
-from quad_dynamics.kernels.contact.one_contact import settle_contact
+from quad_dynamics.kernels.contact.one_contact import free_velocity, settle_contact
 from quad_dynamics.kernels.contact.smoothing_newton import (
     ALL_ATTEMPTS,
     FEW_ATTEMPTS,
@@ -41,14 +41,15 @@ from quad_dynamics.memory.layout import Robot
 _FEW = 2  # sweeps before Newton's method takes over
 _ONE = 1  # the same if joint friction is among the constraints: sweeps converge slowly with it
 _FAR = 1e-3  # if a sweep changes velocities by more than this, Newton's method follows at once [m/s]
-# If sweeps increased the residual, so many solutions begin without them, unless their residual is above _NEAR
-# [m/s].
+# After sweeps that increased the residual, the next _SKIPS solutions begin without sweeps where the residual
+# is at most _NEAR [m/s].
 _SKIPS, _NEAR = 8, 0.01
 _MORE = 50  # sweeps after the first attempts of Newton's method have failed, before all others
 _SLOW, _ROUNDING = 1e-3, 1e-13  # margins for velocities [m/s] and for rounding of products, in `is_loss`
 _FINE = 1e-12  # deviation of a contact velocity from its target that is rounding [m/s]
-# A refinement is useless if it leaves this share of the residual, as for a robot that creeps. It is then
-# repeated only if the residual has grown by this factor or is above this value [m/s], and in every 16th step.
+# A refinement is useless if it leaves more than the fraction _USELESS of the residual, as for a robot that
+# creeps. It is then repeated only where the residual is above _GROWN times what it left, or above
+# _GROWN * _CREEP [m/s], and in every step that is a multiple of _AGAIN.
 _USELESS, _GROWN, _CREEP, _AGAIN = 0.1, 2.0, 1e-10, 16
 
 
@@ -162,7 +163,10 @@ def last_root(none: Number, half: Number, full: Number) -> Number:
 
 @routine
 def keep_impulses(scene: Scene, n_contacts: Int, n_stops: Int, which: Int) -> None:
-    """Save the impulses while others are tried, as the first or the second of two sets."""
+    """Save the impulses while others are tried, as the first (which = 0) or the second of two sets.
+
+    `solve` overwrites the first one.
+    """
     for i in range(n_contacts):
         contact = scene.contacts[i]
         if which == 0:
@@ -194,22 +198,13 @@ def mix_impulses(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, shar
 def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     """Find the impulses for given targets; returns whether they meet the tolerance.
 
-    Writes the residual to the state, and the number of sweeps if it is the largest of this step.
+    Writes the residual and the number of sweeps to the state, if they are the largest of this step. The first
+    saved set of impulses is overwritten.
     """
     apart(robot)
     tolerance = scene.settings.tolerance
-    state, most, sweeps, r = scene.state, scene.settings.max_sweeps, scene.zero, math.inf
-    start(robot, scene, n_contacts, n_stops)
-    if state.skips > 0:
-        state.skips -= 1
-        r = residual(robot, scene, n_contacts, n_stops)
-    if not r <= _NEAR:
-        keep_impulses(scene, n_contacts, n_stops, 0)
-        few = min(_ONE if has_friction_rows(scene, n_stops) else _FEW, most)
-        sweeps = sweep_until(scene, n_contacts, n_stops, few, _FAR)
-        r = residual(robot, scene, n_contacts, n_stops)
-        if not r <= tolerance and undo_sweeps(robot, scene, n_contacts, n_stops, r):
-            state.skips = _SKIPS
+    state, most = scene.state, scene.settings.max_sweeps
+    sweeps, r = sweep_first(robot, scene, n_contacts, n_stops)
     if not r <= tolerance:
         newton(robot, scene, n_contacts, n_stops, FULL_STEPS)
         r = residual(robot, scene, n_contacts, n_stops)
@@ -231,17 +226,49 @@ def solve(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> Bool:
     return r <= tolerance
 
 
-@routine
-def undo_sweeps(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int, r: Number) -> Bool:
-    """Return to the impulses with which the sweeps began if their residual is less than r; whether it is.
+@subroutine
+def sweep_first(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> tuple[Int, Number]:
+    """The sweeps before Newton's method; returns their number and the residual.
 
     Where a leg nearly jams, a sweep can take the impulses far from a solution that they had almost reached.
+    Such sweeps are undone, and the next solutions begin without any. Neither is done while a contact could
+    open: a leg that jams may have two solutions, and sweeps find the one in which it leaves the ground.
     """
+    apart(robot)
+    state, settings = scene.state, scene.settings
+    start(robot, scene, n_contacts, n_stops)
+    opens = any_opens(scene, n_contacts)
+    if state.skips > 0:
+        state.skips -= 1
+        if not opens:
+            r = residual(robot, scene, n_contacts, n_stops)
+            if r <= _NEAR:
+                return scene.zero, r
+    keep_impulses(scene, n_contacts, n_stops, 0)
+    few = min(_ONE if has_friction_rows(scene, n_stops) else _FEW, settings.max_sweeps)
+    sweeps = sweep_until(scene, n_contacts, n_stops, few, _FAR)
+    r = residual(robot, scene, n_contacts, n_stops)
+    if r <= settings.tolerance or opens:
+        return sweeps, r
     exchange_impulses(robot, scene, n_contacts, n_stops)
-    if residual(robot, scene, n_contacts, n_stops) < r:
-        return True
+    before = residual(robot, scene, n_contacts, n_stops)
+    if before < r:
+        state.skips = _SKIPS
+        return sweeps, before
     exchange_impulses(robot, scene, n_contacts, n_stops)
-    return False
+    return sweeps, r
+
+
+@routine
+def any_opens(scene: Scene, n_contacts: Int) -> Bool:
+    """Whether any contact that has an impulse would leave the ground without it, all others fixed."""
+    found = False
+    for i in range(n_contacts):
+        contact = scene.contacts[i]
+        if contact.impulse[0] > 0.0:
+            v = contact_velocity(scene, contact, scene.y)
+            found |= free_velocity(contact, v, contact.impulse)[0] >= 0.0
+    return found
 
 
 @routine

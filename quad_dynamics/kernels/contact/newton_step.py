@@ -350,10 +350,10 @@ def soften(K: Mat3, Q: Mat3, x: Number) -> Mat3:
 def inverse3(M: Mat3) -> Mat3:
     """Inverse of a 3 x 3 matrix."""
     a, b, c, d, e, f, g, h, i = M
-    robot, B, C = e * i - f * h, f * g - d * i, d * h - e * g
-    s = 1.0 / (a * robot + b * B + c * C)
+    A, B, C = e * i - f * h, f * g - d * i, d * h - e * g
+    s = 1.0 / (a * A + b * B + c * C)
     return (
-        robot * s, (c * h - b * i) * s, (b * f - c * e) * s,
+        A * s, (c * h - b * i) * s, (b * f - c * e) * s,
         B * s, (a * i - c * g) * s, (c * d - a * f) * s,
         C * s, (b * g - a * h) * s, (a * e - b * d) * s,
     )  # fmt: skip

@@ -3,7 +3,8 @@
 
 It solves the equations of `alart_curnier`: in each iteration every contact is open, sticks or slides as the
 last one left it. Unlike the natural map in De Saxce's form, on which `smoothing_newton` works, they have no
-kink where the sliding velocity of a sticking contact is zero.
+kink where the sliding velocity of a sticking contact is zero. Joint constraints, and contacts with a friction
+pyramid or without friction, keep the natural map: it has no such kink.
 
 Full steps are taken, without a line search: a step that increases F often leads to the right modes. The
 method gives up after a few steps without a smaller residual. It does not converge from everywhere;
@@ -19,13 +20,18 @@ import math
 from quad_dynamics.compiler.trace import apart, subroutine
 from quad_dynamics.compiler.types import Bool, Int, Number
 from quad_dynamics.kernels.contact.newton_step import LEAST_SOFT, newton_step
-from quad_dynamics.kernels.contact.smoothing_path import copy, count_iteration, go, working_residual
+from quad_dynamics.kernels.contact.smoothing_path import (
+    copy,
+    count_iteration,
+    go,
+    is_enough,
+    working_residual,
+)
 from quad_dynamics.kernels.simulation.scene import Scene
 from quad_dynamics.memory.layout import Robot
 
 _STEPS = 20  # at most
 _PATIENCE = 6  # steps in a row without a smaller residual after which it gives up
-_FAST = 0.1  # the residual decreases fast if one step multiplies it by less than this
 _SHARP = 1e-150  # e for constraints with bounds: their map is hardly smoothed, and 0 / 0 does not occur [m/s]
 
 
@@ -50,7 +56,7 @@ def take_full_steps(
     newton.semismooth = 1
     r, last, waited = best, math.inf, 0
     for _ in range(_STEPS):
-        if waited == _PATIENCE or (r <= goal and (r <= enough or r > _FAST * last)):
+        if waited == _PATIENCE or is_enough(r, last, goal, enough):
             break
         last = r
         count_iteration(scene)

@@ -80,7 +80,7 @@ def follow(
     newton = scene.newton
     last = math.inf
     for k in range(most):
-        if r <= goal and (r <= enough or r > _FAST * last):
+        if is_enough(r, last, goal, enough):
             break
         last = r
         count_iteration(scene)
@@ -102,6 +102,12 @@ def follow(
                 e *= shrink
             e = max(e, _SMALLEST * goal)
     return best
+
+
+@routine
+def is_enough(r: Number, last: Number, goal: Number, enough: Number) -> Bool:
+    """Whether a residual r ends an iteration: at `goal`, or at `enough` while it decreases fast."""
+    return r <= goal and (r <= enough or r > _FAST * last)
 
 
 @routine

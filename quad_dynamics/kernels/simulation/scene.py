@@ -327,7 +327,7 @@ class Scene(Record, root=True):
     terrain = field(INT, 'address of the ground in memory')
     near_terrain = field(INT, 'offset of the shapes near the robot in it; 0: they are not gathered')
     log = embedded(LogTarget, 'destination of the log')
-    exact = field(INT, '0: distances of points far from the ground may be lower bounds after this step')
+    exact = field(INT, '0: distances of points that cannot touch the ground may be lower bounds')
     first = field(
         INT, '1: the first step of a call, in which distances of points are not known from the last'
     )

@@ -110,7 +110,7 @@ def shape_count(T: Address) -> Number:
 
 @formula
 def map_count(T: Address) -> Number:
-    """Number of height maps of the ground."""
+    """Number of height maps among the shapes of the ground."""
     return ground_at(T, 0).maps
 
 

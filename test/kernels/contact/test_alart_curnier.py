@@ -61,6 +61,18 @@ def test_roots_only_at_solutions(seed: int) -> None:
     assert np.linalg.norm(equations(mu, p, v)[0]) > 0.1 * residual > 0.0
 
 
+@pytest.mark.parametrize('seed', range(20), ids='seed{}'.format)
+@pytest.mark.parametrize('mode', MODES)
+def test_roots_near_solutions_are_solutions(mode: str, seed: int) -> None:
+    """Near a solution too, F is of the size of the residual of the natural map."""
+    rng = np.random.default_rng(seed)
+    mu = rng.uniform(0.1, 1.5)
+    p, v = solution(mode, mu, rng)
+    p, v = p + rng.normal(0.0, 1e-6, 3), v + rng.normal(0.0, 1e-6, 3)
+    residual = contact_residual(tuple(p), tuple(v), D, mu, 1, False)
+    assert np.linalg.norm(equations(mu, p, v)[0]) > 0.1 * residual > 0.0
+
+
 @pytest.mark.parametrize('seed', range(60), ids='seed{}'.format)
 def test_derivatives_are_those_of_finite_differences(seed: int) -> None:
     rng = np.random.default_rng(seed)
