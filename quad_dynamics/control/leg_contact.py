@@ -44,7 +44,7 @@ class LegContact:
     def reset(self, time: float) -> None:
         """Restart in contact, at a time [s]."""
         self.state, self.since = 'stance', time
-        self._touches = self._misses = self._blocked = 0
+        self._touches = self._misses = 0
 
     @property
     def is_down(self) -> bool:

@@ -38,7 +38,6 @@ class ComResult:
         merits: after each of them; the first entry is that of the warm start if there is one.
         cost: of the motion without slacks.
         zmp_slack: largest distance of the zero-moment point from its region at the samples [m].
-        violation: largest violation of an inequality, in heights or in g.
         gap: largest gap of positions and velocities at knots [m, m/s].
         solve_time: computation time [s].
     """
@@ -51,7 +50,6 @@ class ComResult:
     merits: tuple[float, ...]
     cost: float
     zmp_slack: float
-    violation: float
     gap: float
     solve_time: float
 
@@ -151,7 +149,6 @@ class ComPlanner:
             merits,
             at.cost,
             slack,
-            max(float(-at.c.min(initial=0.0)), 0.0),
             gap,
             time.perf_counter() - begin,
         )
@@ -223,4 +220,4 @@ def _durations(problem: ComProblem) -> Floats:
 
 def _failed(reason: str, begin: float) -> ComResult:
     nan = math.nan
-    return ComResult(None, False, reason, False, 0, (), nan, nan, nan, nan, time.perf_counter() - begin)
+    return ComResult(None, False, reason, False, 0, (), nan, nan, nan, time.perf_counter() - begin)
