@@ -40,7 +40,6 @@ FILES: dict[str, str | Path] = {
     'solo12': ROBOTS / 'solo_description' / 'robots' / 'solo12.urdf',
     'quadruped': ROBOTS / 'quadruped_description' / 'urdf' / 'quadruped.urdf',
 }
-PARTS = ['drops', 'torques', 'standing', 'trotting', 'tumbling']
 DROPS, DROP_STEPS, HEIGHT = 20, 2000, 0.5
 TORQUE_ROBOTS, TORQUE_STEPS, TORQUE_EVERY = 4, 100_000, 20  # robots; steps; steps between two torques
 BOX_ROBOTS, FIELDS, BOX_STEPS = 5, 20, 1000
@@ -155,14 +154,6 @@ def drops(models: dict[str, qd.Model], seed: int) -> Findings:
             drop(sim, np.random.default_rng([seed, 1, i, k]))
             watch(sim, findings, DROP_STEPS, nothing, f'drop {name} {k}')
     return findings
-
-
-def _shaker(sim: qd.Simulator, rng: np.random.Generator, limit: np.ndarray) -> Callable[[int], None]:
-    def act(k: int) -> None:
-        if k % TORQUE_EVERY == 0:
-            sim.command(tau=limit * rng.uniform(-1.0, 1.0, len(limit)))
-
-    return act
 
 
 def _walker(sim: qd.Simulator, trot: Trot) -> Callable[[int], None]:

@@ -51,7 +51,6 @@ from quad_dynamics.identification.validation.validation import Errors, pooled, t
 
 MOST_MASS = 0.15  # largest relative error of the total mass
 WORSE = 1.02  # errors above this multiple of those of the URDF are worse
-LEAST_COVERAGE = 0.85
 _REACH = 2.0  # of an interval, in standard deviations of a base parameter
 _FRICTION = ('viscous', 'coulomb')
 _SENSORS = ('offset', 'bias', 'delay', 'asymmetric', 'stribeck')
@@ -74,7 +73,6 @@ class Row:
         covered: for each kind of unknown: number of intervals that contain the true value, and of all.
         worst: names and errors of the values farthest from the truth, in standard deviations.
         weight: of the prior.
-        freed: free kinds of unknowns.
         seconds: computing time of the default method.
     """
 
@@ -90,7 +88,6 @@ class Row:
     covered: dict[str, list[int]] = field(default_factory=dict)
     worst: list[str] = field(default_factory=list)
     weight: float = float('nan')
-    freed: list[str] = field(default_factory=list)
     seconds: float = float('nan')
 
     @property
@@ -145,8 +142,6 @@ def _judge(row: Row, world: worlds.World, robot: worlds.Robot, result: Result) -
     row.warnings = headline_warnings(result)
     row.mass = float(solution.part('pi')[::10].sum() / robot.true.pi[::10].sum())
     row.weight = solution.prior_weight
-    kinds = {kind for kind, part in solution.columns.slices.items() if solution.free[part].any()}
-    row.freed = sorted(kinds)
     if result.validation is not None:
         errors = result.validation.errors
         row.held = list(pooled(errors).relative[:2])

@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     _check_paths(arguments)
     model = _load(arguments)
-    sim = Simulator(model, _settings(arguments, model))
+    sim = Simulator(model, _settings(arguments))
     _place(sim, arguments.drop)
     controller = _controller(sim, arguments)
     steps = round(arguments.duration / sim.settings.dt)
@@ -168,7 +168,7 @@ def _load(arguments: argparse.Namespace) -> Model:
         return load_model(arguments.robot, arguments.floating_base, xacro_args=xacro_args(arguments))
 
 
-def _settings(arguments: argparse.Namespace, model: Model) -> SimulatorSettings:
+def _settings(arguments: argparse.Namespace) -> SimulatorSettings:
     """The settings of the file, overridden by the options."""
     from quad_dynamics.simulation.settings import SimulatorSettings
 

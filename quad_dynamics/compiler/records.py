@@ -60,7 +60,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.array_types import Floats
-from quad_dynamics.compiler.types import LANES, Address, Int, Mat3, Number, Quat, Sym3, Upper3, Vec3, Vec6
+from quad_dynamics.compiler.types import LANES, Address, Int, Mat3, Number, Sym3, Upper3, Vec3, Vec6
 
 T = TypeVar('T')
 R = TypeVar('R', bound='Record')
@@ -160,7 +160,6 @@ VEC6: Kind[Vec6] = _Tuple('Vec6', 6)
 MAT3: Kind[Mat3] = _Tuple('Mat3', 9)
 SYM3: Kind[Sym3] = _Tuple('Sym3', 6)
 UPPER3: Kind[Upper3] = _Tuple('Upper3', 6)
-QUAT: Kind[Quat] = _Tuple('Quat', 4)
 
 
 def tuple_of(count: int) -> Kind[tuple[Number, ...]]:

@@ -13,9 +13,11 @@
 | `observer` | external forces on the robot, from its momentum |
 | `law` | the interface of all laws |
 | `guard` | checks states, limits setpoints |
+| `gains` | gains of the joint drives |
 | `supervision` | runs a law, latches faults, blends between laws; damps when something is wrong |
 | `modes` | several laws, one of which controls the robot; used by `force_node` |
 | `foot_force_estimator` | forces on the feet, by the momentum observer |
+| `velocity_command` | velocity commands that expire |
 | `plan_maker` | plans for incoming states; used by `planner_node` |
 | `plan_queue` | plans of another process, and when they take effect |
 | `lying` | the pose in which a robot lies on its belly |

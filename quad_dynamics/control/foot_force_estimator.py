@@ -11,14 +11,16 @@ from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
 
 _SHORTEST_STEP = 1e-4  # between two states of the observer [s]
-_LONGEST_WAIT = 8e-3  # for a moving base: the state of one at rest does not change at all [s]
+# Maximum wait for a new state of the base. If the base is at rest, odometry repeats its state exactly [s].
+_LONGEST_WAIT = 8e-3
 
 
 class FootForceEstimator:
     """The momentum observer, updated with incoming states.
 
     Odometry is less frequent than joint states. Momentum computed from old base velocities and new joint
-    velocities would be wrong, so the observer waits for the base, and uses the mean of the torques since.
+    velocities would be wrong. So the observer is updated when the state of the base has changed, or after
+    8 ms, with the mean of the torques since the last update.
     """
 
     def __init__(self, model: Model, gain: float) -> None:

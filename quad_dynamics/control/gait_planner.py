@@ -334,7 +334,7 @@ class GaitPlanner:
         self._plans.take(plan)
 
     def _make(self, view: RobotView) -> MotionPlan | None:
-        """A plan for a view; None if none has been found for a stride."""
+        """A plan for a view; None if none has been found for the time `StridePlanner.hold`."""
         lead = max(self._lead_until - view.time, 0.0)
         return self._planning.make(
             view, self.phase, self._gait, lead, self._plans, self._settings, self.counts

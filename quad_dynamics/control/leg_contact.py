@@ -20,7 +20,7 @@ _TARE_SHARE = 0.05  # weight of one sample in the zero offset of a sensor
 _SAMPLES = 2  # consecutive samples that must agree
 _LOST = 0.3  # of the commanded force: a foot that carries less may have lost contact
 _BLOCKED = 0.2  # of the desired downward velocity: a foot that is slower has hit something
-_SETTLE = 0.03  # time after touch-down in which a foot cannot be lost [s]
+_SETTLE = 0.03  # time since `LegContact.since` in which a foot cannot be lost [s]
 
 
 class LegContact:
@@ -28,7 +28,7 @@ class LegContact:
 
     Attributes:
         state: one of STATES.
-        since: start time of the state [s].
+        since: start time of the state; a stance keeps that of the state before [s].
     """
 
     def __init__(self, threshold: float) -> None:
@@ -44,7 +44,7 @@ class LegContact:
     def reset(self, time: float) -> None:
         """Restart in contact, at a time [s]."""
         self.state, self.since = 'stance', time
-        self._touches = self._misses = self._blocked = 0
+        self._touches = self._misses = 0
 
     @property
     def is_down(self) -> bool:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pose in which a robot lies on its belly with its legs folded, ready to get up.
 
-The last two joints of each leg, hip and knee, are searched on a grid: no point of the leg may be below the
-belly, and the foot should touch the ground as close as possible to its standing position.
+The last two joints of each leg, hip and knee, are searched on a grid. The cost is high for points of the leg
+below the belly. It increases with the height of the foot above the ground, its distance from its standing
+position, and the height of the centre of mass of the leg.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from quad_dynamics.model.legs import Leg
 from quad_dynamics.model.model import Model
 
 _CELLS = 33  # of the grid, in each direction
-_ROUNDS = 4  # number of grids, each slightly larger than a cell of the previous one
+_ROUNDS = 4  # number of grids; each covers three cells of the previous one
 _HIP_RANGE = 2.2  # to both sides of the standing pose [rad]
-_KNEE_RANGE = 3.0  # beyond the standing pose [rad]
-_TIGHTEST = 0.2  # smallest distance from hip to foot relative to the largest, limited by shin and thigh
-# Costs per metre of a foot above the ground or away from its standing position, and of a high centre of mass
-# of a leg; and of a leg below the belly, which is reduced until there is a pose from which to rise.
+_KNEE_RANGE = 3.0  # largest rotation of the knee from the standing pose [rad]
+_TIGHTEST = 0.2  # smallest distance from hip to foot, relative to the sum of thigh and shin
+# Costs per metre: of the height of a foot above the ground, of its distance from its standing position, of
+# the height of the centre of mass of a leg; and of a leg below the belly, which is reduced until the robot
+# can rise from the pose.
 _ABOVE, _BESIDE, _HIGH = 3.0, 1.0, 0.3
 _BELOW = (20.0, 2.0, 0.5)
 _BALANCED = 0.3  # required balance margin of the folded robot, relative to that of standing
@@ -55,9 +57,9 @@ def lying_pose(model: Model) -> Floats:
 def folded_joints(model: Model) -> Floats:
     """(nj,) joint positions with all legs folded, from which the robot can rise.
 
-    The feet can move straight to their standing positions, with the centre of mass above them. Legs that
-    cannot fold that far with the belly on the ground may be lower than the belly; otherwise the robot
-    crouches. A leg with fewer than two joints stays in its standing pose.
+    The feet can move straight to their standing positions, with the centre of mass above them. If this is
+    impossible with the belly on the ground, legs may be lower than the belly. If that does not suffice
+    either, the pose is the lowest crouch. A leg with fewer than two joints stays in its standing pose.
     """
     standing = resting_pose(model)[7:]
     if not model.floating_base or not model.legs:
@@ -106,7 +108,7 @@ class _Search:
 
     Attributes:
         leg: the leg.
-        points: contact points of the leg.
+        points: contact points that hip and knee move.
         joints: (2,) hip and knee.
         low, high: (2,) where the angles are searched next.
         bottom: height of the belly in the base's frame [m].
@@ -138,7 +140,7 @@ class _Search:
         return _Search(leg, own, joints, low, high, bottom, place, stand, below)
 
     def narrow(self, model: Model, q: Floats) -> None:
-        """Search the grid, and shrink it to the size of a cell around the best angles."""
+        """Search the grid, and shrink it to 1.5 cells on each side of the best angles."""
         axes = [np.linspace(self.low[i], self.high[i], _CELLS) for i in range(2)]
         hip, knee = (x.ravel() for x in np.meshgrid(*axes, indexing='ij'))
         trial = np.repeat(q[None], hip.size, axis=0)

@@ -73,10 +73,10 @@ class PlanFollower:
         return math.inf if self.plan is None else time - self.plan.time
 
     def surprise(self) -> tuple[Vec2, Vec2]:
-        """Difference of the last state from the one that the plan was made for, extrapolated to now.
+        """Difference of the last state from that which the plan was made for, extrapolated to now.
 
-        A plan is up to `plan_period + plan_delay` old, and its footholds do not account for pushes since
-        then. Swing feet need not wait for the next plan.
+        The extrapolation assumes constant velocity. A plan is up to `plan_period + plan_delay` old, and its
+        footholds do not account for pushes since then. With this difference, swing feet react at once.
 
         Returns:
             Differences of the position [m] and of the velocity [m/s], each (x, y) in the world.

@@ -57,7 +57,11 @@ class ControlSettings(ParameterSet):
         dynamic=True,
     )
     stand_height: float = param(
-        1.0, "height of the base, relative to the model's standing pose", unit='-', low=0.3, high=1.2
+        1.0,
+        "height of the hips above the feet, relative to the model's standing pose",
+        unit='-',
+        low=0.3,
+        high=1.2,
     )
     omega: float = param(
         20.0, 'natural frequency of computed torque', unit='rad/s', low=0.0, high=500.0, dynamic=True

@@ -168,7 +168,7 @@ class StandUp:
         )
 
     def _at_height(self, share: float) -> Floats:
-        """(nj,) joint positions with the base at a share of its standing height."""
+        """(nj,) joint positions with the hips at a share of their standing height above the feet."""
         model = self._model
         standing = resting_pose(model)[7:]
         if share == 1.0:

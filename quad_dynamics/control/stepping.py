@@ -70,7 +70,7 @@ class _Leg:
         goal: position of its centre in contact, or at touch-down [m].
         falling: desired vertical velocity [m/s].
         lifted: time of its last lift-off [s].
-        lands: time of its touch-down, by a schedule [s].
+        lands: time of its next touch-down by the schedule, if there is one [s].
     """
 
     contact: LegContact
@@ -89,9 +89,10 @@ class Stepping:
         legs: in the order of the model.
         clock: of the gait.
         settings: can be replaced.
-        planned: footholds of a plan, instead of the simple ones [m].
-        surprise: (x, y) differences of position [m] and velocity [m/s] of the body from the plan's state.
-        schedule: contacts of a plan, instead of the clock.
+        planned: footholds of the current plan; None: those of `footholds.foothold` [m].
+        surprise: (x, y) differences of position [m] and velocity [m/s] of the body from the prediction of the
+            plan: see `PlanFollower.surprise`.
+        schedule: contacts of an external plan; None: those of the clock.
         lean: (x, y) shift of the footholds in the heading frame, so that the body does not lean [m].
         step_height: in leg lengths: that of the settings, or what the joints can follow.
         even: whether feet swing evenly, because joints are too slow for the usual motion.
@@ -150,7 +151,7 @@ class Stepping:
         return self.fastest_in(self.clock.gait)
 
     def fastest_in(self, gait: Gait) -> float:
-        """The same in any gait."""
+        """Largest velocity within the reach of the legs in a gait [m/s]."""
         stance = gait.duty * gait.period * self.clock.unit
         return 2.0 * _FASTEST * _STROKE * self._geometry.stroke / stance
 
@@ -412,8 +413,8 @@ class Stepping:
         """A planned foothold, corrected by the deviation of the body since the plan was made [m].
 
         It moves as the foothold program would move it: by the deviation of the position, and by that of the
-        velocity times the time to touch-down plus that of the capture point. It stays within the reach of the
-        leg, and the foot of a planar leg moves no farther across its plane than planned.
+        velocity times the sum of the time to touch-down and `capture_gain` sqrt(h / g). It stays within the
+        reach of the leg. The foot of a planar leg is corrected only within its plane.
         """
         geometry, x, y = self._geometry, planned[0], planned[1]
         (dx, dy), (dvx, dvy) = self.surprise

@@ -101,7 +101,7 @@ class StridePlanner:
         settings: WalkerSettings,
         counts: Counts,
     ) -> MotionPlan | None:
-        """The plan for a view; None if none has been found for a stride.
+        """The plan for a view; None if none has been found for the time `hold`.
 
         Args:
             view: current view.
@@ -195,8 +195,8 @@ class StridePlanner:
     def _start(self, view: RobotView, follower: PlanFollower, period: float) -> ComState:
         """Initial state of a plan: between the measured state and that of the last plan.
 
-        If all plans started at the measured state, only the next plan would correct errors. If all started at
-        the state of the last plan, no plan would know of them.
+        If all plans started at the measured state, each would reset the tracking error, and only planning
+        would correct deviations. If all started at the state of the last plan, plans would ignore them.
         """
         p, v = view.com.copy(), view.velocity
         if follower.plan is None:

@@ -25,7 +25,7 @@ from quad_dynamics.control.settings import ControlSettings
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.model.model import Model
 
-# Time in which the torque difference between two laws fades out [s].
+# Time in which the torque difference between two laws falls to 5 % [s].
 FADE_TIME = 0.1
 # Remaining share at which a fade ends.
 _FADED = 1e-3

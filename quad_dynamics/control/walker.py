@@ -14,11 +14,16 @@ ground only from where its feet have been in contact.
 | `walker_settings` | all settings |
 | `robot_view` | a state with centre of mass, heading and motion of the feet |
 | `gait_planner` | from the command to the references: when to walk, contacts, plans |
+| `stride_planner`, `plan_follower` | when plans are made, and which one is followed |
+| `foot_speed` | how fast the robot can walk before its joints are too slow |
+| `force_check` | whether the force sensors of the feet are accurate enough |
 | `stepping` | the legs: contacts, footholds, and the motion of the feet |
 | `leg_contact` | contact states of the feet, from schedule, force and velocity |
 | `swing` | swing trajectories |
+| `skid_steering` | turning of robots whose legs move their feet only in parallel planes |
 | `body_reference` | reference of the body, and the accelerations that track it |
 | `whole_body` | joint torques for all of these |
+| `walker_report` | counts, computation times and targets that a walker reports |
 
 Gaits, plans and footholds are in `quad_dynamics.planning`.
 """

@@ -65,7 +65,7 @@ def find_crouch(model: Model) -> Floats | None:
     if not model.floating_base or not model.legs:
         return None
     q = model.neutral
-    found = _stand_on(model, [_stance(model, leg, q) for leg in model.legs], q)
+    found = _stand_on(model, [_stance(model, leg) for leg in model.legs], q)
     if found is not None:
         return found
     for alike in (True, False):
@@ -74,9 +74,7 @@ def find_crouch(model: Model) -> Floats | None:
             return None
         stances = []
         for leg, start in zip(model.legs, starts, strict=True):
-            stance = replace(
-                _stance(model, leg, q), place=start.place, start=start.angles, anywhere=not alike
-            )
+            stance = replace(_stance(model, leg), place=start.place, start=start.angles, anywhere=not alike)
             q[7 + np.array(stance.joints)] = start.angles
             stances.append(stance)
         found = _stand_on(model, stances, q)
@@ -138,7 +136,7 @@ def foot_heights(model: Model, q: Floats) -> Floats:
     return np.array(lowest)
 
 
-def _stance(model: Model, leg: Leg, q: Floats) -> _Stance:
+def _stance(model: Model, leg: Leg) -> _Stance:
     frame = model.frames[leg.foot]
     joints = moving_joints(model, leg)
     balls = foot_balls(model, leg.foot)

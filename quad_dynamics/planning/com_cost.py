@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cost of a motion of the centre of mass, and its factorisation.
 
-It is the sum of the integrals of squared accelerations (6) and of squared distances from the path, of the
-deviation at the end (7), and of the change of the initial acceleration. All are quadratic in z = [known; u]
-of `com_segments.py`, with one matrix for x and y and another for z.
+It is the sum of the integrals of squared accelerations (6), of squared distances from the path and of squared
+velocity differences from it, of the deviation at the end (7), and of the change of the initial acceleration.
+All terms are quadratic in z = [known; u] of `com_segments.py`, with one matrix for the axes x and y of the
+ground and another for its normal.
 """
 
 from __future__ import annotations

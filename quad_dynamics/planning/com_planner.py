@@ -33,12 +33,11 @@ class ComResult:
         spline: the motion in world axes, None if there is none.
         accepted: whether it is finite, without gaps, and with small slack.
         reason: why it is not accepted, else empty.
-        converged: whether the last iteration changed little.
+        converged: whether the last iteration decreased the merit by less than the tolerance.
         iterations: number of quadratic programs.
         merits: after each of them; the first entry is that of the warm start if there is one.
         cost: of the motion without slacks.
         zmp_slack: largest distance of the zero-moment point from its region at the samples [m].
-        violation: largest violation of an inequality, in heights or in g.
         gap: largest gap of positions and velocities at knots [m, m/s].
         solve_time: computation time [s].
     """
@@ -51,13 +50,12 @@ class ComResult:
     merits: tuple[float, ...]
     cost: float
     zmp_slack: float
-    violation: float
     gap: float
     solve_time: float
 
 
 class ComPlanner:
-    """Optimises motions of the centre of mass. It stores tables, but nothing of the problems.
+    """Optimises motions of the centre of mass. It stores nothing from one problem to the next.
 
     Attributes:
         settings: of the optimisation.
@@ -151,7 +149,6 @@ class ComPlanner:
             merits,
             at.cost,
             slack,
-            max(float(-at.c.min(initial=0.0)), 0.0),
             gap,
             time.perf_counter() - begin,
         )
@@ -170,10 +167,10 @@ def _step(program: Program, at: Point | None, y: Floats, model: float) -> Point:
 
 
 def warm_start(program: Program, problem: ComProblem, previous: ComSpline) -> Floats:
-    """(3, unknowns) y of a motion with the accelerations of the last one.
+    """(3, unknowns) y of the previous motion at the knots of the new one, shifted to the current state.
 
-    The current deviation of its position and velocity is extrapolated over the whole horizon, so that
-    accelerations, at which the program is linearised, do not change.
+    The deviation of position and velocity from the previous motion is extrapolated at constant velocity over
+    the whole horizon. So the accelerations, at which the program is linearised, do not change.
     """
     knots = problem.time + np.concatenate([[0.0], np.cumsum(_durations(problem))])
     order, knot, segment = program.segments.unknowns.T
@@ -223,4 +220,4 @@ def _durations(problem: ComProblem) -> Floats:
 
 def _failed(reason: str, begin: float) -> ComResult:
     nan = math.nan
-    return ComResult(None, False, reason, False, 0, (), nan, nan, nan, nan, time.perf_counter() - begin)
+    return ComResult(None, False, reason, False, 0, (), nan, nan, nan, time.perf_counter() - begin)

@@ -46,8 +46,9 @@ class ReferencePath:
     """The path pi that regularises motions: one quintic over the whole horizon.
 
     Attributes:
-        start: its initial state: the mean centre of the feet, the commanded velocity, no acceleration.
-        end: its final state; `arc.arc` gives the displacement (7).
+        start: its initial state. That of `MotionPlanner` is above the mean centre of the feet as seen from
+            the body, with the commanded velocity and no acceleration.
+        end: its final state. `arc.arc` computes the displacement (7).
     """
 
     start: ComState
@@ -59,9 +60,9 @@ class ComProblem:
     """One motion optimisation, in world axes with z up.
 
     Attributes:
-        phases: which feet carry load when; at least one.
-        start: of the centre of mass. Position and velocity are fixed, the acceleration only has a weight,
-            because ground forces may differ from the planned ones.
+        phases: which feet are in contact when; at least one phase.
+        start: of the centre of mass. Position and velocity are fixed; the acceleration only has a weight,
+            because the ground forces that caused it may differ from the next ones.
         path: the path pi. Its end is also the desired final position (7) and velocity.
         ground_point: (3,) a point of the ground, preferably below the robot [m].
         normal: (3,) of the ground.
@@ -155,18 +156,18 @@ class ComSettings:
         height_lin: linear cost of a slack of the height (8).
         height_quad: its quadratic cost.
         height_band: half the width of the band around the height of the path without cost.
-        margin: by which support polygons are shrunk.
+        margin: by which support polygons are shrunk, and the strips for two feet are shortened.
         line_width: half the width of the strip for two feet.
         mu: assumed friction; accelerations stay within the pyramid inside its cone.
-        least_load: smallest normal force of the ground in stance, in weights; it decreases to 0 near flight.
-            Where it is small, the zero-moment point may be anywhere without much moment.
-        steady_load: the same if there is no flight phase, relative to the force on a body at rest. Otherwise,
-            a body that was pushed would hop: slacks of the zero-moment point are those of its moment, which
-            is small while the load is.
-        shortest: stance phases shorter than this, in sqrt(h / g), are cubics.
+        least_load: smallest normal force of the ground in stance, in weights, if there is a flight phase. It
+            decreases to 0 towards it.
+        steady_load: the same if there is no flight phase, relative to the force on a body at rest.
+            The slack of the zero-moment point is multiplied by the load. With a small bound, the cheapest
+            motion after a push would unload the feet, and the robot would hop.
+        shortest: duration below which a stance phase is a cubic, in sqrt(h / g).
         iterations: maximum number of iterations of the sequential quadratic program.
         tolerance: relative change of the merit below which it has converged.
-        most_slack: of the zero-moment point, above which a motion is not accepted.
+        most_slack: largest distance of the zero-moment point from its region in an accepted motion.
         time_limit: time after which no further iteration starts; None for no limit. With a limit, results
             depend on the load of the machine, and runs are not bit-identical [s].
     """

@@ -5,8 +5,8 @@
 |---|---|---|
 | zero-moment point within the region of the feet, (15) with opposite sign | stance | one per segment |
 | friction, the pyramid inside the cone: x, -x, y, -y | stance | one per segment |
-| normal force of the ground | stance | none |
-| height above the path within a band (8): from above, from below | middle and end of segments | one each |
+| normal force of the ground above its lower bound | stance | none |
+| height within a band around the path (8): above, below | middle and end of segments | one per segment |
 
 Lengths are in heights h and accelerations in g, so that all slacks are comparable. w = a - g is the ground
 force over the mass. The first row is bilinear in positions p and w, all others are linear.

@@ -10,9 +10,9 @@ footholds in the ground plane, in axes C: x along the heading, y to the left. Th
 * p_def: below the hip at touch-down, in the default stance.
 * p_vel: below the hip in the middle of the stance, so that the hip passes symmetrically over the foot at the
   commanded velocity v_c; the body moves along the arc of the commanded turn.
-* p_last: the last planned foothold of the same step.
-* d = sqrt(h / g) (v - c v_c): the inverted pendulum. A body that is too fast is caught by longer steps; c is
-  explained in `footholds`.
+* p_last: the foothold of the last plan. Directly after a touch-down this is still the position of the foot.
+* d = sqrt(h / g) (v - c v_c - v_s): the inverted pendulum. A body that is too fast is caught by longer steps.
+  c is explained in `footholds`; v_s is the sway velocity of the query.
 
 The pendulum term is linear, and scaled by the weights of the references, so that k is its gain whatever they
 are: without inequalities, footholds converge to (w_def p_def + w_vel p_vel) / (w_def + w_vel) + k d. The
@@ -51,20 +51,30 @@ _INSIDE = 0.999  # largest required lateral distance of two feet, relative to th
 class FootholdSettings(ParameterSet):
     """Settings of the foothold planner."""
 
-    default_weight: float = param(0.02, 'of the default stance, w_def', unit='-', above=0.0, high=100.0)
-    velocity_weight: float = param(1.0, 'of the commanded velocity, w_vel', unit='-', low=0.0, high=100.0)
-    continuity_weight: float = param(0.25, 'of the last footholds, w_con', unit='-', low=0.0, high=100.0)
-    capture_gain: float = param(
-        0.8, 'share of the way to the capture point that feet go, k', unit='-', low=0.0, high=2.0
+    default_weight: float = param(
+        0.02, 'weight of the default stance, w_def', unit='-', above=0.0, high=100.0
     )
-    corners: int = param(8, 'of the polygon that a leg reaches', low=3, high=32)
+    velocity_weight: float = param(
+        1.0, 'weight of the commanded velocity, w_vel', unit='-', low=0.0, high=100.0
+    )
+    continuity_weight: float = param(
+        0.25, 'weight of the last footholds, w_con', unit='-', low=0.0, high=100.0
+    )
+    capture_gain: float = param(
+        0.8,
+        'share of the offset to the capture point that is added to footholds, k',
+        unit='-',
+        low=0.0,
+        high=2.0,
+    )
+    corners: int = param(8, 'corners of the polygon that a leg can reach', low=3, high=32)
     stretch: float = param(0.93, 'share of its full length that a leg may use', unit='-', above=0.0, high=1.0)
     smallest_reach: float = param(
-        0.1, 'radius of the polygon at least, in leg lengths', unit='-', above=0.0, high=1.0
+        0.1, 'minimum radius of the polygon, in leg lengths', unit='-', above=0.0, high=1.0
     )
     lateral_gap: float = param(
         0.4,
-        'distance of left from right feet at least, over that of the default stance',
+        'minimum lateral distance of left and right feet, relative to that of the default stance',
         unit='-',
         low=0.0,
         high=1.0,

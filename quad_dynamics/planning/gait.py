@@ -26,27 +26,27 @@ _REQUIRED = ('period', 'duty', 'touchdown')
 
 @dataclass(frozen=True)
 class Gait(ParameterSet):
-    """The order of touch-downs."""
+    """A gait: duration of a stride, and when each foot is in contact."""
 
-    period: float = param(2.3, 'of a stride, in sqrt(l / g)', unit='-', low=0.1, high=100.0)
-    duty: float = param(0.5, 'part of the stride in which a foot is down', unit='-', low=0.1, high=1.0)
+    period: float = param(2.3, 'duration of a stride, in sqrt(l / g)', unit='-', low=0.1, high=100.0)
+    duty: float = param(0.5, 'share of the stride in which a foot is in contact', unit='-', low=0.1, high=1.0)
     touchdown: tuple[float, float, float, float] = param(
         (0.0, 0.5, 0.5, 0.0),
-        'when the front left, front right, rear left and rear right foot come down, in strides',
+        'touch-down times of the front left, front right, rear left and rear right foot, in strides',
         unit='-',
         low=0.0,
         high=1.0,
     )
     stance: tuple[float, float] = param(
         (1.0, 1.0),
-        'factors of the distances of the feet from their middle, along x and y',
+        'factors of the distances of the feet from their centre, along x and y',
         unit='-',
         low=0.3,
         high=1.5,
     )
     sway: float = param(
         0.0,
-        'how far the body goes towards the middle of the feet that carry next',
+        'how far the body moves towards the centre of the next stance feet',
         unit='-',
         low=0.0,
         high=1.0,

@@ -21,7 +21,7 @@ class Ground:
     """The plane below the feet.
 
     Attributes:
-        height: of the plane below `centre` [m].
+        height: of the plane at `centre` [m].
         slope: (a, b), its slopes along x and y of the world.
         centre: (x, y) mean position of the feet [m].
         normal: (3,) pointing away from the ground.

@@ -18,15 +18,14 @@ def nearest_time(
     """Time at which a motion is nearest to a measured state, searched near the expected time [s].
 
     The nearest position over the whole plan is ambiguous if a robot walks in place or turns back. So
-    velocities
-    are included, and only times near the expected one are searched. The gait clock does not follow this time:
-    contacts happen when they are planned.
+    velocities are included, and only times near the expected one are searched. The gait clock is not changed:
+    contacts happen at their planned times.
 
     Args:
         com: the motion.
         p: (3,) measured position of the centre of mass [m].
         v: (3,) its velocity [m/s].
-        expected: the time of the state that the plan was made for, plus the time since then [s].
+        expected: centre of the search range, the current time [s].
         window: half the width of the search range [s].
         time_constant: weight of velocity errors relative to position errors, such as sqrt(h / g) [s].
     """

@@ -94,7 +94,7 @@ class PlanRequest:
 
 
 class MotionPlanner:
-    """Plans motions of one robot. It stores only the results of the last call.
+    """Plans motions of one robot. Plans do not depend on earlier calls; only their results are stored.
 
     Attributes:
         result: of the last motion optimisation.
@@ -207,10 +207,10 @@ class MotionPlanner:
         return np.where(stays[:, None], request.feet, found.footholds)
 
     def outward(self, request: PlanRequest) -> Vec2:
-        """How far the feet are from the centre of mass in a turn, in the heading frame [m].
+        """Displacement of the feet from the centre of mass that a turn requires, in the heading frame [m].
 
-        To accelerate the body towards the centre of the turn by wz x v, the zero-moment point and the feet
-        are on the other side of it, by h / g times that.
+        The body accelerates towards the centre of the turn by wz x v. So the zero-moment point and the feet
+        are on the outer side of the centre of mass, by h / g times that.
         """
         vx, vy, wz = request.command
         share = request.height / self._geometry.g
@@ -256,11 +256,10 @@ class MotionPlanner:
     # ---------------------------------------------------------------- the path
 
     def _path(self, request: PlanRequest, soles: Floats) -> ReferencePath:
-        """The path pi: along the commanded arc, from the mean centre of the feet.
+        """The path pi: along the commanded arc, from the mean centre of the feet as seen from the body.
 
-        The mean over the horizon is that of the feet as seen from the body: stance feet, and swing feet that
-        move to their footholds at constant velocity (`_place`), minus the displacement of the body until
-        then.
+        The mean is over the horizon and over all feet: stance feet, and swing feet that move to their
+        footholds at constant velocity (`_place`). The displacement of the body until then is subtracted.
         """
         geometry, contacts, ground = self._geometry, request.contacts, request.ground
         velocity, wz = geometry.com_velocity(*request.wanted), request.command[2]

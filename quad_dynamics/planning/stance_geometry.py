@@ -41,7 +41,7 @@ class StanceGeometry:
         reach: (legs,) largest distances of feet from hips [m].
         stroke: half the distance that the body can move over a stance foot without overextending the leg [m].
         radius: of each foot [m].
-        posture: (nj,) joint positions [rad or m].
+        posture: (nj,) joint positions of the standing pose [rad or m].
     """
 
     length: float
@@ -93,7 +93,7 @@ def stance_geometry(model: Model, stand_height: float = 1.0) -> StanceGeometry:
 
     Args:
         model: a robot with legs and a standing pose.
-        stand_height: of the base, relative to that of the standing pose.
+        stand_height: height of the hips above the feet, relative to that of the standing pose.
     """
     q = resting_pose(model)
     q[:7] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]

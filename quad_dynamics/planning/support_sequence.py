@@ -127,7 +127,7 @@ def support_polygons(
 
 
 def has_stepped(schedule: ContactSchedule) -> npt.NDArray[np.bool_]:
-    """(phases, legs) whether a foot has lifted off before, so that its foothold applies."""
+    """(phases, legs) whether a foot is or has been in the air, so that its foothold applies."""
     return np.logical_or.accumulate(~schedule.down, axis=0)
 
 

@@ -8,8 +8,7 @@ zero.
 With F = g - a and positions from a point of the ground, (12) is n x (p x F) / (n F) = p - F (n p) / (n F):
 the intersection of the ground with the line along F through the centre of mass p. When feet push, n F is
 negative. So an edge d z + r >= 0 of the support polygon, multiplied by n F, is an inequality with the
-opposite
-sign: (15) has to be <= 0. Here it is multiplied by n (a - g), which is positive:
+opposite sign: (15) has to be <= 0. Here it is multiplied by n (a - g), which is positive:
 
     c = (d p) n(a - g) - d(a - g) (n p) + r n(a - g) >= 0
 """
@@ -22,7 +21,7 @@ from quad_dynamics.array_types import Floats
 
 
 def zero_moment_point(p: Floats, a: Floats, normal: Floats, ground_point: Floats, g: float) -> Floats:
-    """(..., 3) zero-moment point in the ground plane [m]; not finite if the ground does not push.
+    """(..., 3) zero-moment point in the ground plane [m]; not finite if the normal force is zero.
 
     Args:
         p: (..., 3) centre of mass [m].

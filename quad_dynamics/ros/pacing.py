@@ -34,7 +34,6 @@ class Pacer:
     Attributes:
         period: between two deadlines [s]; 0 never waits.
         dropped: how often a backlog was dropped.
-        dropped_time: sum of dropped backlogs [s].
         deadline: the last one, by time.monotonic [s].
     """
 
@@ -46,7 +45,6 @@ class Pacer:
         """
         self.period = period
         self.dropped = 0
-        self.dropped_time = 0.0
         self.deadline = time.monotonic()
 
     def restart(self, period: float | None = None) -> None:
@@ -73,7 +71,6 @@ class Pacer:
         late = now - self.deadline
         if late > LONGEST_BACKLOG:
             self.dropped += 1
-            self.dropped_time += late
             self.deadline = now
         elif late < -SPIN:
             time.sleep(-late - SPIN)

@@ -20,12 +20,10 @@ class Watch:
 
     Attributes:
         timeout: time without messages after which input is stale, and a restart of time is possible [s].
-        restarts: how often time was restarted.
     """
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
-        self.restarts = 0
         self._stamp = -1
         self._stray: int | None = None
         self._heard: float | None = None
@@ -51,7 +49,6 @@ class Watch:
                 f'{self._stamp * 1e-9:.3f} s; expected a slightly later stamp'
             )
         self._stamp, self._heard = stamp_ns, now
-        self.restarts += not follows
         return not follows
 
     def silence(self, now: float) -> float:

@@ -27,7 +27,7 @@ class Traces:
         tau: (n, nj) torques of the motors [N m].
         foot_forces: (n, feet, 3) from the ground on the feet, in world axes [N].
         cmd: (n, 3) velocity that was commanded, in the heading frame [m/s, m/s, rad/s].
-        gait: (n,) its name.
+        gait: (n,) name of the gait.
         contact: (n, feet) feet assumed by the controller to be in contact.
         period: (n,) of the gait [s].
         update_us: (n,) wall-clock time of the update, NaN if the controller was not called [us].

@@ -164,11 +164,6 @@ class Scene:
         return np.empty((0, 0)) if self._rows is None else self._rows[: self.log_count]
 
     @property
-    def is_logging(self) -> bool:
-        """Whether the kernel is writing a log."""
-        return bool(self.header['log']['address'] != 0)
-
-    @property
     def log_count(self) -> int:
         """Number of rows written by the kernel."""
         return int(self.header['log']['count'])

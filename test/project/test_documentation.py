@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import runpy
 import shutil
@@ -24,6 +25,9 @@ PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').r
 # Those that end by themselves; test_own_controller.py has the other one.
 EXAMPLES = [path for path in sorted((ROOT / 'examples').glob('*.py')) if path.stem != 'stand_controller']
 BLOCKS = {page: read_blocks(page) for page in PAGES}
+# All modules, and all folders with a slash at the end.
+PATHS = [f'/{path.relative_to(ROOT)}' for path in (*ROOT.glob('*.py'), *ROOT.glob('[!.]*/**/*.py'))]
+PATHS += sorted({f'{path.rpartition("/")[0]}/' for path in PATHS} | {'/quad_dynamics/robots/'})
 PASTED = [
     page for page in PAGES if any(b.language in ('sh', 'python') for b in BLOCKS[page] if not b.needs_ros)
 ]
@@ -74,13 +78,22 @@ def test_every_public_function_is_described(qd: Any) -> None:
     assert [name for name in functions if name != 'load_model' and name not in text] == []
 
 
-def test_modules_named_in_the_docs_exist() -> None:
-    for page in ('dynamics.md', 'architecture.md'):
-        for path in re.findall(
-            r'`((?:kernels|model|api|contact|simulation|control|scenarios|identification|ros|cli)/\w+\.py)`',
-            (ROOT / 'docs' / page).read_text(),
-        ):
-            assert (ROOT / 'quad_dynamics' / path).exists(), f'{page} names {path}'
+@pytest.mark.parametrize('page', PAGES, ids=lambda path: path.name)
+def test_modules_named_in_the_docs_exist(page: Path) -> None:
+    """Modules and folders, as paths, in tables of modules, and as dotted names."""
+    text = page.read_text()
+    # Elsewhere, what ends with a slash may be a prefix of topics.
+    ends = r'\.py|/' if page.name in {'architecture.md', 'CONTRIBUTING.md'} else r'\.py'
+    named = re.findall(rf'`(\w[\w/]*(?:{ends}))`', text)
+    for folder, rows in re.findall(
+        r'^\| module of `([\w/]+)/` .*\n\|[-|]+\n((?:\|.*\n)*)', text, re.MULTILINE
+    ):
+        cells = ' '.join(row.split('|')[1] for row in rows.splitlines())
+        named += [f'{folder}/{name}.py' for name in re.findall(r'`(\w+)`', cells)]
+    for path in named:
+        assert any(known.endswith(f'/{path}') for known in PATHS), f'{page.name} names {path}'
+    for name in re.findall(r'`((?:quad_dynamics|qd)(?:\.\w+)+)`', text):
+        pkgutil.resolve_name(re.sub(r'^qd\b', 'quad_dynamics', name))
 
 
 @pytest.mark.slow

@@ -326,7 +326,6 @@ def test_a_pacer_drops_a_long_backlog_and_counts_it() -> None:
     time.sleep(0.3)
     pacer.wait()
     assert pacer.dropped == 1
-    assert pacer.dropped_time > 0.25
     begin = time.monotonic()
     pacer.wait()
     assert time.monotonic() - begin > 2e-4  # it goes on from there, without hurry
