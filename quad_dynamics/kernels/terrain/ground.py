@@ -130,10 +130,11 @@ def another_surface(
     surface with the normal `second`. To find the second one, these are -1 and zero. The last value returned
     is the index of the shape.
 
-    It belongs to another shape and rises above the first surface: an edge level with it does not count. A
-    point that penetrates the first surface by `depth` is evaluated at the place where it has left it, so it
-    does not slip below a box that stands there. If the point is inside the other shape as well, the surface
-    is the face through which it would leave if it were slightly higher.
+    It rises above the first surface: an edge level with it does not count. It belongs to another shape, or
+    to the same height map on the other side of a steep valley. A point that penetrates the first surface by
+    `depth` is evaluated at the place where it has left it, so it does not slip below a box that stands there.
+    If the point is inside the other shape as well, the surface is the face through which it would leave if it
+    were slightly higher.
     """
     apart(T)
     distance, normal, found = FAR, first, 0
