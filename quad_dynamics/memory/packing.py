@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,37 @@ def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
     for shape in shapes:
         words += [len(shape), *shape]
     return np.array(words, dtype=np.int64)
+
+
+class Workspace:
+    """A copy of an arena that one call uses: `with packed.workspace() as address`.
+
+    A class, because entering a generator (`contextlib`) takes longer than a short batch.
+    """
+
+    __slots__ = ('_address', '_arena', '_free')
+
+    def __init__(self, arena: Floats, free: list[Workspace]) -> None:
+        """Copy an arena.
+
+        Args:
+            arena: to copy.
+            free: where the copy is put after its use.
+        """
+        self._arena, self._free = _aligned_zeros(len(arena)), free
+        self._arena[:] = arena
+        self._address = address_of(self._arena)
+
+    def __enter__(self) -> int:
+        """The address of the copy."""
+        return self._address
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Keep the copy for later calls."""
+        if len(self._free) < _MOST_FREE:
+            self._free.append(self)
 
 
 class Packed:
@@ -97,21 +128,14 @@ class Packed:
         self._feet: tuple[Floats, ...] | None = None
         self._term_words: dict[int, Ints] = {}
         self.frames: dict[str, Floats] = {}
-        self._free: list[Floats] = []  # copies of the arena that no kernel is using
+        self._free: list[Workspace] = []  # copies of the arena that no kernel is using
 
-    @contextlib.contextmanager
-    def workspace(self) -> Iterator[int]:
-        """Address of an arena that nobody else uses until the context ends."""
+    def workspace(self) -> Workspace:
+        """A context with the address of an arena that nobody else uses until it ends."""
         try:
-            arena = self._free.pop()
+            return self._free.pop()
         except IndexError:
-            arena = _aligned_zeros(len(self.arena))
-            arena[:] = self.arena
-        try:
-            yield address_of(arena)
-        finally:
-            if len(self._free) < _MOST_FREE:
-                self._free.append(arena)
+            return Workspace(self.arena, self._free)
 
     @property
     def feet(self) -> tuple[Floats, ...]:
