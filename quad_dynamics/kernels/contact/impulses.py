@@ -41,9 +41,9 @@ from quad_dynamics.memory.layout import Robot
 _FEW = 2  # sweeps before Newton's method takes over
 _ONE = 1  # the same if joint friction is among the constraints: sweeps converge slowly with it
 _FAR = 1e-3  # if a sweep changes velocities by more than this, Newton's method follows at once [m/s]
-# After sweeps that increased the residual, the next _SKIPS solutions begin without sweeps where the residual
-# is at most _NEAR [m/s].
-_SKIPS, _NEAR = 8, 0.01
+# Sweeps are undone if they increase the residual, to more than _HARM. The next _SKIPS solutions then begin
+# without sweeps where the residual is at most _NEAR [m/s].
+_HARM, _SKIPS, _NEAR = 6e-4, 8, 0.01
 _MORE = 50  # sweeps after the first attempts of Newton's method have failed, before all others
 _SLOW, _ROUNDING = 1e-3, 1e-13  # margins for velocities [m/s] and for rounding of products, in `is_loss`
 _FINE = 1e-12  # deviation of a contact velocity from its target that is rounding [m/s]
@@ -248,7 +248,7 @@ def sweep_first(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> tu
     few = min(_ONE if has_friction_rows(scene, n_stops) else _FEW, settings.max_sweeps)
     sweeps = sweep_until(scene, n_contacts, n_stops, few, _FAR)
     r = residual(robot, scene, n_contacts, n_stops)
-    if r <= settings.tolerance or opens:
+    if r <= max(settings.tolerance, _HARM) or opens:
         return sweeps, r
     exchange_impulses(robot, scene, n_contacts, n_stops)
     before = residual(robot, scene, n_contacts, n_stops)
