@@ -46,6 +46,7 @@ _FIRST_STEPS = 1.0  # minimum number of strides
 # A robot whose joints are within this distance of the standing pose, and whose base is tilted by less than
 # this, does not need to get up first [rad or m, rad].
 _AT_HOME, _LEVEL = 0.25, 0.28
+_HIGH_ENOUGH = 0.85  # height at which a robot has got up, relative to that of standing
 
 
 class GaitPlanner:
@@ -218,6 +219,17 @@ class GaitPlanner:
         near = np.abs(state.q[7:] - self.geometry.posture)[self._legs].max() < _AT_HOME
         return bool(near and 2.0 * math.hypot(state.q[3], state.q[4]) < _LEVEL)
 
+    def _is_raised(self, view: RobotView) -> bool:
+        """Whether the body is up and at rest, wherever the feet are; else it may still be getting up."""
+        state, geometry = view.state, self.geometry
+        if self.stands(state):
+            return True
+        level = 2.0 * math.hypot(state.q[3], state.q[4]) < _LEVEL
+        calm = float(np.linalg.norm(view.velocity)) < _CALM * geometry.speed
+        below = self.ground.height_at(float(view.com[0]), float(view.com[1]))
+        high = view.com[2] - below > _HIGH_ENOUGH * geometry.com_height
+        return bool(level and calm and high)
+
     def view(self, state: RobotState) -> RobotView:
         """Quantities derived from a state; only one view is valid at a time.
 
@@ -319,12 +331,14 @@ class GaitPlanner:
         calm = math.hypot(view.velocity[0], view.velocity[1]) < _CALM * self.geometry.speed
         if self._waits and not calm:
             return None
-        self._waits, self._is_up = False, self._is_up or self.stands(state)
+        self._waits = False
+        if not self._is_up:
+            self._begin(view)
+            self._is_up = self._is_raised(view)
         if self._is_up:
             self.advance(view, [0.0] * len(self._foot_of_leg))
             self.steps.targets(view, self.body, self.ground)  # foot targets, which the balance check uses
             return self._made
-        self._begin(view)
         if not self._planning.is_due(view.time, self._settings.plan_period):
             return None
         return self._make(view)

@@ -25,6 +25,7 @@ import quad_dynamics as qd
 from planner_node.pictures import support_polygons, zmp_path
 from planner_node.settings import PlannerSettings
 from quad_dynamics.bags.cdr_padding import Padding
+from quad_dynamics.control.lying import folded_joints
 from quad_dynamics.control.plan_maker import PlanMaker
 from quad_dynamics.control.state import RobotState
 from quad_dynamics.errors import ArgumentError
@@ -67,6 +68,30 @@ class Standing:
     def move(self, x: float) -> None:
         self._q = self._q.copy()
         self._q[0] += x
+
+    def pose(self, share: float, hips: float) -> None:
+        """Legs between folded (share 0) and standing (1), all hips turned sideways [rad]."""
+        self._q = self._q.copy()
+        self._q[7:] = share * self._model.standing[7:] + (1.0 - share) * folded_joints(self._model)
+        self._q[7::3] = hips
+
+
+@pytest.mark.parametrize(
+    ('share', 'hips', 'walks'),
+    [(1.0, 0.0, True), (1.0, 0.35, True), (1.0, -0.35, True), (0.6, 0.0, False), (0.0, 0.35, False)],
+)
+def test_walks_from_any_pose_in_which_the_body_is_up(
+    model: Any, share: float, hips: float, walks: bool
+) -> None:
+    """Feet are not at home where a robot has stopped whose planner died; a robot that lies gets up first."""
+    robot = Standing(model)
+    robot.pose(share, hips)
+    robot.run(0.1)
+    for _ in range(5):
+        robot.maker.velocity(0.3, 0.0, 0.0)
+        robot.run(0.1)
+    assert robot.maker.phase == ('walk' if walks else 'stand')
+    assert not robot.faults
 
 
 def test_plans_come_once_in_a_period(model: Any) -> None:
