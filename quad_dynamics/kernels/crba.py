@@ -142,7 +142,7 @@ def write_mass_matrix(robot: Robot, M: Address, start: Int) -> None:
     # In local variables; otherwise they would be reloaded after every store.
     nj, nv, joints = robot.nj, robot.nv, robot.joints
     skip = nv - nj
-    fill_zero(M, start, nv * nv)
+    fill_zero(M, start + skip * nv, nj * nv)  # the rows of the base are written as a whole
     for j in range(nj):
         body = joints[j].body
         row, column = start + (skip + j) * nv, start + skip + j
@@ -188,7 +188,8 @@ def write_base_block(robot: Robot, M: Address, start: Int, nv: Int) -> None:
     R = base_rotation(robot)
     J_B = sym_rotate(transpose(R), J)
     for i in range(3):
-        M[start + i * nv + i] = m
+        for k in range(3):
+            M[start + i * nv + k] = m if i == k else 0.0
         f = cross((R[i], R[3 + i], R[6 + i]), h)  # momentum when the base rotates about its axis i
         for k in range(3):
             M[start + k * nv + 3 + i] = f[k]
