@@ -237,10 +237,9 @@ def sweep_first(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> tu
     apart(robot)
     state, settings = scene.state, scene.settings
     start(robot, scene, n_contacts, n_stops)
-    opens = any_opens(scene, n_contacts)
     if state.skips > 0:
         state.skips -= 1
-        if not opens:
+        if not any_opens(scene, n_contacts):
             r = residual(robot, scene, n_contacts, n_stops)
             if r <= _NEAR:
                 return scene.zero, r
@@ -248,11 +247,11 @@ def sweep_first(robot: Robot, scene: Scene, n_contacts: Int, n_stops: Int) -> tu
     few = min(_ONE if has_friction_rows(scene, n_stops) else _FEW, settings.max_sweeps)
     sweeps = sweep_until(scene, n_contacts, n_stops, few, _FAR)
     r = residual(robot, scene, n_contacts, n_stops)
-    if r <= max(settings.tolerance, _HARM) or opens:
+    if r <= max(settings.tolerance, _HARM):
         return sweeps, r
     exchange_impulses(robot, scene, n_contacts, n_stops)
     before = residual(robot, scene, n_contacts, n_stops)
-    if before < r:
+    if before < r and not any_opens(scene, n_contacts):
         state.skips = _SKIPS
         return sweeps, before
     exchange_impulses(robot, scene, n_contacts, n_stops)
