@@ -36,34 +36,38 @@ def shape_words(shapes: Sequence[tuple[int, ...]]) -> Ints:
 
 
 class Workspace:
-    """A copy of an arena that one call uses: `with packed.workspace() as address`.
+    """The use of a copy of an arena by one call: `with packed.workspace() as address`.
 
-    A class, because entering a generator (`contextlib`) takes longer than a short batch.
+    A class, because a generator of `contextlib` takes 1 us more, a noticeable part of a short batch.
     """
 
-    __slots__ = ('_address', '_arena', '_free')
+    __slots__ = ('_arena', '_copy', '_free')
 
-    def __init__(self, arena: Floats, free: list[Workspace]) -> None:
-        """Copy an arena.
+    def __init__(self, arena: Floats, free: list[tuple[Floats, int]]) -> None:
+        """Nothing is copied yet.
 
         Args:
             arena: to copy.
-            free: where the copy is put after its use.
+            free: unused copies with their addresses.
         """
-        self._arena, self._free = _aligned_zeros(len(arena)), free
-        self._arena[:] = arena
-        self._address = address_of(self._arena)
+        self._arena, self._free = arena, free
 
     def __enter__(self) -> int:
-        """The address of the copy."""
-        return self._address
+        """The address of a copy that nobody else uses."""
+        try:
+            self._copy = self._free.pop()
+        except IndexError:
+            copy = _aligned_zeros(len(self._arena))
+            copy[:] = self._arena
+            self._copy = copy, address_of(copy)
+        return self._copy[1]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Keep the copy for later calls."""
         if len(self._free) < _MOST_FREE:
-            self._free.append(self)
+            self._free.append(self._copy)
 
 
 class Packed:
@@ -128,14 +132,11 @@ class Packed:
         self._feet: tuple[Floats, ...] | None = None
         self._term_words: dict[int, Ints] = {}
         self.frames: dict[str, Floats] = {}
-        self._free: list[Workspace] = []  # copies of the arena that no kernel is using
+        self._free: list[tuple[Floats, int]] = []  # copies of the arena that nobody is using, and addresses
 
     def workspace(self) -> Workspace:
         """A context with the address of an arena that nobody else uses until it ends."""
-        try:
-            return self._free.pop()
-        except IndexError:
-            return Workspace(self.arena, self._free)
+        return Workspace(self.arena, self._free)
 
     @property
     def feet(self) -> tuple[Floats, ...]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from quad_dynamics.compiler.registry import Kernel
 from quad_dynamics.compiler.types import Int
 from quad_dynamics.kernels.tree import base_rows, move_pack, position_of_point
 from quad_dynamics.memory.layout import Body, Joint, LinkFrame, Pack, Robot
+from quad_dynamics.memory.packing import Packed
 from quad_dynamics.model.model import Model
 
 WORKSPACE = Body.qd.offset  # rows before this one are constants
@@ -44,6 +47,22 @@ def body_of_joint(model: Model, j: int) -> tuple[int, int]:
     robot, joints, _ = records_of(model)
     place = robot['joints'] + j * Joint.words + joints[j]['body'] - robot['packs']
     return place // Pack.words, place % Pack.words
+
+
+def test_copies_of_the_arena_go_with_it(model: Model) -> None:
+    """At once, not when garbage is collected: nothing refers to itself."""
+    packed = Packed(model)
+    for _ in range(3):
+        with packed.workspace() as address:
+            assert address % 32 == 0
+    assert len(packed._free) == 1
+    copy = weakref.ref(packed._free[0][0])
+    gc.disable()
+    try:
+        del packed
+        assert copy() is None
+    finally:
+        gc.enable()
 
 
 def test_counts_and_tree(model: Model) -> None:
