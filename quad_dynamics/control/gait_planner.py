@@ -37,7 +37,7 @@ Vec3 = tuple[float, float, float]
 
 _LONGEST_GAP = 0.2  # between two states; longer gaps count as this [s]
 _COMMAND_ZERO = 0.01  # commands below this count as zero, in sqrt(g l) and sqrt(g / l)
-_CALM = 0.08  # velocity below which the robot may stop walking, in sqrt(g l)
+_CALM = 0.08  # velocity below which the body counts as at rest, in sqrt(g l)
 _CAPTURED = 0.25  # distance of the capture point from the centre of the feet at which it starts to walk, in l
 _APPROACH, _APPROACH_STRIDES = 'trot', 1.0  # gait of the first steps of some gaits, and number of strides
 _LEAD = 0.25  # strides before the first lift-off; with more, the body leaves the feet behind
@@ -217,18 +217,19 @@ class GaitPlanner:
     def stands(self, state: RobotState) -> bool:
         """Whether the joints are close to the standing pose, and the base is level."""
         near = np.abs(state.q[7:] - self.geometry.posture)[self._legs].max() < _AT_HOME
-        return bool(near and 2.0 * math.hypot(state.q[3], state.q[4]) < _LEVEL)
+        return bool(near and _is_level(state))
 
     def _is_raised(self, view: RobotView) -> bool:
         """Whether the body is up and at rest, wherever the feet are; else it may still be getting up."""
-        state, geometry = view.state, self.geometry
-        if self.stands(state):
+        if self.stands(view.state):
             return True
-        level = 2.0 * math.hypot(state.q[3], state.q[4]) < _LEVEL
-        calm = float(np.linalg.norm(view.velocity)) < _CALM * geometry.speed
         below = self.ground.height_at(float(view.com[0]), float(view.com[1]))
-        high = view.com[2] - below > _HIGH_ENOUGH * geometry.com_height
-        return bool(level and calm and high)
+        high = view.com[2] - below > _HIGH_ENOUGH * self.geometry.com_height
+        return bool(high and _is_level(view.state) and self._is_calm(*view.velocity))
+
+    def _is_calm(self, *velocity: float) -> bool:
+        """Whether a velocity, or its components along the ground, counts as rest [m/s]."""
+        return math.hypot(*velocity) < _CALM * self.geometry.speed
 
     def view(self, state: RobotState) -> RobotView:
         """Quantities derived from a state; only one view is valid at a time.
@@ -328,8 +329,7 @@ class GaitPlanner:
         if state.time - self._now > _LONGEST_GAP and not self._must_begin:
             self.reset(state)
             self._waits = True  # until the follower has stopped the robot
-        calm = math.hypot(view.velocity[0], view.velocity[1]) < _CALM * self.geometry.speed
-        if self._waits and not calm:
+        if self._waits and not self._is_calm(view.velocity[0], view.velocity[1]):
             return None
         self._waits = False
         if not self._is_up:
@@ -421,7 +421,7 @@ class GaitPlanner:
         wants = self._gait != 'stand' and (moving or not self._settings.stand_at_zero)
         if self.phase == 'walk':
             ramped = max(map(abs, self.body.command)) < 1e-9
-            calm = math.hypot(velocity[0], velocity[1]) < _CALM * geometry.speed
+            calm = self._is_calm(velocity[0], velocity[1])
             walked = self._now - self._walks_since > _FIRST_STEPS * self.steps.clock.period
             if not wants and ramped and calm and walked:
                 self.phase = 'stop'
@@ -461,3 +461,8 @@ class GaitPlanner:
         dx = float(com[0] + pendulum * velocity[0]) - wanted[0]
         dy = float(com[1] + pendulum * velocity[1]) - wanted[1]
         return math.hypot(dx, dy) > _CAPTURED * self.geometry.length
+
+
+def _is_level(state: RobotState) -> bool:
+    """Whether the base is hardly tilted."""
+    return 2.0 * math.hypot(state.q[3], state.q[4]) < _LEVEL
