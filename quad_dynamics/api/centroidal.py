@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.validation import States, packed_form
+from quad_dynamics.api.validation import States, not_a_model
 from quad_dynamics.array_types import Floats
 from quad_dynamics.kernels.centroidal import centroidal_bias as _bias
 from quad_dynamics.kernels.centroidal import centroidal_map as _map
@@ -48,7 +48,10 @@ def com_jacobian(model: Model, q: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     work: Floats = empty((6, packed.nv))
     J: Floats = empty((3, packed.nv))
     if not _com_jacobian.run(packed.address, 0, q, work, J):
@@ -89,7 +92,10 @@ def centroidal_momentum(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Flo
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     work: Floats = empty((6, packed.nv))
     momentum: Floats = empty(6)
     if not _momentum.run(packed.address, 0, q, u, work, momentum):
@@ -114,7 +120,10 @@ def centroidal_bias(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     bias: Floats = empty(6)
     if not _bias.run(packed.address, 0, q, u, bias):
         return bias
@@ -138,7 +147,10 @@ def energy(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Floats, Fl
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     both: Floats = empty(2)
     if _energy.run(packed.address, 0, q, u, both):
         s = States(model, q=q, u=u)
@@ -148,7 +160,10 @@ def energy(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> tuple[Floats, Fl
 
 
 def _centroidal(model: Model, q: npt.ArrayLike) -> tuple[Floats, Floats]:
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     com: Floats = empty(3)
     A_G: Floats = empty((6, packed.nv))
     if not _map.run(packed.address, 0, q, com, A_G):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from numpy import empty
 
 from quad_dynamics.api.links import Point, converted_offsets, points_of_links
-from quad_dynamics.api.validation import States, packed_form, vector
+from quad_dynamics.api.validation import States, not_a_model, packed_form, vector
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.contact_inertia import ROWS
@@ -39,7 +39,10 @@ def contact_inertia(model: Model, q: npt.ArrayLike, points: Sequence[Point]) -> 
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     links, offsets = points_of_links(packed, points)
     rows = ROWS * len(links)
     work: Floats = empty(packed.group * len(links))
@@ -71,7 +74,10 @@ def directional_inertia(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a zero direction.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     frame = packed.frame(link, 'link')
     work: Floats = empty(packed.nv)
     inverse: Floats = empty(1)
@@ -99,7 +105,10 @@ def operational_space_inertia(model: Model, q: npt.ArrayLike, frame: str) -> Flo
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, or a link that cannot move
             in all directions.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     links = (packed.frame(frame),)
     s = States(model, q=q)
     inverse = s.empty(6, 6)
@@ -131,7 +140,10 @@ def unit_response(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a zero direction.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     frame = packed.frame(link, 'link')
     work: Floats = empty(packed.nv + packed.nj * (6 + packed.nj))
     du: Floats = empty(packed.nv)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quad_dynamics.api.links import known_frames
-from quad_dynamics.api.validation import States, packed_form
+from quad_dynamics.api.validation import States, not_a_model
 from quad_dynamics.array_types import Floats
 from quad_dynamics.compiler.allocation import new_arrays
 from quad_dynamics.errors import ArgumentError
@@ -75,7 +75,10 @@ def controller_terms(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, an `out` that does not fit.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     links = packed.feet if frames is None else known_frames(packed, frames, 'frames')
     terms = new_arrays.run(ControllerTerms, packed.term_words(len(links))) if out is None else out
     if type(terms) is ControllerTerms and not _terms.run(packed.address, 0, q, u, links, terms):

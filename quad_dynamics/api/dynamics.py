@@ -15,7 +15,7 @@ from numpy import empty
 
 from quad_dynamics.api.factorization import report_failure
 from quad_dynamics.api.links import external_wrenches
-from quad_dynamics.api.validation import States, mixed_form, packed_form
+from quad_dynamics.api.validation import States, not_a_model
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.aba import forward_dynamics as _aba
@@ -54,7 +54,10 @@ def inverse_dynamics(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    packed = model._mixed if type(model) is Model else mixed_form(model)
+    try:
+        packed = model._mixed
+    except AttributeError:
+        raise not_a_model(model) from None
     links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)
     flags = FRICTION if friction else 0
     tau: Floats | None = _rnea.make(packed.address, 0, q, u, du, links, wrenches, flags, packed.vector_words)
@@ -94,7 +97,10 @@ def forward_dynamics(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link or method.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)
     flags = FRICTION if friction else 0
     du: Floats | None
@@ -133,7 +139,10 @@ def mass_matrix(model: Model, q: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._mixed if type(model) is Model else mixed_form(model)
+    try:
+        packed = model._mixed
+    except AttributeError:
+        raise not_a_model(model) from None
     M: Floats | None = _crba.make(packed.address, 0, q, packed.square_words)
     if M is not None:
         return M
@@ -157,7 +166,10 @@ def coriolis_matrix(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     C: Floats | None = _coriolis.make(packed.address, 0, q, u, packed.square_words)
     if C is not None:
         return C
@@ -180,7 +192,10 @@ def gravity(model: Model, q: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._mixed if type(model) is Model else mixed_form(model)
+    try:
+        packed = model._mixed
+    except AttributeError:
+        raise not_a_model(model) from None
     g: Floats | None = _rnea.make(
         packed.address, 0, q, None, None, None, None, AT_REST | NO_ACCELERATION, packed.vector_words
     )
@@ -206,7 +221,10 @@ def nonlinear_effects(model: Model, q: npt.ArrayLike, u: npt.ArrayLike) -> Float
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._mixed if type(model) is Model else mixed_form(model)
+    try:
+        packed = model._mixed
+    except AttributeError:
+        raise not_a_model(model) from None
     h: Floats | None = _rnea.make(
         packed.address, 0, q, u, None, None, None, NO_ACCELERATION, packed.vector_words
     )
@@ -231,7 +249,10 @@ def friction_torque(model: Model, u: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     torque: Floats | None = _friction.make(packed.address, 0, u, packed.joint_words)
     if torque is not None:
         return torque
@@ -273,7 +294,10 @@ def hybrid_dynamics(
         ArgumentError: a wrong shape, a value that is not finite, an unknown link, a base that is partly
             prescribed.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     links, wrenches = (None, None) if f_ext is None else external_wrenches(packed, f_ext)
     flags = FRICTION if friction else 0
     du_out: Floats = empty(packed.nv)
@@ -307,7 +331,10 @@ def velocity_product_matrices(model: Model, q: npt.ArrayLike) -> tuple[Floats, F
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     nv = packed.nv
     i, j = np.triu_indices(nv, 1)
     unit = np.eye(nv)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.validation import States, check_finite, packed_form
+from quad_dynamics.api.validation import States, check_finite, not_a_model, packed_form
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.frames import frame_jacobian as _jacobian
@@ -35,7 +35,10 @@ def frame_pose(model: Model, q: npt.ArrayLike, frame: str) -> tuple[Floats, Floa
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     words = packed.frame(frame)
     R_WF: Floats = empty(_SQUARE)
     p_WF: Floats = empty(3)
@@ -61,7 +64,10 @@ def frame_jacobian(model: Model, q: npt.ArrayLike, frame: str) -> Floats:
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, an unknown link.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     words = packed.frame(frame)
     J: Floats | None = _jacobian.make(packed.address, 0, q, words, packed.jacobian_words)
     if J is not None:
@@ -111,7 +117,10 @@ def frame_bias_acceleration(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, fr
 
 def _frame_motion(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, frame: str, row: int) -> Floats:
     """Velocity (row 0) or bias acceleration (row 1) of a link."""
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     words = packed.frame(frame)
     motion: Floats = empty(_TWO_ROWS)
     if not _motion.run(packed.address, 0, q, u, words, motion):
@@ -139,7 +148,10 @@ def integrate(model: Model, q: npt.ArrayLike, u: npt.ArrayLike, dt: float) -> Fl
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     moved: Floats = empty(packed.nq)
     if type(dt) is float and not _integrate.run(packed.address, 0, q, u, dt, moved):
         return moved
@@ -169,7 +181,10 @@ def difference(model: Model, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._packed if type(model) is Model else packed_form(model)
+    try:
+        packed = model._packed
+    except AttributeError:
+        raise not_a_model(model) from None
     u: Floats | None = _difference.make(packed.address, 0, q0, q1, packed.vector_words)
     if u is not None:
         return u

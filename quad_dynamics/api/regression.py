@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import empty
 
-from quad_dynamics.api.validation import States, check_finite, mixed_form, to_floats
+from quad_dynamics.api.validation import States, check_finite, not_a_model, to_floats
 from quad_dynamics.array_types import Floats
 from quad_dynamics.errors import ArgumentError
 from quad_dynamics.kernels.regression.normal_equations import accumulate as _accumulate
@@ -46,7 +46,10 @@ def regressor(
     Raises:
         ArgumentError: a wrong shape, or a value that is not finite.
     """
-    packed = model._mixed if type(model) is Model else mixed_form(model)
+    try:
+        packed = model._mixed
+    except AttributeError:
+        raise not_a_model(model) from None
     flags, columns = _columns(packed, friction, rotors)
     Y: Floats | None = _regressor.make(packed.address, 0, q, u, du, flags, packed.regressor_words[flags])
     if Y is not None:
@@ -111,7 +114,10 @@ def accumulate_regressor(
     Raises:
         ArgumentError: a wrong shape, a value that is not finite, a negative weight.
     """
-    packed = model._mixed if type(model) is Model else mixed_form(model)
+    try:
+        packed = model._mixed
+    except AttributeError:
+        raise not_a_model(model) from None
     flags, columns = _columns(packed, friction, rotors)
     s = States(model, mixed=True, q=q, u=u, du=du, tau=tau)
     w = None if weights is None else _weights(weights, s)

@@ -37,7 +37,8 @@ def packed_form(model: Model) -> Packed:
     Raises:
         ArgumentError: it is not a model.
     """
-    _check_model(model)
+    if not isinstance(model, Model):
+        raise not_a_model(model)
     return model._packed
 
 
@@ -47,13 +48,14 @@ def mixed_form(model: Model) -> Packed:
     Raises:
         ArgumentError: it is not a model.
     """
-    _check_model(model)
+    if not isinstance(model, Model):
+        raise not_a_model(model)
     return model._mixed
 
 
-def _check_model(model: Model) -> None:
-    if not isinstance(model, Model):
-        raise ArgumentError(f'model is a {type(model).__name__}; expected a Model, as returned by load_model')
+def not_a_model(model: object) -> ArgumentError:
+    """The error to raise for an argument that is not a model."""
+    return ArgumentError(f'model is a {type(model).__name__}; expected a Model, as returned by load_model')
 
 
 class States:

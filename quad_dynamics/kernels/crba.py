@@ -8,10 +8,13 @@ j to the base.
 
 from __future__ import annotations
 
+from typing import cast
+
 from quad_dynamics.compiler.arrays import data
+from quad_dynamics.compiler.record_types import place
 from quad_dynamics.compiler.registry import INT, OBJECT, kernel
-from quad_dynamics.compiler.trace import fill_zero, formula, lane_sum, routine
-from quad_dynamics.compiler.types import Address, Int, Number, Object, Sym3, Vec3
+from quad_dynamics.compiler.trace import fill_zero, formula, join, lane_sum, routine, split, store
+from quad_dynamics.compiler.types import LANES, Address, Int, Number, Object, Sym3, Vec3
 from quad_dynamics.kernels.argument_kinds import MATRICES
 from quad_dynamics.kernels.mixed_packs import place_tree
 from quad_dynamics.kernels.spatial import (
@@ -143,21 +146,51 @@ def write_mass_matrix(robot: Robot, M: Address, start: Int) -> None:
     nj, nv, joints = robot.nj, robot.nv, robot.joints
     skip = nv - nj
     fill_zero(M, start + skip * nv, nj * nv)  # the rows of the base are written as a whole
-    for j in range(nj):
-        body = joints[j].body
-        row, column = start + (skip + j) * nv, start + skip + j
-        M[row + skip + j] = body.M_jj
-        if skip > 0:
-            write_base_column(body, M, column, nv, row)
-        i = joints[j].parent
-        f, n = body.momentum_f, body.momentum_n
-        while i >= 0:
-            m = project(joints[i].body, f, n)
-            M[row + skip + i] = m
-            M[column + (skip + i) * nv] = m
-            i = joints[i].parent
     if skip > 0:
-        write_base_block(robot, M, start, nv)
+        write_base_rows(robot, M, start)
+    at = start + skip * nv + skip
+    for k in range(robot.n_aligned - 1, 0, -1):
+        write_couplings(robot, robot.packs[k], M, at)
+    for i in range(robot.n_mixed):
+        write_own_couplings(robot, robot.mixed[i].body, M, at)
+    for j in range(nj):
+        M[at + j * nv + j] = joints[j].body.M_jj
+
+
+@routine
+def write_couplings(robot: Robot, pack: Pack, M: Address, at: Int) -> None:
+    """M_ij = M_ji of the joints j of an aligned pack and all joints i between them and the base.
+
+    An empty lane writes zeros to the row and column of joint 0. Call this for the deepest packs first: the
+    shallower ones then write what belongs there.
+    """
+    base, above = robot.packs[0], pack.parent
+    while place(above) != place(base):
+        couple(pack, above, M, at, robot.nv)
+        above = above.parent
+
+
+@formula
+def couple(pack: Pack, above: Pack, M: Address, at: Int, nv: Int) -> None:
+    """M_ij = S_i . F_j of the joints j of a pack and i of one above it."""
+    m = dot(above.axis_v, pack.momentum_f) + dot(above.axis_w, pack.momentum_n)
+    rows, columns = cast('tuple[Int, ...]', above.joint), cast('tuple[Int, ...]', pack.joint)
+    for i, j, x in zip(rows, columns, split(m), strict=True):
+        M[at + i * nv + j] = x
+        M[at + j * nv + i] = x
+
+
+@routine
+def write_own_couplings(robot: Robot, body: Body, M: Address, at: Int) -> None:
+    """The same for one body of a mixed pack."""
+    nv, joints, j = robot.nv, robot.joints, body.own_joint
+    f, n = body.momentum_f, body.momentum_n
+    i = joints[j].parent
+    while i >= 0:
+        m = project(joints[i].body, f, n)
+        M[at + i * nv + j] = m
+        M[at + j * nv + i] = m
+        i = joints[i].parent
 
 
 @formula
@@ -166,12 +199,47 @@ def project(body: Body, f: Vec3, n: Vec3) -> Number:
     return dot(body.axis_v, f) + dot(body.axis_w, n)
 
 
+@routine
+def write_base_rows(robot: Robot, M: Address, start: Int) -> None:
+    """Write the rows of the base and their transpose; columns of joints four at a time."""
+    nj, nv, joints = robot.nj, robot.nv, robot.joints
+    if nj < LANES:
+        for j in range(nj):
+            write_base_column(joints[j].body, M, start + 6 + j, start + (6 + j) * nv, nv)
+    else:
+        for k in range(0, nj, LANES):
+            j = min(k, nj - LANES)  # the last four joints may overlap with those before
+            a, b, c, d = joints[j].body, joints[j + 1].body, joints[j + 2].body, joints[j + 3].body
+            write_base_columns(a, b, c, d, M, start + 6 + j, start + (6 + j) * nv, nv)
+    write_base_block(robot, M, start, nv)
+
+
 @formula
-def write_base_column(body: Body, M: Address, column: Int, nv: Int, row: Int) -> None:
-    """The base rows of one joint's column and the base columns of its row; angular part in body axes."""
-    for i, x in enumerate(body.momentum_f + body.momentum_n_B):
+def base_momentum(body: Body) -> tuple[Number, ...]:
+    """The column of a joint in the rows of the base: angular part in body axes."""
+    return body.momentum_f + body.momentum_n_B
+
+
+@formula
+def write_base_column(body: Body, M: Address, column: Int, row: Int, nv: Int) -> None:
+    """The base rows of one joint's column, and the base columns of its row."""
+    for i, x in enumerate(base_momentum(body)):
         M[column + i * nv] = x
         M[row + i] = x
+
+
+@formula
+def write_base_columns(
+    a: Body, b: Body, c: Body, d: Body, M: Address, column: Int, row: Int, nv: Int
+) -> None:
+    """The same for four consecutive joints; most of the time goes into the number of stores."""
+    columns = [base_momentum(body) for body in (a, b, c, d)]
+    for i, numbers in enumerate(zip(*columns, strict=True)):
+        store(M, column + i * nv, join(*numbers))
+    for k, numbers in enumerate(columns):
+        store(M, row + k * nv, join(*numbers[:LANES]))
+        for i in range(LANES, 6):
+            M[row + k * nv + i] = numbers[i]
 
 
 @formula
