@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -80,6 +81,10 @@ class FootSpeeds:
         return worst
 
 
+# Results of `foot_speeds`. All of its arguments follow from the model and the parts of the key.
+_known: WeakKeyDictionary[Model, dict[tuple[Gait, float, float, float], FootSpeeds]] = WeakKeyDictionary()
+
+
 def foot_speeds(
     model: Model,
     geometry: StanceGeometry,
@@ -90,6 +95,8 @@ def foot_speeds(
 ) -> FootSpeeds:
     """Evaluate the motion of the feet at many velocities, and find which ones the joints can follow.
 
+    It takes 20 ms, so results are stored with the model.
+
     Args:
         model: a robot with legs and a standing pose.
         geometry: of the standing robot.
@@ -98,6 +105,21 @@ def foot_speeds(
         fastest: velocity at which the reach of the legs suffices [m/s].
         pace: rate of the gait clock at a velocity [m/s].
     """
+    key = (gait, geometry.base_height, step_height, fastest)
+    known = _known.setdefault(model, {})
+    if key not in known:
+        known[key] = _evaluate(model, geometry, gait, step_height, fastest, pace)
+    return known[key]
+
+
+def _evaluate(
+    model: Model,
+    geometry: StanceGeometry,
+    gait: Gait,
+    step_height: float,
+    fastest: float,
+    pace: Callable[[float], float],
+) -> FootSpeeds:
     on_the_spot = _needed_speeds(model, geometry, [_way(gait, geometry, 0.0, 0.0, step_height, 1.0, False)])
     slow = float(on_the_spot.max())
     height, even = step_height * min(1.0, _LIFT / max(slow, 1e-9)), slow > _EVEN

@@ -54,8 +54,14 @@ class FoundPoints:
     warnings: tuple[str, ...]
 
 
+class _Referable:
+    """An object with slots that supports weak references."""
+
+    __slots__ = ('__weakref__',)
+
+
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Model:
+class Model(_Referable):
     """A robot as a tree of bodies.
 
     Build it with `load_model`; change it with the `with_...` methods, which return a new model that shares

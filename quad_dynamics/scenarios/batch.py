@@ -14,12 +14,16 @@ from pathlib import Path
 
 from quad_dynamics.bags.writers import check_new
 from quad_dynamics.errors import ArgumentError, QuadDynamicsError
+from quad_dynamics.model.model import Model
 from quad_dynamics.scenarios.controller import ControllerSource
 from quad_dynamics.scenarios.plots import plot_overview, plot_run
 from quad_dynamics.scenarios.results import Row, write_results
-from quad_dynamics.scenarios.runner import Progress, check_robot, run_scenario
+from quad_dynamics.scenarios.runner import Progress, check_robot, run_seed
 from quad_dynamics.scenarios.scenario_file import ScenarioFile
 from quad_dynamics.simulation.sensors import SensorSuite
+
+# Robots that this process has loaded for the current batch: to load one takes 0.1 s.
+_loaded: dict[str, Model] = {}
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ def run_batch(
         for file in files
         for number in (file.seeds if seed is None else (seed,))
     ]
+    _loaded.clear()  # files may have changed since the last batch
     _check(files, work)
     for job in work:
         job.folder.mkdir(parents=True, exist_ok=True)
@@ -97,7 +102,7 @@ def _check(files: Sequence[ScenarioFile], work: Sequence[_Job]) -> None:
             'of the file)'
         )
     for file in files:
-        check_robot(file, next(job.seed for job in work if job.file is file))
+        check_robot(file, next(job.seed for job in work if job.file is file), _loaded)
     for job in work:
         if job.bag:
             check_new(job.bag_path, 'mcap')
@@ -140,7 +145,7 @@ def _run(job: _Job, progress: Progress | None) -> Row:
         if progress is not None:
             progress(seconds)
 
-    run = run_scenario(job.file, job.seed, job.controller, tell)
+    run = run_seed(job.file, job.seed, job.controller, tell, _loaded)
     tell(left)  # the time that a fall cut off
     run.traces.save(job.folder / f'seed_{job.seed}.npz')
     if job.plots and len(run.log):

@@ -92,31 +92,60 @@ def run_scenario(
     chosen = file.seeds[0] if seed is None else seed
     if isinstance(chosen, bool) or not isinstance(chosen, (int, np.integer)) or chosen < 0:
         raise ArgumentError(f'seed is {seed!r}; expected a whole number of at least 0')
-    scenario, model, robot = _robots(file, int(chosen))
+    return run_seed(file, int(chosen), controller, progress, {})
+
+
+def run_seed(
+    file: ScenarioFile,
+    seed: int,
+    controller: ControllerSource,
+    progress: Progress | None,
+    loaded: dict[str, Model],
+) -> ScenarioRun:
+    """As `run_scenario`, for several runs with the same robots.
+
+    Args:
+        file: the scenario.
+        seed: of all random values.
+        controller: as for `run_scenario`.
+        progress: likewise.
+        loaded: robots by name or path; new ones are added.
+    """
+    scenario, model, robot = _robots(file, seed, loaded)
     sim = Simulator(robot, scenario.simulator)
     made = make_controller(controller, model, scenario.control)
     return _Run(scenario, model, sim, made, progress).whole()
 
 
-def check_robot(file: ScenarioFile, seed: int) -> None:
+def check_robot(file: ScenarioFile, seed: int, loaded: dict[str, Model]) -> None:
     """Check that the robot of a scenario can be loaded and modified as specified by its truth.
+
+    Args:
+        file: the scenario.
+        seed: of all random values.
+        loaded: robots by name or path; new ones are added.
 
     Raises:
         ArgumentError: it cannot; the message has file and line.
     """
-    _robots(file, seed)
+    _robots(file, seed, loaded)
 
 
-def _robots(file: ScenarioFile, seed: int) -> tuple[Scenario, Model, Model]:
+def _robots(file: ScenarioFile, seed: int, loaded: dict[str, Model]) -> tuple[Scenario, Model, Model]:
     """The scenario of a seed, the controller's model of the robot, and the simulated robot."""
     scenario = file.draw(seed)
-    model = scenario.robot
+    source = scenario.robot
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)  # `quad_dynamics inspect` reports them
-        try:
-            model = load_model(model) if isinstance(model, str) else model
-        except ModelError as error:
-            raise ArgumentError(f'{file.place("scenario.robot")}: {error}') from error
+        if isinstance(source, Model):
+            model = source
+        else:
+            if source not in loaded:
+                try:
+                    loaded[source] = load_model(source)
+                except ModelError as error:
+                    raise ArgumentError(f'{file.place("scenario.robot")}: {error}') from error
+            model = loaded[source]
         if not model.floating_base or model.standing is None or not model.foot_names:
             raise ArgumentError(
                 f"{file.place('scenario.robot')}: '{model.name}' cannot walk; expected a floating base, feet "
