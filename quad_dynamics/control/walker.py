@@ -92,6 +92,7 @@ class Walker:
         self._foot_of_leg = [model.foot_names.index(leg.foot) for leg in model.legs]
         self._joints = [leg.joints for leg in model.legs]
         self._free_joints = self._find_free_joints()
+        self._is_free = bool(self._free_joints.any())
         self.times = Times()
         self._warm_up()
 
@@ -284,7 +285,7 @@ class Walker:
 
     def _posture_accelerations(self, state: RobotState) -> Floats:
         """(nj,) accelerations that return joints to their posture where the feet do not determine them."""
-        if not self._free_joints.any():
+        if not self._is_free:
             return np.zeros(self._model.nj)
         rate = self._geometry.rate
         wanted = _POSTURE[0] * rate**2 * (self._geometry.posture - state.q[7:])

@@ -33,7 +33,8 @@ class ComResult:
         spline: the motion in world axes, None if there is none.
         accepted: whether it is finite, without gaps, and with small slack.
         reason: why it is not accepted, else empty.
-        converged: whether the last iteration decreased the merit by less than the tolerance.
+        converged: whether the last iteration decreased the merit by less than the tolerance, or to within the
+            tolerance of the merit of its model.
         iterations: number of quadratic programs.
         merits: after each of them; the first entry is that of the warm start if there is one.
         cost: of the motion without slacks.
@@ -106,11 +107,13 @@ class ComPlanner:
             if found is None:
                 break
             iterations += 1
-            before, at = at, _step(program, at, *found)
+            y, model = found
+            before, at = at, _step(program, at, y, model)
             merits.append(at.merit)
-            if before is not None:
-                gain = before.merit - at.merit
-                converged = gain <= self.settings.tolerance * (1.0 + abs(at.merit))
+            # An accurate model has nothing left to gain: its error was an upper bound of the next decrease.
+            small = self.settings.tolerance * (1.0 + abs(at.merit))
+            converged = abs(at.merit - model) <= small
+            converged |= before is not None and before.merit - at.merit <= small
             if limit is not None and time.perf_counter() - begin > limit:
                 break
         if at is None or iterations == 0:

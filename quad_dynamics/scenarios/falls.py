@@ -29,16 +29,17 @@ class FallDetector:
         self._terrain, self._lowest = sim.terrain, float(model.standing[2]) - LOW * leg_length(model)
         self._trunk = np.array(
             [
-                model.frames[point.link].body == 0 and point.link not in model.foot_names
-                for point in sim.contact_points
+                i
+                for i, point in enumerate(sim.contact_points)
+                if model.frames[point.link].body == 0 and point.link not in model.foot_names
             ],
-            dtype=np.bool_,
+            dtype=np.int64,
         )
         self._touched = math.nan
 
     def look(self, sim: Simulator) -> None:
         """Check whether the trunk touched the ground in the last step."""
-        if math.isnan(self._touched) and sim.contact_forces[self._trunk].any():
+        if math.isnan(self._touched) and np.count_nonzero(sim.contact_forces[self._trunk]):
             self._touched = sim.time
 
     def first(self, log: Log) -> float:

@@ -173,7 +173,8 @@ class _Run:
         progress: Progress | None,
     ) -> None:
         self._scenario, self._sim, self._controller, self._progress = scenario, sim, controller, progress
-        self._gains = drive_gains(model, drive_settings(controller), sim.settings.dt)
+        self._gains = kp, kd = drive_gains(model, drive_settings(controller), sim.settings.dt)
+        self._holds, self._damps = bool(kp.any()), bool(kd.any())
         self._height = standing_height(controller, model)
         self._every = round(CONTROL_PERIOD / sim.settings.dt)  # steps of the simulator
         self._falls = FallDetector(sim)
@@ -246,9 +247,9 @@ class _Run:
     def _command(self, setpoint: Setpoint) -> JointCommand:
         """The setpoint with the gains of the drives."""
         kp, kd = self._gains
-        q = setpoint.q if kp.any() else None
-        qd = setpoint.qd if kd.any() else None
-        if q is not None and qd is None and kd.any():
+        q = setpoint.q if self._holds else None
+        qd = setpoint.qd if self._damps else None
+        if q is not None and qd is None and self._damps:
             qd = np.zeros_like(kd)
         return JointCommand(setpoint.tau, q, qd, 0.0 if q is None else kp, 0.0 if qd is None else kd)
 

@@ -22,17 +22,18 @@ _BLOCK = 256
 
 
 class NormalStream:
-    """Independent standard normal vectors."""
+    """Independent normal vectors with zero mean."""
 
-    def __init__(self, seed: int, name: str, width: int) -> None:
+    def __init__(self, seed: int, name: str, width: int, scale: float = 1.0) -> None:
         """Set up the stream.
 
         Args:
             seed: common to all streams of a simulation.
             name: name of this stream; other names give independent streams.
             width: length of each sample.
+            scale: standard deviation of the samples.
         """
-        self._seed = seed
+        self._seed, self._scale = seed, scale
         self._key = zlib.crc32(name.encode())
         self._width = width
         self._number = -1
@@ -43,14 +44,15 @@ class NormalStream:
         if number != self._number:
             source = np.random.SeedSequence(self._seed, spawn_key=(self._key, number))
             generator = np.random.Generator(np.random.PCG64(source))
-            self._samples = generator.standard_normal((_BLOCK, self._width))
+            self._samples = self._scale * generator.standard_normal((_BLOCK, self._width))
+            self._samples.setflags(write=False)
             self._number = number
         return self._samples
 
     def sample(self, k: int) -> Floats:
-        """(width,) sample k >= 0."""
+        """(width,) sample k >= 0; read-only."""
         number, index = divmod(k, _BLOCK)
-        sample: Floats = self.block(number)[index].copy()
+        sample: Floats = self.block(number)[index]
         return sample
 
 

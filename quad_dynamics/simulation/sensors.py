@@ -278,18 +278,21 @@ class _Channel:
         self._walk = walk
         self._walks = WalkStream(seed, f'{name}.walk', width)
         self._noise = noise
-        self._noises = NormalStream(seed, f'{name}.noise', width)
+        self._noises = NormalStream(seed, f'{name}.noise', width, noise)
         self._resolution = resolution
 
     def measure(self, truth: Floats, step: int) -> Floats:
         """A new array: the truth with its errors."""
-        value = truth.copy()
+        value = truth
         if self._bias is not None:
-            value += self._bias
+            value = value + self._bias
         if self._walk:
-            value += self._walk * self._walks.sample(step)
+            value = value + self._walk * self._walks.sample(step)
         if self._noise:
-            value += self._noise * self._noises.sample(step)
+            value = value + self._noises.sample(step)
         if self._resolution:
-            value = np.rint(value / self._resolution) * self._resolution + 0.0  # no negative zeros
-        return value
+            value = value / self._resolution
+            np.rint(value, out=value)
+            value *= self._resolution
+            value += 0.0  # no negative zeros
+        return truth.copy() if value is truth else value
