@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from quad_dynamics.array_types import Floats
+from quad_dynamics.control.velocity_correction import VelocityCorrection
 from quad_dynamics.control.walker_settings import WalkerSettings
 from quad_dynamics.planning.ground import Ground
 from quad_dynamics.planning.stance_geometry import StanceGeometry
@@ -15,12 +16,12 @@ from quad_dynamics.planning.stance_geometry import StanceGeometry
 _LEAK = 0.3  # time constant with which the reference follows a body that was pushed away [s]
 _FARTHEST = 0.15  # largest distance of the reference from the body, in leg lengths
 _FARTHEST_YAW = 0.3  # largest heading error [rad]
-_STOP = 3.0  # pause of the velocity integral after a zero command, in sqrt(l / g)
+_STOP = 3.0  # pause of the velocity correction after a zero command, in sqrt(l / g)
 _PITCH_RATE = 0.1  # rate of change of the desired pitch, in sqrt(g / l)
 _RISE = 0.1  # rate of change of the desired height, in sqrt(g l)
-# Limits of the integrals: accelerations in g and g / l, velocity in sqrt(g l).
+# Limits of the integrals, in g and g / l.
 # Unknown friction of the hips causes half of _MOST_TWIST when walking sideways.
-_MOST_LIFT, _MOST_TWIST, _MOST_PUSH = 0.5, 1.0, 0.15
+_MOST_LIFT, _MOST_TWIST = 0.5, 1.0
 
 
 class BodyReference:
@@ -33,7 +34,7 @@ class BodyReference:
         place: (3,) desired centre of mass in the world [m].
         velocity: (3,) its desired velocity in the world [m/s].
         acceleration: (3,) its desired acceleration in the world [m/s^2].
-        push: (2,) velocity integral along x and y of the heading frame [m/s].
+        correction: of the velocity, so that the body moves as commanded.
         integrals: of height [m/s^2], of tilt about x and y [rad/s^2].
     """
 
@@ -41,7 +42,8 @@ class BodyReference:
         self._geometry = geometry
         g, length = geometry.g, geometry.length
         twist = _MOST_TWIST * g / length
-        self._most, self._most_push = np.array([_MOST_LIFT * g, twist, twist]), _MOST_PUSH * geometry.speed
+        self._most = np.array([_MOST_LIFT * g, twist, twist])
+        self.correction = VelocityCorrection(geometry.speed, geometry.rate)
         self.change(settings)
         self.reset(np.zeros(3), 0.0)
 
@@ -57,7 +59,7 @@ class BodyReference:
             np.array(settings.angular_stiffness) * rate**2,
             np.array(settings.angular_damping) * rate,
         )
-        self._push_gain, tilt = settings.velocity_integral * rate, settings.tilt_integral * rate**3
+        self._velocity_gain, tilt = settings.velocity_integral * rate, settings.tilt_integral * rate**3
         self._integral_gains = np.array([settings.height_integral * rate**3, tilt, tilt])
         x, y, turn = settings.max_acceleration
         self._most_change = (x * g, y * g, turn * g / self._geometry.length)
@@ -68,7 +70,8 @@ class BodyReference:
         """Restart at rest."""
         self.command, self.yaw, self._high = [0.0, 0.0, 0.0], yaw, 0.0
         self.place, self.velocity, self.acceleration = place.copy(), np.zeros(3), np.zeros(3)
-        self.push, self.integrals, self._is_planned = [0.0, 0.0], np.zeros(3), False
+        self.correction.reset()
+        self.integrals, self._is_planned = np.zeros(3), False
         self.change_rate, self._stopped_for = [0.0, 0.0, 0.0], 0.0
         self._target, self._pitch = (0.0, 0.0, 0.0), 0.0
 
@@ -83,6 +86,7 @@ class BodyReference:
             step = min(max(target[i] - self.command[i], -most * dt), most * dt)
             self.command[i] += step
             self.change_rate[i] = step / dt if dt > 0.0 else 0.0
+        self.correction.wait(self.change_rate, dt)
 
     def command_after(self, time: float) -> tuple[float, float, float]:
         """The command after a time of its ramp [s]."""
@@ -152,7 +156,7 @@ class BodyReference:
         return 0.0 < self._stopped_for < _STOP / self._geometry.rate
 
     def adapt(self, velocity: Floats, dt: float) -> None:
-        """Integrate the velocity error of the body.
+        """Adapt the velocity correction to the velocity error of the body.
 
         Args:
             velocity: (3,) of the centre of mass [m/s].
@@ -161,10 +165,9 @@ class BodyReference:
         if self.brakes:  # an error on two feet is not caused by an unknown load
             return
         c, s = math.cos(self.yaw), math.sin(self.yaw)
-        wanted, most, gain = self.com_velocity(self.yaw), self._most_push, dt * self._push_gain
+        wanted = self.com_velocity(self.yaw)
         dx, dy = wanted[0] - float(velocity[0]), wanted[1] - float(velocity[1])
-        self.push[0] = min(max(self.push[0] + gain * (c * dx + s * dy), -most), most)
-        self.push[1] = min(max(self.push[1] + gain * (c * dy - s * dx), -most), most)
+        self.correction.adapt(self.command, (c * dx + s * dy, c * dy - s * dx), dt * self._velocity_gain)
 
     def _climb(self, height: float, dt: float) -> None:
         """Move the desired height towards `com_height`, starting at the current height [m]."""
@@ -220,7 +223,7 @@ class BodyReference:
         if self._is_planned:  # plans already include both
             ahead = _turned(self.acceleration, c, -s)
         else:
-            slow[:2] += self.push
+            slow[:2] += self.correction.at(self.command)
             ahead = np.array([*self._geometry.com_velocity(*self.change_rate), 0.0])
         com = ahead + self._com_gains[0] * missing + self._com_gains[1] * slow
         com[2] += more[0]

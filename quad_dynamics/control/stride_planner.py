@@ -168,7 +168,7 @@ class StridePlanner:
             gait,
             self._stance(gait, command[2]),
             command,
-            (float(body.push[0]), float(body.push[1])),
+            body.correction.at(command),
             view.com.copy(),
             view.velocity,
             self._start(view, follower, settings.plan_period),

@@ -177,8 +177,8 @@ class ComSettings:
     n_ineq: int | None = None
     lambda_lin: float = 20.0
     lambda_quad: float = 200.0
-    height_lin: float = 0.2
-    height_quad: float = 10.0
+    height_lin: float = 2.0
+    height_quad: float = 100.0
     height_band: float = 0.02
     margin: float = 0.06
     line_width: float = 0.02

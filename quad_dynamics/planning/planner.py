@@ -49,7 +49,7 @@ class PlanRequest:
         gait: its name.
         stance: (x, y) factors of the distances of the feet from their centre.
         command: (vx, vy, wz) of the base in the heading frame [m/s, m/s, rad/s].
-        push: (x, y) velocity in addition to the command, which compensates for what slows the body down
+        correction: (x, y) velocity in addition to the command, with which the body moves as commanded
             [m/s].
         com: (3,) centre of mass [m].
         velocity: (3,) of the centre of mass [m/s].
@@ -71,7 +71,7 @@ class PlanRequest:
     gait: str
     stance: Vec2
     command: Vec3
-    push: Vec2
+    correction: Vec2
     com: Floats
     velocity: Floats
     start: ComState
@@ -88,9 +88,9 @@ class PlanRequest:
 
     @property
     def wanted(self) -> Vec3:
-        """(vx, vy, wz) of the plan, including `push` [m/s, m/s, rad/s]."""
+        """(vx, vy, wz) of the plan, including `correction` [m/s, m/s, rad/s]."""
         vx, vy, wz = self.command
-        return vx + self.push[0], vy + self.push[1], wz
+        return vx + self.correction[0], vy + self.correction[1], wz
 
 
 class MotionPlanner:

@@ -60,7 +60,7 @@ def request(
         'gait': gait,
         'stance': factors,
         'command': command,
-        'push': (0.0, 0.0),
+        'correction': (0.0, 0.0),
         'com': com,
         'velocity': velocity,
         'start': ComState(com, velocity),
