@@ -22,6 +22,7 @@ ground only from where its feet have been in contact.
 | `swing` | swing trajectories |
 | `skid_steering` | turning of robots whose legs move their feet only in parallel planes |
 | `body_reference` | reference of the body, and the accelerations that track it |
+| `velocity_correction` | what is added to the command so that the body moves as commanded |
 | `whole_body` | joint torques for all of these |
 | `walker_report` | counts, computation times and targets that a walker reports |
 

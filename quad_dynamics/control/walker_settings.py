@@ -206,7 +206,7 @@ class WalkerSettings(ControlSettings):
         1.5, 'integral gain of roll and pitch, in (g / l)^1.5', unit='-', low=0.0, high=10.0, dynamic=True
     )
     velocity_integral: float = param(
-        0.4, 'integral gain of the velocity, in sqrt(g / l)', unit='-', low=0.0, high=10.0, dynamic=True
+        0.4, 'gain of the velocity correction, in sqrt(g / l)', unit='-', low=0.0, high=10.0, dynamic=True
     )
     force_limit: float = param(
         2.0,
