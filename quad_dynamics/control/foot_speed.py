@@ -120,6 +120,7 @@ def _evaluate(
     fastest: float,
     pace: Callable[[float], float],
 ) -> FootSpeeds:
+    """As `foot_speeds`, without stored results."""
     on_the_spot = _needed_speeds(model, geometry, [_way(gait, geometry, 0.0, 0.0, step_height, 1.0, False)])
     slow = float(on_the_spot.max())
     height, even = step_height * min(1.0, _LIFT / max(slow, 1e-9)), slow > _EVEN

@@ -93,7 +93,7 @@ class Walker:
         self._foot_of_leg = [model.foot_names.index(leg.foot) for leg in model.legs]
         self._joints = [leg.joints for leg in model.legs]
         self._free_joints = self._find_free_joints()
-        self._is_free = bool(self._free_joints.any())
+        self._has_free_joints = bool(self._free_joints.any())
         self.times = Times()
         self._warm_up()
 
@@ -286,7 +286,7 @@ class Walker:
 
     def _posture_accelerations(self, state: RobotState) -> Floats:
         """(nj,) accelerations that return joints to their posture where the feet do not determine them."""
-        if not self._is_free:
+        if not self._has_free_joints:
             return np.zeros(self._model.nj)
         rate = self._geometry.rate
         wanted = _POSTURE[0] * rate**2 * (self._geometry.posture - state.q[7:])

@@ -110,7 +110,7 @@ class ComPlanner:
             y, model = found
             before, at = at, _step(program, at, y, model)
             merits.append(at.merit)
-            # An accurate model has nothing left to gain: its error was an upper bound of the next decrease.
+            # The next iteration gains about as much as the model of this one was wrong (docs/planning.md).
             small = self.settings.tolerance * (1.0 + abs(at.merit))
             converged = abs(at.merit - model) <= small
             converged |= before is not None and before.merit - at.merit <= small
