@@ -61,7 +61,6 @@ GAITS = (
 # Known violations of expectations: robot and scenario, and the reason.
 KNOWN = {
     ('anymal_c', 'bound'): 'on two legs its joints reach their limit of 80 N m, and the body sinks',
-    ('mini_cheetah', 'stairs'): 'feet rise by 5.6 cm, less than a step; with 7 cm a seed of two falls, too',
 }
 LONG = 60.0  # [s]
 PLANNERS = ('com_splines', 'simple')
