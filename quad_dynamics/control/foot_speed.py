@@ -107,20 +107,8 @@ def foot_speeds(
     """
     key = (gait, geometry.base_height, step_height, fastest)
     known = _known.setdefault(model, {})
-    if key not in known:
-        known[key] = _evaluate(model, geometry, gait, step_height, fastest, pace)
-    return known[key]
-
-
-def _evaluate(
-    model: Model,
-    geometry: StanceGeometry,
-    gait: Gait,
-    step_height: float,
-    fastest: float,
-    pace: Callable[[float], float],
-) -> FootSpeeds:
-    """As `foot_speeds`, without stored results."""
+    if key in known:
+        return known[key]
     on_the_spot = _needed_speeds(model, geometry, [_way(gait, geometry, 0.0, 0.0, step_height, 1.0, False)])
     slow = float(on_the_spot.max())
     height, even = step_height * min(1.0, _LIFT / max(slow, 1e-9)), slow > _EVEN
@@ -133,7 +121,8 @@ def _evaluate(
     most = np.array(
         [[_crossing(speeds, needed[i, :, k]) for i in range(_DIRECTIONS)] for k in range(len(model.legs))]
     )
-    return FootSpeeds(height, even, np.array(geometry.below) + geometry.com, most)
+    known[key] = found = FootSpeeds(height, even, np.array(geometry.below) + geometry.com, most)
+    return found
 
 
 def _way(

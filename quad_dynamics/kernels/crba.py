@@ -232,7 +232,7 @@ def write_base_column(body: Body, M: Address, column: Int, row: Int, nv: Int) ->
 def write_base_columns(
     a: Body, b: Body, c: Body, d: Body, M: Address, column: Int, row: Int, nv: Int
 ) -> None:
-    """The same for four consecutive joints; most of the time goes into the number of stores."""
+    """The same for four consecutive joints, with fewer stores."""
     columns = [base_momentum(body) for body in (a, b, c, d)]
     for i, numbers in enumerate(zip(*columns, strict=True)):
         store(M, column + i * nv, join(*numbers))
